@@ -38,10 +38,10 @@ from measure import (
 from object_pages import BUCKET, PAGE, PREFIX, serving
 from plan_listing import CHANGED, bare, open_bucket, write_ledger
 
-from pinot_assets.assets.picture import Picture
+from pinot_assets.assets.partition_events import Picture
 from pinot_assets.core.memory import take_memory_from_system
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.sensors.decision import Cursor, decide, settlement
+from pinot_assets.scheduling.decision import Cursor, decide, settlement
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.detect.paged_listing import Bookmark, Sweep, go_on
 from pinot_assets.session.stores.listing_parts import KeptParts

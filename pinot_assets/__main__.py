@@ -18,7 +18,7 @@ def main() -> None:
     take_signals()
     try:
         # Here: loading takes a second, in which somebody may think better of it.
-        from pinot_assets.cli import main as run
+        from pinot_assets.cli.main import main as run
 
         run()
     except KeyboardInterrupt:  # outside of any command

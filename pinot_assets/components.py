@@ -15,8 +15,8 @@ from dagster.components.component_scaffolding import scaffold_component
 from pydantic import BaseModel, Field, PrivateAttr
 
 import pinot_assets  # whose parts are loaded when they are asked for: every command of `dg` loads this module
+from pinot_assets.authoring.starter import TableType, starting_spec
 from pinot_assets.settings.environment import Profile
-from pinot_assets.table_spec.starter import TableType, starting_spec
 
 if TYPE_CHECKING:
     from pinot_assets.table_spec import AnyTableSpec
@@ -73,7 +73,7 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
         Of a table whose spec is wrong, or clashes with that of another component, an asset that is red and
         says why: the rest of the project loads.
         """
-        from pinot_assets.left_out_definitions import built_or_left_out, in_place_of
+        from pinot_assets.assets.definitions.left_out import built_or_left_out, in_place_of
         from pinot_assets.table_spec import LeftOut
 
         file, _ = self._place

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pinot_assets.ingest.spark.builder import SparkBuilder
-from pinot_assets.lineage_events import lineage_after
+from pinot_assets.lineage_events.sending import lineage_after
 from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.resources.pinot import PinotResource
 from pinot_assets.session.connect import open_edges

@@ -16,7 +16,7 @@ import dagster as dg
 from pinot_assets.assets.budget import LATE_HINT, LISTING_S, LOOK_S, TICK_S, Budget
 from pinot_assets.assets.evaluations import evaluations, unseen
 from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.picture import Picture
+from pinot_assets.assets.partition_events import Picture
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
 from pinot_assets.assets.table import TableAssets
 from pinot_assets.core.check_result import unknown
@@ -24,7 +24,7 @@ from pinot_assets.core.timeouts import Late, Patience
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError, SourceError
 from pinot_assets.health import source
 from pinot_assets.resources import PinotResource
-from pinot_assets.sensors.decision import Cursor, decide, settlement
+from pinot_assets.scheduling.decision import Cursor, decide, settlement
 from pinot_assets.session.connect import open_hints, open_session_store, open_source, open_staging
 from pinot_assets.session.detect.observe import Observation, observe, standing
 from pinot_assets.session.detect.paged_listing import Bookmark, Sweep, go_on

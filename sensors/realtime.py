@@ -13,7 +13,7 @@ import dagster as dg
 
 from pinot_assets.assets.budget import LATE_HINT, LOOK_S
 from pinot_assets.assets.keys import TABLE_TAG, tag_of
-from pinot_assets.assets.realtime import evaluations, job_name, observations
+from pinot_assets.assets.realtime.assets import evaluations, job_name, observations
 from pinot_assets.assets.runs import UNDER_WAY, WHY_TAG
 from pinot_assets.core.text import plural
 from pinot_assets.core.timeouts import Late, Patience

@@ -12,14 +12,14 @@ from typing import Any
 
 import dagster as dg
 
-from pinot_assets.assets.driving import driver_of
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import TABLE_TAG, pool_of
-from pinot_assets.assets.picture import Event
+from pinot_assets.assets.partition_events import Event
 from pinot_assets.assets.published import publication_by
+from pinot_assets.assets.run_driver import driver_of
 from pinot_assets.core.text import plural
-from pinot_assets.gc.look import GRACE_HOURS
-from pinot_assets.gc.told import lines
+from pinot_assets.gc.probe import GRACE_HOURS
+from pinot_assets.gc.report import lines
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.detect.observe import Observation

@@ -12,7 +12,7 @@ from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.metadata import Metadata, of_snapshot
-from pinot_assets.assets.picture import Event, Picture
+from pinot_assets.assets.partition_events import Event, Picture
 from pinot_assets.assets.versions import digest
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.api import Pinot

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from pinot_assets.assets.asset_attributes import looks
 from pinot_assets.assets.automation import snapshot_condition
-from pinot_assets.assets.driving import driver_of
 from pinot_assets.assets.health import freshness_policy
 from pinot_assets.assets.history import TableHistory, checked_materialization
 from pinot_assets.assets.keys import GATE, SESSION_TAG, keys_of, pool_of
-from pinot_assets.assets.looks import looks
 from pinot_assets.assets.metadata import of_checks
-from pinot_assets.assets.picture import Event
+from pinot_assets.assets.partition_events import Event
 from pinot_assets.assets.published import Publication, publication_by
+from pinot_assets.assets.run_driver import driver_of
 from pinot_assets.assets.runs import is_alone
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.core.text import plural

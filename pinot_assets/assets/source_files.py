@@ -7,10 +7,10 @@ from typing import cast
 
 import dagster as dg
 
+from pinot_assets.assets.asset_attributes import file_partitions, looks, store_kind
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
-from pinot_assets.assets.looks import file_partitions, looks, store_kind
-from pinot_assets.assets.picture import Event, Picture
+from pinot_assets.assets.partition_events import Event, Picture
 from pinot_assets.assets.runs import is_alone
 from pinot_assets.core.text import plural
 from pinot_assets.resources import PinotResource

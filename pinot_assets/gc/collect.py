@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pinot_assets.errors import LeaseLost, PinotAssetsError, SwitchStateUnknown
-from pinot_assets.gc.look import Garbage, look
 from pinot_assets.gc.orphans import IN_STAGING, Kind, Orphan
+from pinot_assets.gc.probe import Garbage, look
 from pinot_assets.session.checks.shadow import remove_shadow
 from pinot_assets.session.context.context import Run
 from pinot_assets.session.recover.abandon import sweep

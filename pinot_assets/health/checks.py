@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 from pinot_assets.core.check_result import Health, Severity, unknown
 from pinot_assets.errors import PinotAssetsError, PinotError, SnapshotCorrupt
 from pinot_assets.health import (
+    capacity,
     failing,
     freshness,
     leftovers,
     lineage,
     replicas,
-    room,
+    rollback,
     session,
     source,
-    way_back,
 )
-from pinot_assets.health.look import Look, open_look
-from pinot_assets.health.room import Room
+from pinot_assets.health.capacity import Room
+from pinot_assets.health.table_probe import Look, open_look
 from pinot_assets.session.checks.capacity import quota_bytes, replication_of
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import TableSpec
@@ -128,7 +128,7 @@ def _room(look: Look) -> Health:
             rooms += read(look)
         except PinotAssetsError as error:
             not_known[where] = error.why or error.what
-    return room.head_room(rooms, not_known)
+    return capacity.head_room(rooms, not_known)
 
 
 def _quota(look: Look) -> Iterator[Room]:
@@ -140,7 +140,7 @@ def _quota(look: Look) -> Iterator[Room]:
     # A swap brings the whole table once more; what of it is hidden now goes before.
     share = len(look.served) / len(look.segments) if look.segments else 0.0
     more = int(used * share) if look.spec.mode == "swap" else 0
-    yield room.quota_room(quota * replication, used, more)
+    yield capacity.quota_room(quota * replication, used, more)
 
 
 def _staging(look: Look) -> Iterator[Room]:
@@ -149,18 +149,18 @@ def _staging(look: Look) -> Iterator[Room]:
         return
     swap = look.spec.mode == "swap"
     more = sum(o.tar_bytes for o in look.snapshot.segments.values()) if swap and look.snapshot else 0
-    yield room.staging_room(*disk, more)
+    yield capacity.staging_room(*disk, more)
 
 
 def _servers(look: Look) -> Iterator[Room]:
     for server, disk in sorted(look.server_disks.items()):
         if isinstance(disk, PinotError):
             raise disk
-        yield room.server_room(server, disk.total, disk.used)
+        yield capacity.server_room(server, disk.total, disk.used)
 
 
 def _way_back(look: Look) -> Health:
-    return way_back.rollback_window(
+    return rollback.rollback_window(
         look.spec.name,
         look.snapshot,
         look.before,
@@ -197,8 +197,8 @@ CHECKS = (
     Check(session.NAME, "An open session gets on and has retries left.", _session),
     Check(leftovers.ORPHANS, "No segment, session node or pile of tars that nothing refers to.", _orphans),
     Check(leftovers.STAGED, "Every tar of the snapshot and of the way back is in the staging area.", _staged),
-    Check(room.NAME, "Quota and disks have room for the next switch.", _room),
-    Check(way_back.NAME, "The newest switch can be reverted while Pinot keeps what it replaced.", _way_back),
+    Check(capacity.NAME, "Quota and disks have room for the next switch.", _room),
+    Check(rollback.NAME, "The newest switch can be reverted while Pinot keeps what it replaced.", _way_back),
     Check(
         freshness.NAME, "Snapshot and waiting changes are younger than dagster.freshnessHours.", _freshness
     ),

@@ -12,7 +12,7 @@ from importlib.metadata import version
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.metrics.family import PREFIX, Family, Sample, gauge
-from pinot_assets.metrics.looking import Part
+from pinot_assets.metrics.probe import Part
 
 UP = gauge("up", "1 where the newest look at this part of the table succeeded, and none hangs.", "part")
 ERRORS = gauge("scrape_errors_total", "Looks at this part of the table that failed.", "part")

@@ -22,7 +22,7 @@ from pinot_assets.core.effects import told_so_far
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown
 from pinot_assets.gc.collect import Collected, Told, collect
-from pinot_assets.gc.look import Garbage, look
+from pinot_assets.gc.probe import Garbage, look
 from pinot_assets.session.checks.row_count import Counted, count
 from pinot_assets.session.checks.shadow import sweep_shadow
 from pinot_assets.session.commit import no_segment_change, per_file_push

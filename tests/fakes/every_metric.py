@@ -15,7 +15,7 @@ from pinot_assets.health.source import Difference
 from pinot_assets.metrics.collector import Collector
 from pinot_assets.metrics.family import Sample
 from pinot_assets.metrics.health import health_samples, rollback_sample
-from pinot_assets.metrics.looking import Part
+from pinot_assets.metrics.probe import Part
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.run import run_samples
 from pinot_assets.metrics.session import Seen, session_samples

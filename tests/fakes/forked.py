@@ -14,8 +14,8 @@ context = multiprocessing.get_context("forkserver")
 # What is imported late, too: pandas, where there is one, by pyarrow.
 _PRELOADED = (
     "crash.driver", "obstore.store", "httpcore", "pandas", "dagster", "prometheus_client", "simpy",
-    "pinot_assets.cli", "pinot_assets.ingest.spark.builder", "pinot_assets.realtime.cli",
-    "pinot_assets.sensors.decision", "pinot_assets.metrics.looking", "pinot_assets.assets.picture",
+    "pinot_assets.cli.main", "pinot_assets.ingest.spark.builder", "pinot_assets.cli.realtime.group",
+    "pinot_assets.scheduling.decision", "pinot_assets.metrics.probe", "pinot_assets.assets.partition_events",
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 from fakes.kafka_topic import create_topic
 
-from pinot_assets.demo.realtime_faults import StoreOutage
+from demos.realtime_faults import StoreOutage
 from pinot_assets.local import StackState
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.model.state import RealtimeState

@@ -13,7 +13,8 @@ from typing import TypeVar
 from pinot_assets import definitions
 from pinot_assets.ingest import BuildOrder, FileTask, build_file, nobody
 from pinot_assets.resources import consistent_push
-from pinot_assets.sensors import session, standstill
+from pinot_assets.scheduling import stalled_session
+from pinot_assets.sensors import session
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ class PausingBuilder:
 
 consistent_push.SparkBuilder = lambda *_: PausingBuilder()  # type: ignore[assignment,misc]
 # A minute less to wait for.
-standstill.PATIENCE_S = 5
+stalled_session.PATIENCE_S = 5
 session.INTERVAL_S = 5
 
 defs = definitions.build_definitions(FOLDER / "tables")

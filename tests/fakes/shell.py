@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 import pytest
 
-from pinot_assets import cli
+from pinot_assets.cli import main
 
 _CLIENT = """\
 #!{python} -IS
@@ -124,7 +124,7 @@ def call(words: Sequence[str], folder: str, environment: Mapping[str, str]) -> t
         during.enter_context(redirect_stdout(out))
         during.enter_context(redirect_stderr(err))
         try:
-            cli.main()
+            main.main()
             code = 0
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)

@@ -18,9 +18,9 @@ from fakes.objects import new_memory
 
 from pinot_assets.core.stored_format import NEWEST, Stored, plain
 from pinot_assets.ingest.contract.truncations import CutValues
+from pinot_assets.scheduling.decision import Cursor
+from pinot_assets.scheduling.stalled_session import Watch
 from pinot_assets.segment.values.truncation import Cut
-from pinot_assets.sensors.decision import Cursor
-from pinot_assets.sensors.standstill import Watch
 from pinot_assets.session.detect.paged_listing import Bookmark
 from pinot_assets.session.stores.staging import Staging, Switch
 from pinot_assets.session.values.plan import Hold, Plan, Row, Status, plan_to_parquet

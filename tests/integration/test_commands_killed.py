@@ -23,9 +23,9 @@ from fakes.middles import MIDDLES, SERVICES, Middle, Place, maven, silence, star
 from fakes.waiting import until
 from typer.main import get_command
 
-from pinot_assets import cli
-from pinot_assets.cli_page import commands
+from pinot_assets.cli import main
 from pinot_assets.core.temporary_folders import temporary_folder
+from tools.docs.cli_page import commands
 
 pytestmark = pytest.mark.usefixtures("forks")
 
@@ -35,7 +35,7 @@ QUICK_S = 30.0
 
 
 def test_every_command_is_here() -> None:
-    names = {" ".join(path) for path, _ in commands(get_command(cli.app))}
+    names = {" ".join(path) for path, _ in commands(get_command(main.app))}
     assert {name.partition(" --")[0] for name in MIDDLES} == names
 
 

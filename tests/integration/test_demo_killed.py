@@ -26,7 +26,7 @@ def test_no_server_goes_on(tmp_path: Path, number: signal.Signals) -> None:
             "PINOT_ASSETS_TABLES": str(Path(__file__).parents[2] / "tables"),
         }
         try:
-            with started(here, "", "pinot_assets.demo") as process:
+            with started(here, "", "demos") as process:
                 until(lambda: "zookeeper" in getattr(load_record(home / "stack"), "processes", ()))
                 os.killpg(process.pid, number) if number == signal.SIGINT else process.kill()
                 assert process.wait(60) == (130 if number == signal.SIGINT else -number)

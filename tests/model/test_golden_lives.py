@@ -20,8 +20,8 @@ from model.table import CLUSTER, TABLE, Table, clear, run
 
 from pinot_assets.core.parquet_bytes import metadata_of, table_of
 from pinot_assets.core.stored_format import RELEASES
-from pinot_assets.sensors.decision import decide
-from pinot_assets.sensors.standstill import decide_session
+from pinot_assets.scheduling.decision import decide
+from pinot_assets.scheduling.stalled_session import decide_session
 from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore

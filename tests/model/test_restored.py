@@ -33,7 +33,7 @@ from model.table import MODES, TABLE, Table, run
 
 from pinot_assets.errors import SessionError, SnapshotCorrupt
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.sensors.decision import decide
+from pinot_assets.scheduling.decision import decide
 from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.decision import Step

@@ -12,6 +12,7 @@ from model.lives import make_table, of_format_1
 from model.process import Kind, Trouble
 from model.table import MODES, TABLE, Table
 
+from pinot_assets.cli.watch.watch import Watched, look_at
 from pinot_assets.errors import PinotUnreachable, SessionHeld, SourceError
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
 from pinot_assets.session.detect.observe import Observation, list_source, observe
@@ -23,7 +24,6 @@ from pinot_assets.session.values.report import Report, Result
 from pinot_assets.session.values.state import Session
 from pinot_assets.source import Inventory
 from pinot_assets.table_spec import TableSpec
-from pinot_assets.watch import Watched, look_at
 
 
 def sensor_run(driver: Driver) -> Report:

@@ -12,9 +12,9 @@ from fakes.pauseless import PauselessCluster
 from fakes.pauseless_kills import SMALL
 from fakes.pauseless_table import Rows, rows_table
 
+from pinot_assets.assets.definitions.realtime import build_realtime_definitions
 from pinot_assets.errors import SpecDrift
 from pinot_assets.realtime.health.checks import CHECKS
-from pinot_assets.realtime_definitions import build_realtime_definitions
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables
 

@@ -29,7 +29,7 @@ from fakes.commit_story import (
 )
 from fakes.kafka_table import Clicks
 
-from pinot_assets.demo.realtime_faults import kill, kill_committer
+from demos.realtime_faults import kill, kill_committer
 from pinot_assets.local import Stack
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import Copy, RealtimeState, Status

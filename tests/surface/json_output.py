@@ -13,9 +13,10 @@ from typer.main import get_command
 
 import pinot_assets.assets
 import pinot_assets.sensors
-from pinot_assets import doctor, pinot_doctor, program, watch_cli
-from pinot_assets.cli import app
-from pinot_assets.cli_page import commands
+from pinot_assets.cli import program
+from pinot_assets.cli.commands import watch
+from pinot_assets.cli.doctor import doctor, pinot
+from pinot_assets.cli.main import app
 from pinot_assets.core.check_result import Health
 from pinot_assets.local.stack import PartStatus
 from pinot_assets.local.state import StackState
@@ -32,11 +33,12 @@ from pinot_assets.session.plan_report.history import FileState
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.table_spec.yaml.problem import Note, Problem
 from surface.json_keys import Reader, Scope
+from tools.docs.cli_page import commands
 
 MEANINGS: dict[str, Any] = {
     "cli:outcome.values": gate_and_publish.Outcome.values.fget,
     "doctor:c": doctor.Check,
-    "doctor:looked": pinot_doctor.PinotLook,
+    "doctor:looked": pinot.PinotLook,
     "local.cli:part": PartStatus,
     "local.cli:state": StackState,
     "realtime.health_cli:answer": Health,
@@ -64,7 +66,7 @@ def json_output() -> Iterator[str]:
     for path, command in commands(get_command(app)):
         if any("--json" in parameter.opts for parameter in command.params):
             found = READER.printed(command.callback)
-            found |= READER.printed(watch_cli._Lines.told) if path == ("watch",) else set()
+            found |= READER.printed(watch._Lines.told) if path == ("watch",) else set()
             assert found, f"{path} has --json, and no key of it was found"
             yield from (f"{' '.join(path)}: {key}" for key in found)
     yield from (f"error: {key}" for key in READER.returned(program.error_values))

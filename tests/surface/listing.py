@@ -15,9 +15,8 @@ import dagster as dg
 from typer.main import get_command
 
 import pinot_assets
-from pinot_assets import components, error_codes
-from pinot_assets.cli import app
-from pinot_assets.cli_page import commands
+from pinot_assets import components
+from pinot_assets.cli.main import app
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.health import CHECKS
 from pinot_assets.metrics.catalogue import FAMILIES
@@ -34,6 +33,8 @@ from surface.compare import together
 from surface.dagster_names import dagster_names
 from surface.json_keys import text_of
 from surface.json_output import dagster_metadata, json_output, notices
+from tools.docs import error_codes
+from tools.docs.cli_page import commands
 
 ROOT = Path(__file__).parents[2]
 SNAPSHOT = ROOT / "tests" / "public_surface.json"

@@ -14,9 +14,9 @@ import yaml
 from dagster.components.testing.utils import create_defs_folder_sandbox
 from fakes.stream_tables import write_realtime_table
 
+from pinot_assets.authoring.starter import starting_realtime_table, starting_table
 from pinot_assets.components import SPEC_FILE, PinotResources, PinotTable
 from pinot_assets.table_spec import load_table
-from pinot_assets.table_spec.starter import starting_realtime_table, starting_table
 
 PROJECT = """
 [project]

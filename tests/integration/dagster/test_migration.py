@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.cli import app
+from pinot_assets.cli.main import app
 
 pytestmark = pytest.mark.integration
 

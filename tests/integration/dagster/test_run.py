@@ -12,7 +12,7 @@ from fakes.pushgateway import pushgateway
 from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.metrics.pushing import GATEWAY
-from pinot_assets.sensors.decision import Cursor
+from pinot_assets.scheduling.decision import Cursor
 from pinot_assets.session.connect import open_session_store
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import load_settings

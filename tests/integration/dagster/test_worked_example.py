@@ -16,9 +16,9 @@ from dagster._utils.schedules import schedule_execution_time_iterator
 from fakes.code_location import QUIET, Table, failures, materializations, said, staged_and_published, values
 from fakes.tables import SYNC, write_table
 
+from demos.load import QueryLoad, answer
 from pinot_assets.assets.keys import SESSION_TAG
 from pinot_assets.assets.runs import WHY_TAG
-from pinot_assets.demo.load import QueryLoad, answer
 from pinot_assets.session.values.state import State
 
 pytestmark = pytest.mark.integration

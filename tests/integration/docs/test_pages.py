@@ -17,8 +17,8 @@ import pytest
 from fakes.pages import ROOT, STORIES, Block, shell_blocks
 from fakes.shell import Line, Shell, Typed
 
-from pinot_assets.demo.sample import first_days, write_days
 from pinot_assets.local import StackState
+from pinot_assets.local.sample_data import first_days, write_days
 from pinot_assets.pinot import PinotCluster, PinotConnection
 
 pytestmark = pytest.mark.integration

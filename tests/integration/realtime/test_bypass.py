@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from fakes.kafka_table import Clicks
 
+from demos.realtime_faults import kill, kill_committer, lose_disk
 from pinot_assets.core.check_result import Health
-from pinot_assets.demo.realtime_faults import kill, kill_committer, lose_disk
 from pinot_assets.local import Stack
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.health.copies import only_copies

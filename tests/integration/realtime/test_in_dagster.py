@@ -9,9 +9,9 @@ import pytest
 import yaml
 from fakes.kafka_table import Clicks, schema
 
+from pinot_assets.assets.definitions.realtime import build_realtime_definitions
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.model.state import Copy, Status
-from pinot_assets.realtime_definitions import build_realtime_definitions
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import realtime_sensor
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables

@@ -13,8 +13,8 @@ from fakes.waiting import until
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError, PinotError, PushRefused, SourceError
 from pinot_assets.health import CHECKS, Health, Severity, examine, examine_table, summary
-from pinot_assets.health.look import Look
 from pinot_assets.health.ports import Ports
+from pinot_assets.health.table_probe import Look
 from pinot_assets.pinot import PinotCluster, PinotConnection, ServerDisk, Timeouts
 from pinot_assets.settings.environment import Settings
 from pinot_assets.source import open_store

@@ -19,11 +19,11 @@ from fakes.waiting import until
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SessionHeld, SnapshotIncomplete
-from pinot_assets.health.look import Look
 from pinot_assets.health.ports import Ports
+from pinot_assets.health.table_probe import Look
 from pinot_assets.local import StackState
 from pinot_assets.metrics.exposition import text_of
-from pinot_assets.metrics.looking import samples_of_look, samples_of_store
+from pinot_assets.metrics.probe import samples_of_look, samples_of_store
 from pinot_assets.metrics.pushing import GATEWAY, pushed_after
 from pinot_assets.source import open_store
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from pinot_assets import cli
+from pinot_assets.cli import main
 from pinot_assets.errors import SessionError
 
 pytestmark = pytest.mark.integration
@@ -33,7 +33,7 @@ def world(make_addressed_world: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 def call(world: Any, *arguments: str) -> Result:
     command, *rest = arguments
     tables = ["--tables", str(world.folder / "tables")]
-    return CliRunner().invoke(cli.app, ["session", command, world.table, *rest, *tables])
+    return CliRunner().invoke(main.app, ["session", command, world.table, *rest, *tables])
 
 
 def test_the_two_newest_are_listed_newest_first(world: Any) -> None:

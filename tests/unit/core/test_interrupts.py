@@ -13,8 +13,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from pinot_assets.cli.program import Program
 from pinot_assets.core import interrupts
-from pinot_assets.program import Program
 from pinot_assets.source.interruptible import call, each
 
 

@@ -13,7 +13,7 @@ from fakes.pages import PAGES, PROGRAMS, ROOT, STORIES, Block, blocks, shell_blo
 from typer._click.exceptions import UsageError as BadTyping
 from typer.main import get_command
 
-from pinot_assets.cli import app
+from pinot_assets.cli.main import app
 
 TARGETS = frozenset(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 BLOCKS = [block for page in PAGES for block in shell_blocks(page)]

@@ -18,7 +18,7 @@ from pinot_assets.errors import SourceError
 from pinot_assets.metrics.collector import AT_A_TIME, HANGS_S, Collector
 from pinot_assets.metrics.exposition import text_of
 from pinot_assets.metrics.family import Sample
-from pinot_assets.metrics.looking import Part
+from pinot_assets.metrics.probe import Part
 from pinot_assets.metrics.session import OPEN
 
 
@@ -227,7 +227,7 @@ def test_what_cannot_be_told_ends_a_look() -> None:
 HANGING = """
 import threading
 from pinot_assets.metrics.collector import Collector
-from pinot_assets.metrics.looking import Part
+from pinot_assets.metrics.probe import Part
 
 def hang():
     print("looking", flush=True)

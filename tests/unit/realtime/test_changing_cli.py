@@ -14,9 +14,9 @@ from fakes.realtime import S1, S2, FakeRealtime
 from fakes.zookeeper import FakeZooKeeper
 from typer.testing import CliRunner
 
-from pinot_assets.cli import app
+from pinot_assets.cli.main import app
+from pinot_assets.cli.realtime import pauseless, work
 from pinot_assets.errors import PinotAssetsError, PreflightRefused, SessionError, SpecDrift
-from pinot_assets.realtime import cli_work, drain_cli
 from pinot_assets.realtime.operations import pauseless
 from pinot_assets.realtime.operations.drill_plan import Finding
 from pinot_assets.realtime.operations.lease import OperationsLease, OperationsStore
@@ -58,14 +58,14 @@ def run(fake: FakeRealtime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         stream = fake.look().stream
         return read_state(*args, **options, read_stream=lambda _: stream, clock=lambda: fake.now_ms / 1000)
 
-    monkeypatch.setattr(cli_work, "load_settings", lambda: settings)
-    monkeypatch.setattr(cli_work, "RealtimePinot", lambda _: fake.pinot())
-    monkeypatch.setattr(cli_work, "read_state", look)
-    monkeypatch.setattr(cli_work, "open_operations", operations)
-    monkeypatch.setattr(cli_work, "hold_table", hold)
+    monkeypatch.setattr(work, "load_settings", lambda: settings)
+    monkeypatch.setattr(work, "RealtimePinot", lambda _: fake.pinot())
+    monkeypatch.setattr(work, "read_state", look)
+    monkeypatch.setattr(work, "open_operations", operations)
+    monkeypatch.setattr(work, "hold_table", hold)
     monkeypatch.setattr(apply, "FIRST_LOOK_S", 0.01)
     monkeypatch.setattr(pauseless, "PAUSE_S", 0.01)
-    monkeypatch.setattr(drain_cli, "before_drain", lambda pinot: lambda state, goal: ())
+    monkeypatch.setattr(pauseless, "before_drain", lambda pinot: lambda state, goal: ())
     monkeypatch.setenv("PINOT_ASSETS_TABLES", str(tmp_path))
     fake.controller_config["controller.data.dir"] = str(tmp_path)
 
@@ -154,7 +154,7 @@ def test_a_plan_needs_no_zookeeper(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     def silent(*_: object) -> None:
         raise SessionError("ZooKeeper does not answer")
 
-    monkeypatch.setattr(cli_work, "open_operations", silent)
+    monkeypatch.setattr(work, "open_operations", silent)
     found = run("repair", "clicks")
     assert found.exit_code == 0
     assert "what was tried before is not known" in found.stderr
@@ -218,7 +218,7 @@ def test_an_interrupted_one_says_how_to_go_on(run: Run, monkeypatch: pytest.Monk
     def dies(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(drain_cli.Draining, "run", dies)
+    monkeypatch.setattr(pauseless.Draining, "run", dies)
     found = run("pauseless", "disable", "clicks")
     assert found.exit_code == 130
     assert "interrupted; clicks_REALTIME may be paused, run the same command again" in found.stderr
@@ -229,7 +229,7 @@ def test_the_spec_comes_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None
         path = "tables/clicks.yaml"
         table_json = FakeRealtime().config
 
-    monkeypatch.setattr(drain_cli, "realtime_table", lambda name, _: {"clicks": Spec()}[name])
+    monkeypatch.setattr(pauseless, "realtime_table", lambda name, _: {"clicks": Spec()}[name])
     found = run("pauseless", "disable", "clicks")
     assert isinstance(found.exception, SpecDrift)
     assert "pauselessConsumptionEnabled: false" in str(found.exception)
@@ -301,9 +301,9 @@ def test_a_command_that_cannot_run_is_told_before_anything_is_broken(
 
 
 def test_a_drill_runs_its_commands(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from pinot_assets.realtime import drill_cli
+    from pinot_assets.cli.realtime import drill
 
-    class Short(drill_cli.Drill):
+    class Short(drill.Drill):
         def run(self) -> tuple[Finding, ...]:
             self.query()
             try:
@@ -312,7 +312,7 @@ def test_a_drill_runs_its_commands(run: Run, monkeypatch: pytest.MonkeyPatch, tm
                 self.mend_store()
             return (Finding("ingestion", True, "ratio 0.99"), Finding("back-fill", False, "1 left"))
 
-    monkeypatch.setattr(drill_cli, "Drill", Short)
+    monkeypatch.setattr(drill, "Drill", Short)
     words = ["drill", "clicks", "--yes-this-is-a-test-table", "clicks"]
     broken, mended = tmp_path / "broken", tmp_path / "mended"
     found = run(*words, "--break", f"touch {broken}", "--mend", f"touch {mended}")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.main import get_group
 
-from pinot_assets.assets.realtime_confirmed import CONFIRMED
-from pinot_assets.assets.realtime_operations import OPERATIONS
-from pinot_assets.realtime.cli import app
+from pinot_assets.assets.realtime.confirmed import CONFIRMED
+from pinot_assets.assets.realtime.operations import OPERATIONS
+from pinot_assets.cli.realtime.group import app
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.model.table_settings import table_settings
 from pinot_assets.realtime.preflight.judge import RULES

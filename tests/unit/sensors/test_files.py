@@ -18,13 +18,13 @@ from pinot_assets.assets.budget import TICK_S
 from pinot_assets.assets.health import table_health
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of, partitions_name
-from pinot_assets.assets.picture import Picture
+from pinot_assets.assets.partition_events import Picture
 from pinot_assets.assets.table import table_assets
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, PinotAssetsError, SessionError, SourceError
 from pinot_assets.resources import PinotResource
+from pinot_assets.scheduling.decision import Cursor
 from pinot_assets.sensors import files, files_sensor
-from pinot_assets.sensors.decision import Cursor
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.stores.listing_parts import KeptParts
 from pinot_assets.session.values.plan import NO_HOLD

@@ -13,7 +13,7 @@ from fakes.realtime import FakeRealtime
 from fakes.stream_tables import write_realtime_table
 
 from pinot_assets.assets.keys import TABLE_TAG
-from pinot_assets.assets.realtime_jobs import realtime_jobs
+from pinot_assets.assets.realtime.jobs import realtime_jobs
 from pinot_assets.assets.runs import WHY_TAG
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.health.checks import CHECKS, examine

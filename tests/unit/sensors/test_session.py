@@ -18,8 +18,8 @@ from pinot_assets.assets.runs import SENSOR_TAG
 from pinot_assets.assets.table import table_assets
 from pinot_assets.errors import SessionError
 from pinot_assets.resources import PinotResource
+from pinot_assets.scheduling.stalled_session import DEAD_S, PATIENCE_S
 from pinot_assets.sensors import session as module
-from pinot_assets.sensors.standstill import DEAD_S, PATIENCE_S
 from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.plan import NO_HOLD

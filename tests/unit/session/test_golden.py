@@ -20,8 +20,8 @@ from pinot_assets.core.parquet_bytes import metadata_of, table_of
 from pinot_assets.core.stored_format import NEWEST, RELEASES, plain, structured
 from pinot_assets.errors import NeedsNewerRelease, SnapshotCorrupt
 from pinot_assets.ingest.contract.truncations import CutValues
-from pinot_assets.sensors.decision import Cursor
-from pinot_assets.sensors.standstill import Watch
+from pinot_assets.scheduling.decision import Cursor
+from pinot_assets.scheduling.stalled_session import Watch
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.plan import plan_from_parquet, plan_to_parquet
 from pinot_assets.session.values.state import (

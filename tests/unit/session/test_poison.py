@@ -24,8 +24,8 @@ from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import NodeUnreadable, PinotAssetsError, SessionError, SnapshotCorrupt
 from pinot_assets.ingest.contract.keys import file_id
 from pinot_assets.realtime.operations.lease import OperationsStore
-from pinot_assets.sensors.decision import Cursor
-from pinot_assets.sensors.standstill import Watch
+from pinot_assets.scheduling.decision import Cursor
+from pinot_assets.scheduling.stalled_session import Watch
 from pinot_assets.session.detect.observe import observe
 from pinot_assets.session.detect.paged_listing import Bookmark
 from pinot_assets.session.plan_report.history import Unreadable, kept_sessions, session_values

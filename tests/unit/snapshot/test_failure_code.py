@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import pinot_assets.ingest
-from pinot_assets import error_codes
 from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.ingest.task import build_file
 from pinot_assets.pinot import api
 from pinot_assets.session.commit import per_file_steps
 from pinot_assets.snapshot.failure_code import CODES, is_transient
+from tools.docs import error_codes
 
 DOCS = Path(__file__).parents[3] / "docs" / "reference" / "errors.md"
 

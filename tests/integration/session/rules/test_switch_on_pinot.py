@@ -17,9 +17,9 @@ from fakes.inside import Inside
 from fakes.waiting import until
 from rich.console import Console
 
+from pinot_assets.cli.doctor.pinot import show_pinot
 from pinot_assets.errors import PinotError, PinotUnreachable, SnapshotIncomplete, SwitchConflict
 from pinot_assets.pinot import LineageState
-from pinot_assets.pinot_doctor import show_pinot
 from pinot_assets.session.values.report import Result
 
 pytestmark = pytest.mark.integration

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pinot_assets.core.file_errors import ReaderSettings, Unreadable
-from pinot_assets.demo import sample
 from pinot_assets.ingest.contract.bad_rows import Verdicts
 from pinot_assets.ingest.contract.target_schema import Wanted
 from pinot_assets.ingest.formats.read import check_reader, read_batches
+from pinot_assets.local import sample_data
 
 SCHEMA = pa.schema([("i", pa.int32()), ("s", pa.string())])
 
@@ -116,8 +116,8 @@ def test_the_three_formats_of_a_real_day_say_the_same(tmp_path: Path) -> None:
         + [("carrier", pa.string()), ("tailnum", pa.string()), ("time_hour", pa.timestamp("ms", "UTC"))]
     )
     tables = []
-    for fmt in sample.get_args(sample.Format):
-        [path] = sample.write_days(tmp_path, fmt, sample.first_days(1))
+    for fmt in sample_data.get_args(sample_data.Format):
+        [path] = sample_data.write_days(tmp_path, fmt, sample_data.first_days(1))
         tables.append(whole(path, schema, fmt))
     assert tables[0].num_rows == 842
     assert tables[0].equals(tables[1])

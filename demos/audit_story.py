@@ -1,0 +1,254 @@
+"""Half of a file's rows are lost, three times: each time another tier of the audit keeps the gate shut, while
+four threads ask both brokers.
+
+Tier 1 looks at what was built, tier 2 at what the servers loaded, tier 3 asks queries of it. Every case goes
+on to the repaired file, which the same audit lets through: one that stops everything would prove nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from demos.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, WrongOnTheWay, tar_of, write_spec
+from demos.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
+from demos.own_stack import own_stack
+from demos.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story, show_queries
+from demos.world import World
+from pinot_assets.audit import Finding
+from pinot_assets.errors import SnapshotIncomplete
+from pinot_assets.ingest.spark.builder import SparkBuilder
+from pinot_assets.ingest.spark.environment import environment_context, environment_session
+from pinot_assets.pinot import Pinot, PinotCluster
+from pinot_assets.pinot.shadow_table import shadow_tables
+from pinot_assets.session.connect import open_edges
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.values.report import Result
+from pinot_assets.settings.environment import load_settings
+from pinot_assets.table_spec import TableSpec, load_tables
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
+
+DAYS = 10
+CASES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the table at the end.
+
+    :ivar tier: the tier that it shows, 0 for none.
+    :ivar stopped_by: names of the findings that kept the gate shut; none: it was switched.
+    """
+
+    key: str
+    title: str
+    tier: int
+    seconds: float
+    stopped_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the steps and the load come to.
+
+    :ivar stopped: tiers that stopped their bad file.
+    :ivar mixed: answers that were neither the table before a step nor the one after it.
+    :ivar errors: queries without an answer.
+    :ivar answers: those that were judged.
+    """
+
+    stopped: int
+    mixed: int
+    errors: int
+    answers: int
+
+    @property
+    def well(self) -> bool:
+        """Whether the demo shows what it promises."""
+        return self.stopped == CASES and self.mixed == self.errors == 0 and self.answers >= LEAST_ANSWERS
+
+    def __str__(self) -> str:
+        return f"stopped by tiers: {self.stopped} of {CASES}, mixed answers: {self.mixed}"
+
+
+def verdict(steps: Sequence[Step], report: LoadReport) -> Verdict:
+    """What is counted at the end."""
+    stopped = {step.tier for step in steps if step.tier and step.stopped_by}
+    return Verdict(len(stopped), report.mixed, report.errors, report.queries - report.errors)
+
+
+def tell(home: Path, console: Console) -> bool:
+    """Start a stack of its own, tell the story on it, stop and purge it.
+
+    :param home: folder for stack, files and tables; removed before and after.
+    :returns: whether each tier stopped its case, and no query saw any of it.
+    :raises PinotAssetsError: a step did not do what it promises.
+    """
+    os.environ["PINOT_ASSETS_DATA"] = str(home / "data")
+    os.environ["PINOT_ASSETS_STAGING"] = str(home / "staging")
+    with own_stack(home, console) as (_, state):
+        (home / "tables").mkdir()
+        with (
+            PinotCluster(load_settings().pinot) as pinot,
+            QueryLoad(state.broker_urls, FLIGHTS_SQL, threads=4) as load,
+        ):
+            steps = AuditStory(home, console, pinot, load).tell()
+    return show(console, steps, load.report())
+
+
+class AuditStory(Story[Step]):
+    """Three cases under load, each a bad file and then the good one."""
+
+    def __init__(self, home: Path, console: Console, pinot: PinotCluster, load: QueryLoad) -> None:
+        super().__init__(pinot)
+        self._console = console
+        self._load = load
+        self._tables = home / "tables"
+        self._half = home / "half.tar.gz"
+        self._world = World(home / "data" / TABLE, DAYS)
+        self._builder = SparkBuilder(environment_session, environment_context)
+        self._seen: Answer = ()
+
+    def tell(self) -> list[Step]:
+        """All steps, in order."""
+        write_spec(self._tables, ())
+        apply_plan(plan_apply(self._spec(), self._pinot), self._pinot)
+        for number in range(DAYS):
+            self._world.add(self._world.day(number))
+        self._passes("0", f"{DAYS} days of flights", 0)
+        self._lost_at_the_source()
+        self._lost_on_the_way()
+        self._lost_without_a_bound()
+        return self._steps
+
+    # --- the cases -------------------------------------------------------------------------------
+
+    def _lost_at_the_source(self) -> None:
+        write_spec(self._tables, BY_FILE)
+        day = self._bad_file(2)
+        self._stops("1a", "a file lost half of its rows at the source", 1, ["row_change of file"])
+        self._world.repair(day)
+        self._passes("1b", "the file, whole", 1)
+
+    def _lost_on_the_way(self) -> None:
+        """The file is whole, and so is its tar; what Pinot got is neither."""
+        self._world.rewrite(self._world.day(4))
+        title = "a tar lost half of its rows on its way to Pinot"
+        self._stops(
+            "2a", title, 2, ["crc_on_servers", "rows_as_built"], lambda real: WrongOnTheWay(real, self._half)
+        )
+        self._passes("2b", "the tar, as it was built", 2)
+
+    def _lost_without_a_bound(self) -> None:
+        write_spec(self._tables, BY_SERVERS)
+        day = self._bad_file(6)
+        self._stops("3a", "a file lost half of its rows; servers are asked", 3, ["sql"])
+        write_spec(self._tables, BY_SHADOW)
+        self._stops("3b", "the same; a shadow table is asked", 3, ["sql via shadow"])
+        self._world.repair(day)
+        self._passes("3c", "the file, whole", 3)
+
+    def _bad_file(self, number: int) -> date:
+        """A day is written again, and half of it is lost."""
+        day = self._world.day(number)
+        self._world.rewrite(day)
+        self._world.halve(day)
+        return day
+
+    # --- one step --------------------------------------------------------------------------------
+
+    def _stops(
+        self,
+        key: str,
+        title: str,
+        tier: int,
+        by: Sequence[str],
+        meddle: Callable[[Pinot], Any] = lambda pinot: pinot,
+    ) -> None:
+        """A run that has to end at the gate, by these checks alone; queries see what they saw."""
+        with self._step(key, title, tier, [self._seen]) as stopped_by:
+            stopped_by += self._run(meddle)
+            as_told = bool(stopped_by) and set(stopped_by) <= set(by)
+            self._require(as_told, f"stopped by {stopped_by}, expected {list(by)}")
+            self._require_answer(self._seen)
+
+    def _passes(self, key: str, title: str, tier: int) -> None:
+        """A run that has to end in a switch."""
+        after = self._world.answer()
+        self._require(after != self._seen, "the step would change nothing")
+        with self._step(key, title, tier, [self._seen, after]) as stopped_by:
+            stopped_by += self._run(lambda pinot: pinot)
+            self._require(not stopped_by, f"stopped by {stopped_by}")
+            self._require_answer(after)
+        self._seen = after
+
+    @contextmanager
+    def _step(self, key: str, title: str, tier: int, allowed: Sequence[Answer]) -> Iterator[list[str]]:
+        self._console.print(f"[bold]({key}) {title}[/]")
+        self._load.phase(key, allowed)
+        self._load.wait_for(LEAST_PER_STEP)
+        start, stopped_by = time.monotonic(), list[str]()
+        yield stopped_by
+        seconds = time.monotonic() - start
+        self._load.wait_for(self._load.report().phases[-1].queries + LEAST_PER_STEP)
+        self._steps.append(Step(key, title, tier, seconds, tuple(stopped_by)))
+        left = shadow_tables(self._pinot, self._pinot.offline_tables())
+        self._require(not left, f"{left} were left behind")
+
+    def _run(self, meddle: Callable[[Pinot], Any]) -> list[str]:
+        """Build, stage, audit and, if the gate lets it, switch; what kept the gate shut, by name."""
+        spec, settings = self._spec(), load_settings()
+        with open_edges(spec, settings, self._builder) as edges:
+            edges = replace(edges, pinot=meddle(edges.pinot))
+            with Driver(spec, edges, "audit-demo") as driver:
+                report = driver.trigger()
+                self._require(report.result is Result.STAGED, f"not staged: {report.summary}")
+                if report.built and not self._half.exists() and self._steps:
+                    shutil.copyfile(tar_of(report.built[0].outputs[0]), self._half)
+                _, findings = driver.audit()
+                shut = [finding for finding in findings if finding.blocks]
+                for finding in shut:
+                    self._console.print(f"   gate shut: {finding.name}: {finding.message}", highlight=False)
+                try:
+                    driver.publish()
+                except SnapshotIncomplete:
+                    self._require(bool(shut), "the gate is shut, and no finding says why")
+                else:
+                    self._require(not shut, "the gate let it through")
+        return [kind_of(finding) for finding in shut]
+
+    def _spec(self) -> TableSpec:
+        return load_tables(self._tables)[TABLE]
+
+
+def kind_of(finding: Finding) -> str:
+    """The check, without what it was asked."""
+    return finding.name.partition(":")[0].partition(" (")[0]
+
+
+def show(console: Console, steps: Sequence[Step], report: LoadReport) -> bool:
+    """The table of steps and the line that counts; returns whether it is as it must be."""
+    phases = {phase.name: phase for phase in report.phases}
+    table = Table("step", "", "seconds", "stopped by", "queries", "errors", "mixed answers")
+    for name in ("seconds", "queries", "errors", "mixed answers"):
+        next(column for column in table.columns if column.header == name).justify = "right"
+    for step in steps:
+        phase = phases[step.key]
+        figures = [str(phase.queries), str(phase.errors), str(phase.mixed)]
+        stopped_by = ", ".join(step.stopped_by) or "nothing: switched"
+        table.add_row(step.key, step.title, f"{step.seconds:.1f}", stopped_by, *figures)
+    console.print(table)
+    found = verdict(steps, report)
+    show_queries(console, report, found.answers)
+    console.print(str(found), highlight=False)
+    return found.well

@@ -1,0 +1,248 @@
+"""The main job, told in six steps on a real Pinot, while four threads ask both brokers the same question.
+
+The pushes go through Dagster, the rollback through the command line, the control straight to Pinot. Every
+answer is compared with figures counted from the source files without the product. One that is neither the
+table before a step nor the table after it is *mixed*.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+from rich.console import Console
+from rich.table import Table
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from demos.control import push_plainly
+from demos.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
+from demos.location import Location, Outcome
+from demos.own_stack import own_stack
+from demos.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story, show_queries
+from demos.world import World
+from pinot_assets.core.subprocesses import run_child
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.pinot import PinotCluster
+from pinot_assets.session.connect import open_session_store, open_staging
+from pinot_assets.session.detect.observe import observe
+from pinot_assets.settings.environment import load_settings, tables_directory
+from pinot_assets.snapshot import Snapshot
+from pinot_assets.table_spec import TableSpec, load_tables
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
+
+CONTROL = "f"
+DAYS = 30
+CATCH_UP_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the table at the end.
+
+    :ivar built: "built of listed", empty for a step that builds nothing.
+    """
+
+    key: str
+    title: str
+    seconds: float
+    built: str
+    rows: int
+
+
+def tell(home: Path, console: Console) -> bool:
+    """Start a stack of its own, tell the story on it, stop and purge it.
+
+    :param home: folder for stack, files, tables and Dagster; removed before and after.
+    :returns: whether no query saw a mixed answer, and the control did.
+    :raises PinotAssetsError: a step did not do what it promises.
+    """
+    os.environ["PINOT_ASSETS_DATA"] = str(home / "data")
+    os.environ["PINOT_ASSETS_STAGING"] = str(home / "staging")
+    with own_stack(home, console) as (_, state):
+        (home / "tables").mkdir()
+        shutil.copy(tables_directory() / f"{TABLE}.yaml", home / "tables")
+        (home / "dagster").mkdir()
+        with (
+            PinotCluster(load_settings().pinot) as pinot,
+            dg.DagsterInstance.local_temp(
+                str(home / "dagster"), overrides={"telemetry": {"enabled": False}}
+            ) as instance,
+            QueryLoad(state.broker_urls, FLIGHTS_SQL, threads=4) as load,
+        ):
+            steps = FlightsStory(home, console, pinot, instance, load).tell()
+    return show(console, steps, load.report())
+
+
+class FlightsStory(Story[Step]):
+    """The six steps, each a change under load."""
+
+    def __init__(
+        self, home: Path, console: Console, pinot: PinotCluster, instance: dg.DagsterInstance, load: QueryLoad
+    ) -> None:
+        super().__init__(pinot)
+        self._console = console
+        self._load = load
+        self._spec_file = home / "tables" / f"{TABLE}.yaml"
+        self._location = Location(home / "tables", TABLE, instance)
+        self._world = World(home / "data" / TABLE, 2 * DAYS + 5)
+        self._answers: list[Answer] = [()]
+
+    def tell(self) -> list[Step]:
+        """All steps, in order."""
+        apply_plan(plan_apply(self._spec(), self._pinot), self._pinot)
+        self._first_push()
+        self._sync()
+        self._retry()
+        former = self._published()
+        self._swap()
+        swapped = self._published()
+        self._rollback()
+        self._control(former, swapped)
+        return self._steps
+
+    # --- the steps -------------------------------------------------------------------------------
+
+    def _first_push(self) -> None:
+        for number in range(DAYS):
+            self._world.add(self._world.day(number))
+
+        def change() -> str:
+            self._expect_tick(f"{DAYS} new, 0 rewritten, 0 deleted")
+            return self._switch(built=DAYS)
+
+        self._step("a", f"{DAYS} days of flights", self._world.answer(), change)
+
+    def _sync(self) -> None:
+        world = self._world
+        rewritten, new = world.day(3), [world.day(DAYS), world.day(DAYS + 1)]
+        world.rewrite(rewritten)
+        world.delete(world.day(7))
+        for day in new:
+            world.add(day)
+
+        def change() -> str:
+            self._expect_tick("2 new, 1 rewritten, 1 deleted")
+            return self._switch(built=3, names={world.path(day).name for day in (rewritten, *new)})
+
+        self._step("b", "1 file rewritten, 2 new, 1 deleted", world.answer(), change)
+
+    def _retry(self) -> None:
+        world = self._world
+        new = [world.day(DAYS + n) for n in (2, 3, 4)]
+        for day in new:
+            world.add(day)
+        broken = new[-1]
+        world.corrupt(broken)
+
+        def change() -> str:
+            failed = self._location.run()
+            self._require(failed.gate is False and not failed.snapshot, "the gate let a broken file through")
+            self._require(len(failed.built) == 2, f"the good files were not kept: {failed.built}")
+            self._console.print(f"   gate shut: {failed.gate_text}", highlight=False)
+            self._require_answer(self._answers[-1])
+            world.repair(broken)
+            return self._switch(built=1, names={world.path(broken).name})
+
+        self._step("c", "1 of 3 new files corrupt; repaired; retried", world.answer(), change)
+
+    def _swap(self) -> None:
+        text = self._spec_file.read_text()
+        swap = text.replace('consistentPushEnabled: "true"', 'consistentPushSwapEnabled: "true"')
+        self._require(swap != text, f"{self._spec_file.name} has no consistentPushEnabled to change")
+        self._spec_file.write_text(swap)
+        self._world.replace_all([self._world.day(n) for n in range(DAYS + 5, 2 * DAYS + 5)])
+        self._step("d", "swap of the whole table", self._world.answer(), lambda: self._switch(built=DAYS))
+
+    def _rollback(self) -> None:
+        def change() -> str:
+            command = [sys.executable, "-m", "pinot_assets", "rollback", TABLE, "--yes"]
+            command += ["--tables", str(self._spec_file.parent)]
+            done = run_child(command)
+            self._require(done.returncode == 0, f"rollback: {done.stderr}")
+            return ""
+
+        self._step("e", "rollback of the swap, in one command", self._answers[-2], change)
+
+    def _control(self, former: Snapshot, swapped: Snapshot) -> None:
+        def change() -> str:
+            new, old = list(swapped.segments.values()), list(former.segments)
+            push_plainly(self._pinot, TABLE, open_staging(self._spec()), new, old)
+            # Brokers come to know of plain deletions one by one: until then they tell too much, or fail.
+            for again in Retrying(
+                retry=retry_if_exception_type(PinotAssetsError),
+                stop=stop_after_delay(CATCH_UP_S),
+                wait=wait_fixed(0.2),
+                reraise=True,
+            ):
+                with again:
+                    self._require_answer(self._answers[-2])
+            return ""
+
+        self._step(CONTROL, "control: the swap again, pushed plainly", self._answers[-2], change)
+
+    # --- one step --------------------------------------------------------------------------------
+
+    def _step(self, key: str, title: str, after: Answer, change: Callable[[], str]) -> None:
+        before = self._answers[-1]
+        self._require(before != after, "the step would change nothing")
+        self._console.print(f"[bold]({key}) {title}[/]")
+        self._load.phase(key, [before, after])
+        self._load.wait_for(LEAST_PER_STEP)
+        start = time.monotonic()
+        built = change()
+        seconds = time.monotonic() - start
+        self._require_answer(after)
+        self._load.wait_for(self._load.report().phases[-1].queries + LEAST_PER_STEP)
+        self._answers.append(after)
+        rows = sum(int(count) for _, count, _ in after)
+        self._steps.append(Step(key, title, seconds, built, rows))
+        self._console.print(f"   {built and built + ' files built; '}{rows:,} rows, {seconds:.1f} s")
+
+    def _expect_tick(self, changes: str) -> None:
+        launch, message = self._location.tick()
+        self._require(launch and message.startswith(changes), f"the sensor said: {message}")
+        self._console.print(f"   files sensor: {message}", highlight=False)
+
+    def _switch(self, *, built: int, names: set[str] | None = None) -> str:
+        """A run of the job that ends in a switch; returns "built of listed"."""
+        outcome: Outcome = self._location.run()
+        self._require(outcome.success and bool(outcome.snapshot), f"not switched: {outcome.gate_text}")
+        found = set(outcome.built)
+        self._require(len(found) == built and names in (None, found), f"built other files: {sorted(found)}")
+        return f"{built} of {outcome.segments['files_listed']}"
+
+    def _spec(self) -> TableSpec:
+        return load_tables(self._spec_file.parent)[TABLE]
+
+    def _published(self) -> Snapshot:
+        with open_session_store(self._spec(), load_settings()) as store:
+            snapshot = observe(store, open_staging(self._spec())).snapshot
+        assert snapshot is not None
+        return snapshot
+
+
+def show(console: Console, steps: list[Step], report: LoadReport) -> bool:
+    """The table of steps and the line that counts; returns whether it is as it must be."""
+    phases = {phase.name: phase for phase in report.phases}
+    table = Table("step", "", "seconds", "files built", "rows", "queries", "errors", "mixed answers")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for step in steps:
+        phase = phases[step.key]
+        figures = [f"{step.seconds:.1f}", step.built, f"{step.rows:,}"]
+        counts = [str(phase.queries), str(phase.errors), str(phase.mixed)]
+        table.add_row(step.key, step.title, *figures, *counts)
+    console.print(table)
+    counted = [phase for phase in report.phases if phase.name != CONTROL]
+    mixed, errors = sum(p.mixed for p in counted), sum(p.errors for p in counted)
+    answers = sum(p.queries for p in counted) - errors
+    control = phases[CONTROL].mixed
+    show_queries(console, report, answers)
+    console.print(f"mixed answers: {mixed} of {answers} (control: {control})", highlight=False)
+    return mixed == errors == 0 and answers >= LEAST_ANSWERS and control > 0

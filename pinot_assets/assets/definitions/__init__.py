@@ -1,0 +1,1 @@
+"""Definitions of one table: assets, checks, jobs, sensors."""

@@ -1,0 +1,1 @@
+"""Assets, jobs and operations of REALTIME tables."""

@@ -1,0 +1,1 @@
+"""Table specs that are written for the user. Changes nothing in Pinot."""

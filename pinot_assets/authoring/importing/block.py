@@ -1,0 +1,138 @@
+"""The settings of another ingestion as a `fileIngestion` block, key by key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pinot_assets.authoring.importing.notes import Fate, Told
+from pinot_assets.authoring.importing.secrets import Secrets
+from pinot_assets.authoring.importing.settings_found import FILE_INGESTION, Found
+from pinot_assets.pinot.table_config import is_refresh
+from pinot_assets.table_spec.blocks.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
+
+STAGING: Final = "output.segment.dir.uri"
+SWAP: Final = "consistentPushSwapEnabled"
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_ROOT: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)?")
+"""What comes before the path."""
+_REFERENCE: Final = re.compile(r"\$\{[^}]*\}/*")
+_RELATIVE: Final = (
+    "it is relative: Pinot counts it from the folder that its process was started in, a table spec from the "
+    "folder of the spec. Write the absolute path"
+)
+_NAMES: Final = ("segmentNameGenerator", "segment.name.", "append.uuid", "exclude.")
+_INSTEAD: Final = {
+    "outputDirURI": f"segments wait in {STAGING}, outside of Pinot's own data",
+    "overwriteOutput": "what is staged is never overwritten",
+    "push.attempts": "what can be sent again is",
+    "push.parallelism": "pushes are sized by what Pinot takes",
+    "push.retry.interval.millis": "what can be sent again is",
+    "push.segmentUriPrefix": "segments are downloaded from where they are staged",
+    "push.segmentUriSuffix": "segments are downloaded from where they are staged",
+    "fail.on.empty.segment": "a file without rows makes no segment",
+    "batchSegmentUpload": "segments are sent in batches where Pinot takes them",
+    "retryCount": "it is the session's own, see `pinot-assets session show`",
+    "state": "it is the session's own, see `pinot-assets session show`",
+    "tableConfigs": "it belongs to one run of a task",
+    "tableConfigsURI": "it belongs to one run of a task",
+    "schema": "it stands beside the table",
+    "schemaURI": "the schema stands beside the table",
+}
+
+
+def block_of(found: Found, told: list[Told], secrets: Secrets) -> dict[str, Any]:
+    """The block.
+
+    :param told: gets a line for each key.
+    :param secrets: get those of the block.
+    """
+    block: dict[str, Any] = {}
+    for key, value in found.settings.items():
+        why = _no_use(key, value)
+        if why is not None:
+            told.append(Told(Fate.DROPPED, key, why))
+            continue
+        block[key] = secrets.taken_out(value, key, key)
+        told.append(Told(Fate.CARRIED, key))
+        if key == "inputDirURI" and _is_relative(str(value)):
+            told.append(Told(Fate.TO_DO, key, _RELATIVE))
+    if STAGING not in block and isinstance(location := block.get("inputDirURI"), str):
+        block[STAGING], where = _staging(location)
+        told.append(Told(Fate.ADDED, STAGING, f"where segments wait and snapshots are kept; {where}"))
+    if found.kind != FILE_INGESTION:
+        block |= _consistent(found.table, told)
+    return block | _first_run(found.table, block, told)
+
+
+def _staging(location: str) -> tuple[str, str]:
+    """A place beside the files, and what is to be done about it."""
+    of_environment, where = "${PINOT_ASSETS_STAGING}", "put it into the environment as PINOT_ASSETS_STAGING"
+    if _REFERENCE.fullmatch(location):  # nothing can be named beside what only the environment knows
+        return of_environment, where
+    if _is_whole_store(location):
+        return (
+            of_environment,
+            f"beside the whole of {location} lies nothing that is sure to be yours: {where}",
+        )
+    return f"{location.rstrip('/')}-pinot-staging", "put it where you like"
+
+
+def _is_whole_store(location: str) -> bool:
+    """A bucket, a container, a disk: `s3://lake-pinot-staging` beside `s3://lake` may be anybody's."""
+    return not _ROOT.sub("", location).strip("/.")
+
+
+def _is_relative(location: str) -> bool:
+    """Whether Pinot counts it from the folder that its job or Minion was started in."""
+    return not location.startswith(("/", "${")) and _SCHEME.match(location) is None
+
+
+def _first_run(table: Mapping[str, Any], block: Mapping[str, Any], told: list[Told]) -> dict[str, str]:
+    """What keeps the segments that fill the table so far from staying beside the same rows of ours."""
+    if str(block.get(SWAP, "")).lower() == "true":
+        return {}
+    if not is_refresh(table):
+        told.append(
+            Told(
+                Fate.TO_DO,
+                SWAP,
+                "what is in the table stays, so that rows of the same files are there twice after the first "
+                'run: make it REFRESH and set this to "true" for that run, or begin with an empty table',
+            )
+        )
+        return {}
+    told.append(
+        Told(
+            Fate.ADDED,
+            SWAP,
+            "for the first run alone, which replaces what is in the table: without it every row would be "
+            "there twice. Take it out afterwards",
+        )
+    )
+    return {SWAP: "true"}
+
+
+def _consistent(table: Mapping[str, Any], told: list[Told]) -> dict[str, str]:
+    """What upstream's ways do not know: they show each segment as it comes."""
+    mode, kind = ("sync", "REFRESH") if is_refresh(table) else ("append", "APPEND")
+    told += [
+        Told(Fate.ADDED, "consistentPushEnabled", "all files of a run are shown at one instant"),
+        Told(Fate.ADDED, "consistentPushMaxRetries", "a session that failed keeps what is built"),
+        Told(Fate.ADDED, "ingestionMode", f"{mode}, since the table is {kind}"),
+    ]
+    return {"consistentPushEnabled": "true", "consistentPushMaxRetries": "3", "ingestionMode": mode}
+
+
+def _no_use(key: str, value: Any) -> str | None:
+    """Why a key is left out; None if it is carried."""
+    if value is None or isinstance(value, dict | list):
+        return "it holds no single value"
+    if key == "push.mode" and str(value).upper() not in ("TAR", "METADATA"):
+        return "the way that works is chosen: TAR or METADATA"
+    if key in KNOWN_KEYS or family_of(key) is not None:
+        return None
+    if key.startswith(_NAMES):
+        return "segment names are given by the session"
+    return _INSTEAD.get(key) or UNUSED_KEYS.get(key, "it is not known here")

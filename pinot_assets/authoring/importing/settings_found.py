@@ -1,0 +1,202 @@
+"""Where the settings of an ingestion stand: a table config, or the spec of a job.
+
+Sources: StarTree's FileIngestionTask (`task.taskTypeConfigsMap`), upstream's
+`SegmentGenerationAndPushTaskGenerator` (one task per entry of `batchIngestionConfig.batchConfigMaps`), and
+`SegmentGenerationJobSpec`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pinot_assets.authoring.importing.notes import Fate, Told
+from pinot_assets.errors import SpecError
+
+FILE_INGESTION: Final = "FileIngestionTask"
+GENERATION: Final = "SegmentGenerationAndPushTask"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An ingestion as it is configured.
+
+    :ivar kind: what it is called, for people.
+    :ivar settings: its flat keys.
+    :ivar table: the table config without it.
+    """
+
+    kind: str
+    settings: dict[str, Any]
+    table: dict[str, Any]
+
+
+def table_and_schema(document: Any, told: list[Told]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The OFFLINE table config, and the schema where it stands beside it.
+
+    :param told: gets what else stands there.
+
+    :param document: a table config, the controller's `{"OFFLINE": …}`, or its `TableConfigs`.
+    :raises SpecError: it is none of these.
+    """
+    if not isinstance(document, dict):
+        raise SpecError("the file holds no table config", why="it is no JSON object")
+    for key in ("OFFLINE", "offline"):
+        if isinstance(document.get(key), dict):
+            schema = document.get("schema")
+            for other in sorted(other for other in document.keys() - _OF_TABLES if document[other]):
+                why = "a REALTIME table has a spec of its own" if other.upper() == "REALTIME" else _NOT_TAKEN
+                told.append(Told(Fate.DROPPED, other, why))
+            return document[key], schema if isinstance(schema, dict) else None
+    if "tableName" not in document:
+        raise SpecError("the file holds no OFFLINE table config", why="it has no tableName")
+    return document, None
+
+
+_OF_TABLES: Final = frozenset(("OFFLINE", "offline", "schema", "tableName"))
+_NOT_TAKEN: Final = "the OFFLINE table config and its schema are what is taken over"
+
+
+def in_table(config: Mapping[str, Any], told: list[Told]) -> Found:
+    """The ingestion of a table config.
+
+    :param told: gets what is left out with it.
+    :raises SpecError: there is none.
+    """
+    table, task, generation, maps = _taken_out(config)
+    if isinstance(task, dict):
+        if maps:
+            told.append(Told(Fate.DROPPED, "batchConfigMaps", f"{FILE_INGESTION} is what is taken over"))
+        if generation:
+            told.append(Told(Fate.DROPPED, GENERATION, f"{FILE_INGESTION} is what is taken over"))
+        return Found(FILE_INGESTION, task, table)
+    if not maps:
+        raise SpecError(
+            "the table config has no ingestion to take over",
+            why=f"it has neither {FILE_INGESTION} nor batchConfigMaps of {GENERATION}",
+            hint="name the job's spec with --job-spec, or write the spec with `pinot-assets init`",
+        )
+    for number in range(2, len(maps) + 1):
+        told.append(
+            Told(
+                Fate.DROPPED,
+                f"batchConfigMaps[{number - 1}]",
+                "a table has one directory: make one more table",
+            )
+        )
+    settings = {**maps[0], **{key: value for key, value in _mapping(generation).items() if key == "schedule"}}
+    for key in sorted(_mapping(generation).keys() - {"schedule"}):
+        told.append(
+            Told(Fate.DROPPED, f"{GENERATION}.{key}", "it shapes tasks of Minions, and Spark builds here")
+        )
+    return Found(GENERATION, settings, table)
+
+
+def in_job(job: Any, config: Mapping[str, Any], told: list[Told]) -> Found:
+    """The ingestion of a job spec (`LaunchDataIngestionJob`), for a table.
+
+    :raises SpecError: it is none.
+    """
+    if not isinstance(job, dict) or "inputDirURI" not in job:
+        raise SpecError("the file holds no spec of an ingestion job", why="it has no inputDirURI")
+    settings: dict[str, Any] = {
+        key: job[key]
+        for key in ("inputDirURI", "includeFileNamePattern", "excludeFileNamePattern")
+        if job.get(key) is not None
+    }
+    reader = _mapping(job.get("recordReaderSpec"))
+    if "dataFormat" in reader:
+        settings["inputFormat"] = reader["dataFormat"]
+    settings |= {f"recordReader.prop.{key}": value for key, value in _mapping(reader.get("configs")).items()}
+    settings |= _file_system(str(job["inputDirURI"]), job.get("pinotFSSpecs") or [], told)
+    push = _mapping(job.get("pushJobSpec"))
+    settings |= {"push.mode": push["pushMode"]} if "pushMode" in push else {}
+    for key in sorted(job.keys() - _LOOKED_AT):
+        told.append(Told(Fate.DROPPED, key, _OF_JOBS.get(key, "it is of the job, which is not run any more")))
+    for key, used in (("recordReaderSpec", {"dataFormat", "configs"}), ("pushJobSpec", {"pushMode"})):
+        told += _unused(key, job.get(key), used)
+    table, *others = _taken_out(config)
+    for key, other in zip((FILE_INGESTION, GENERATION, "batchConfigMaps"), others, strict=True):
+        if other:
+            told.append(
+                Told(Fate.DROPPED, key, "the job's spec is what is taken over, and a table has one way")
+            )
+    return Found("LaunchDataIngestionJob", settings, table)
+
+
+def _file_system(location: str, specs: Any, told: list[Told]) -> dict[str, Any]:
+    """`input.fs.prop.*` of the spec for the files' scheme; the others are told."""
+    found: dict[str, Any] = {}
+    wanted = _store_of(location.partition("://")[0] if "://" in location else "file")
+    for number, spec in enumerate(specs if isinstance(specs, list) else [specs]):
+        key = f"pinotFSSpecs[{number}]"
+        if not isinstance(spec, dict) or _store_of(str(spec.get("scheme"))) != wanted or found:
+            told.append(Told(Fate.DROPPED, key, f"one spec is taken, of the files' own scheme: {wanted}"))
+            continue
+        found = {f"input.fs.prop.{name}": value for name, value in _mapping(spec.get("configs")).items()}
+        told += _unused(key, spec, {"scheme", "configs"})
+    return found
+
+
+def _store_of(scheme: str) -> str:
+    """The first name of a kind of store: `s3` of `s3a`."""
+    return next((names[0] for names in _STORES if scheme.lower() in names), scheme.lower())
+
+
+_STORES: Final = (("s3", "s3a", "s3n"), ("abfss", "abfs", "adl2"))
+
+
+def _unused(key: str, value: Any, used: Set[str]) -> Iterator[Told]:
+    """A line for each key of a part of the job that is not looked at."""
+    if value is not None and not isinstance(value, dict):
+        yield Told(Fate.DROPPED, key, "it is no object")
+    for name in sorted(_mapping(value).keys() - used):
+        yield Told(Fate.DROPPED, f"{key}.{name}", _OF_JOBS[key.partition("[")[0]])
+    if "configs" in used and not isinstance(_mapping(value).get("configs") or {}, dict):
+        yield Told(Fate.DROPPED, f"{key}.configs", "it is no object")
+
+
+_LOOKED_AT: Final = frozenset(
+    (
+        "inputDirURI",
+        "includeFileNamePattern",
+        "excludeFileNamePattern",
+        "recordReaderSpec",
+        "pinotFSSpecs",
+        "pushJobSpec",
+    )
+)
+_OF_JOBS: Final = {
+    "executionFrameworkSpec": "Spark is configured by the environment, see docs/deploy.md",
+    "jobType": "a run builds, pushes and switches",
+    "outputDirURI": "segments wait in a staging area of their own",
+    "pinotClusterSpecs": "PINOT_CONTROLLER_URL says which Pinot",
+    "pinotFSSpecs": "the store is chosen by the scheme",
+    "pushJobSpec": "pushes are sized and tried again by themselves",
+    "recordReaderSpec": "the reader is chosen by the format",
+    "searchRecursively": "directories are always looked through; see includeFileNamePattern",
+    "segmentNameGeneratorSpec": "segment names are given by the session",
+    "tableSpec": "table config and schema stand in the spec itself",
+}
+
+
+def _taken_out(config: Mapping[str, Any]) -> tuple[dict[str, Any], Any, Any, list[dict[str, Any]]]:
+    """The table config without what brings files into it; both tasks, and the maps of the second.
+
+    Left there, the controller would go on pushing the same files.
+    """
+    table = copy.deepcopy(dict(config))
+    tasks = _mapping(_mapping(table.get("task")).get("taskTypeConfigsMap"))
+    batch = _mapping(_mapping(table.get("ingestionConfig")).get("batchIngestionConfig"))
+    entries = batch.pop("batchConfigMaps", None)
+    maps = [entry for entry in (entries if isinstance(entries, list) else ()) if isinstance(entry, dict)]
+    task, generation = tasks.pop(FILE_INGESTION, None), tasks.pop(GENERATION, None)
+    if not tasks:
+        table.pop("task", None)
+    return table, task, generation, maps
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

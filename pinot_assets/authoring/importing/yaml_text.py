@@ -1,0 +1,35 @@
+"""What was taken over, as a table spec with comments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pinot_assets.authoring.importing.notes import Fate, Told
+from pinot_assets.table_spec.yaml.writer import dumped
+
+
+def spec_text(
+    origin: str,
+    schema: Mapping[str, Any],
+    table: Mapping[str, Any],
+    block: Mapping[str, Any],
+    told: Iterable[Told],
+) -> str:
+    """The whole YAML.
+
+    :param origin: what it was made of, for people.
+    """
+    lines = [f"# Written by `pinot-assets tables import` from {_plain(origin)}."]
+    lines += [f"# {_plain(str(line))}" for line in told if line.fate is not Fate.CARRIED]
+    parts = [
+        "\n".join(lines),
+        dumped({"schema": dict(schema)}),
+        dumped({"table": dict(table)}),
+        dumped({"fileIngestion": dict(block)}),
+    ]
+    return "\n".join(parts)
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)

@@ -1,0 +1,250 @@
+"""What was seen of one column, in one file or in several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from pinot_assets.authoring.infer.kinds import (
+    Kind,
+    moment_ms,
+    of_cell,
+    of_member,
+    of_text,
+    patterns_of,
+    together,
+)
+from pinot_assets.ingest.cast.casts import plain
+from pinot_assets.segment.config.time_format import parse_date
+
+PARTS: Final = ";"
+"""What Pinot's csv reader splits the cells of a multi-value column at."""
+LISTS: Final = 0.05
+"""A column is multi-value where this share of its cells holds the mark."""
+_DAY_MS: Final = 86_400_000
+_TOKEN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:+")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a sample.
+
+    :ivar rows: rows looked at.
+    :ivar nulls: those of them without a value.
+    :ivar values: the different values as texts, of single-value columns that can be compared.
+    :ivar repeats: whether a value was there twice.
+    :ivar low: the smallest number, `high` the largest; None without numbers.
+    :ivar earliest: the first moment, in milliseconds since 1970, `latest` the last; None without moments.
+    :ivar patterns: date patterns that all texts (or whole numbers) fit; None where none was looked for.
+    :ivar marked: cells of a csv file that may be lists: words with `;` between them.
+    """
+
+    kind: Kind
+    multi: bool = False
+    rows: int = 0
+    nulls: int = 0
+    values: frozenset[str] = frozenset()
+    repeats: bool = False
+    low: float | None = None
+    high: float | None = None
+    earliest: int | None = None
+    latest: int | None = None
+    patterns: frozenset[str] | None = None
+    marked: int = 0
+
+    @property
+    def unique(self) -> bool:
+        """No value is missing, none is there twice."""
+        return self.rows > 1 and not (self.nulls or self.repeats or self.multi) and bool(self.values)
+
+    def and_of(self, other: Column) -> Column:
+        """Both of them, as one column of one table."""
+        bounds = [b for b in (self.low, other.low, self.high, other.high) if b is not None]
+        times = [t for t in (self.earliest, other.earliest, self.latest, other.latest) if t is not None]
+        return Column(
+            kind=together(self.kind, other.kind),
+            multi=self.multi or other.multi,
+            rows=self.rows + other.rows,
+            nulls=self.nulls + other.nulls,
+            values=self.values | other.values,
+            repeats=self.repeats or other.repeats or not self.values.isdisjoint(other.values),
+            low=min(bounds, default=None),
+            high=max(bounds, default=None),
+            earliest=min(times, default=None),
+            latest=max(times, default=None),
+            patterns=self._patterns_with(other),
+            marked=self.marked + other.marked,
+        )
+
+    def _patterns_with(self, other: Column) -> frozenset[str] | None:
+        if other.kind is Kind.NOTHING:
+            return self.patterns
+        if self.kind is Kind.NOTHING:
+            return other.patterns
+        if self.patterns is None and other.patterns is None:
+            return None
+        # Values that no pattern was looked for fit none: a reader of dates would refuse them.
+        return (self.patterns or frozenset()) & (other.patterns or frozenset())
+
+
+def absent(rows: int) -> Column:
+    """A column that a file lacks."""
+    return Column(Kind.NOTHING, rows=rows, nulls=rows)
+
+
+def of_cells(cells: Sequence[str], nulls: Collection[str]) -> Column:
+    """A column of a format that knows text alone.
+
+    :param nulls: cells that mean that there is no value.
+    """
+    texts = [cell for cell in cells if cell not in nulls]
+    marked = _lists(texts)
+    is_list = marked > 0 and marked >= len(texts) * LISTS
+    singles = [part for text in texts for part in text.split(PARTS) if part] if is_list else texts
+    seen = _singles(singles, of_cell)
+    return replace(seen, multi=is_list, rows=len(cells), nulls=len(cells) - len(texts), marked=marked)
+
+
+def of_members(members: Sequence[Any]) -> Column:
+    """A member of JSON documents; None where a document lacks it."""
+    return _of_values(members, of_member)
+
+
+def of_arrow(array: pa.ChunkedArray) -> Column:
+    """A column of a format with types of its own."""
+    if getattr(array.type, "extension_name", "") == "arrow.json":
+        return Column(Kind.JSON, rows=len(array), nulls=array.null_count)
+    array = plain(array)
+    kind = array.type
+    is_list = pt.is_list(kind) or pt.is_large_list(kind)
+    inner = kind.value_type if is_list else kind
+    found = _of_arrow_type(inner)
+    if found in (Kind.NESTED, Kind.UNKNOWN, Kind.DATE, Kind.BYTES, Kind.TIMESTAMP):
+        # Python's calendar does not know all of them, and none of them is looked at more closely.
+        multi = is_list and found is not Kind.NESTED
+        seen = Column(found, multi, len(array), array.null_count)
+        return seen if multi else _with_times(seen, array)
+    values = array.to_pylist()
+    if found is Kind.STRING:
+        # A text keeps its type, but for its dates: a reader of typed files takes text for a time, too.
+        seen = _of_values(values, lambda value: of_text(value) if value else Kind.STRING)
+        return replace(seen, multi=is_list)  # by its type: a list without a value is one, too
+    seen = _of_values(values, lambda _: found)
+    return replace(seen, kind=found, multi=is_list)
+
+
+def _with_times(column: Column, array: pa.ChunkedArray) -> Column:
+    """With the earliest and latest of days or moments; by Arrow's numbers, which know every year."""
+    kind = array.type
+    if pt.is_timestamp(kind):
+        divisor, factor = {"s": (1, 1000), "ms": (1, 1), "us": (1000, 1), "ns": (1_000_000, 1)}[kind.unit]
+        numbers = array.cast(pa.int64())
+    elif pt.is_date(kind):
+        divisor, factor = (1, _DAY_MS) if pt.is_date32(kind) else (1, 1)
+        numbers = array.cast(pa.int32() if pt.is_date32(kind) else pa.int64())
+    else:
+        return column
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is None:
+        return column
+    earliest, latest = (bound * factor // divisor for bound in (bounds["min"], bounds["max"]))
+    return replace(column, earliest=earliest, latest=latest)
+
+
+def _of_values(values: Sequence[Any], kind_of: Callable[[Any], Kind]) -> Column:
+    there = [value for value in values if value is not None]
+    is_list = any(isinstance(value, list) for value in there)
+    if not is_list:
+        return replace(_singles(there, kind_of), rows=len(values), nulls=len(values) - len(there))
+    items = [
+        item
+        for value in there
+        for item in (value if isinstance(value, list) else [value])
+        if item is not None
+    ]
+    seen = _singles(items, lambda item: Kind.NESTED if isinstance(item, list | dict) else kind_of(item))
+    multi = seen.kind is not Kind.NESTED
+    return replace(seen, multi=multi, rows=len(values), nulls=len(values) - len(there))
+
+
+def _singles(values: Sequence[Any], kind_of: Callable[[Any], Kind]) -> Column:
+    kind = reduce(together, map(kind_of, values), Kind.NOTHING)
+    texts = [value if isinstance(value, str) else str(value) for value in values if _comparable(value)]
+    different = frozenset(texts)
+    numbers = _numbers(texts) if kind in (Kind.INT, Kind.LONG) else []
+    patterns = _patterns(different) if kind in (Kind.INT, Kind.LONG, Kind.STRING) else None
+    times = _times(different, kind, patterns)
+    return Column(
+        kind=kind,
+        rows=len(values),
+        values=different,
+        repeats=len(different) < len(texts),
+        low=min(numbers, default=None),
+        high=max(numbers, default=None),
+        earliest=min(times, default=None),
+        latest=max(times, default=None),
+        patterns=patterns,
+    )
+
+
+def _numbers(texts: Iterable[str]) -> list[int]:
+    return [int(text.strip()) for text in texts]  # int() alone takes fewer characters for blanks
+
+
+def _patterns(texts: frozenset[str]) -> frozenset[str] | None:
+    """Those that all of them fit; looked for until none is left."""
+    left: frozenset[str] | None = None
+    for text in texts:
+        found = patterns_of(text.strip())
+        left = found if left is None else left & found
+        if not left:
+            break
+    return left
+
+
+def _times(texts: frozenset[str], kind: Kind, patterns: frozenset[str] | None) -> list[int]:
+    """The moments that they say, where all of them say one."""
+    if kind is Kind.TIMESTAMP:
+        return [moment_ms(text.strip()) for text in texts]
+    if not patterns:
+        return []
+    pattern = max(sorted(patterns), key=len)
+    return [parse_date(text.strip(), pattern) for text in texts]
+
+
+def _comparable(value: Any) -> bool:
+    return isinstance(value, Hashable)
+
+
+def _lists(texts: Sequence[str]) -> int:
+    """How many cells hold the mark, where all cells are plain words but for it; addresses are no lists."""
+    if not all(_TOKEN.issuperset(text.replace(PARTS, "")) and "://" not in text for text in texts):
+        return 0
+    return sum(PARTS in text for text in texts)
+
+
+def _of_arrow_type(kind: pa.DataType) -> Kind:
+    for holds, found in (
+        (pt.is_null, Kind.NOTHING),
+        (pt.is_boolean, Kind.BOOLEAN),
+        (lambda k: pt.is_integer(k) and k.bit_width <= 32 and k != pa.uint32(), Kind.INT),
+        (pt.is_integer, Kind.LONG),
+        (pt.is_float16, Kind.FLOAT),
+        (pt.is_float32, Kind.FLOAT),
+        (pt.is_floating, Kind.DOUBLE),
+        (pt.is_decimal, Kind.BIG_DECIMAL),
+        (lambda k: pt.is_string(k) or pt.is_large_string(k), Kind.STRING),
+        (lambda k: pt.is_binary(k) or pt.is_large_binary(k) or pt.is_fixed_size_binary(k), Kind.BYTES),
+        (pt.is_timestamp, Kind.TIMESTAMP),
+        (pt.is_date, Kind.DATE),
+        (lambda k: pt.is_nested(k) and not pt.is_union(k), Kind.NESTED),
+    ):
+        if holds(kind):
+            return found
+    return Kind.UNKNOWN

@@ -1,0 +1,168 @@
+"""From files to the text of a table spec."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pinot_assets.authoring.infer.column import Column, absent
+from pinot_assets.authoring.infer.proposal import Proposal, propose
+from pinot_assets.authoring.infer.rows import Start, read_start, tried
+from pinot_assets.authoring.infer.sample import Sample, local_copies
+from pinot_assets.authoring.infer.yaml_text import Place, spec_text
+from pinot_assets.core.file_errors import FileRejected
+from pinot_assets.core.text import counted, plural
+from pinot_assets.errors import SourceError
+from pinot_assets.source.uris import parse_root
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.yaml.location import is_within
+
+_BINARY = re.compile(r"\.(?:parquet|avro|orc)(?:\.(?:gz|bz2|zst))?$", re.IGNORECASE)
+
+STAGING = "${PINOT_ASSETS_STAGING}"
+"""Where nothing else is sure to lie outside of the files' folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A table spec that may be written.
+
+    :ivar text: YAML.
+    :ivar sampled: what was looked at.
+    :ivar unlike: files that were left out of it, and why.
+    :ivar doubts: guesses that may be wrong, by what they are about.
+    """
+
+    text: str
+    proposal: Proposal
+    input_format: str
+    sampled: str
+    unlike: Mapping[str, str]
+    doubts: Mapping[str, str]
+
+
+def draft(name: str, sample: Sample, props: Mapping[str, str], out: Path) -> Draft:
+    """Look at the files and propose a table.
+
+    :param props: how to reach them, as in `input.fs.prop.*`.
+    :param out: where the spec is to lie: local paths are written relative to it where they can be.
+    :raises SourceError: none of the files can be read.
+    """
+    starts, unlike = _starts(sample, props)
+    if not starts:
+        told = "; ".join(f"{key}: {why}" for key, why in unlike.items())
+        raise SourceError(
+            f"no file of {sample.folder} tells what the table could be",
+            why=told or "they are blank",
+            hint="csv, json, parquet, avro and orc are read, plain or packed by gzip, bzip2 or zstd",
+        )
+    first = starts[0]
+    alike = [start for start in starts if start.input_format == first.input_format]
+    proposal = propose(merged([(start.rows, start.columns) for start in alike]))
+    rows = sum(start.rows for start in alike)
+    more = "more than " if sample.more else ""
+    looked_at = f"{plural(rows, 'row')} of {plural(len(alike), 'file')}"
+    sampled = f"{looked_at}, of {more}{sample.count:,} in {sample.folder}"
+    place = Place(_written(sample.folder, out), sample.include, _staging(name, sample.folder, out), props)
+    text = spec_text(name, proposal, first.input_format, place, first.shape, sampled)
+    return Draft(text, proposal, first.input_format, sampled, unlike, _doubts(sample, alike, proposal))
+
+
+def trouble(spec: TableSpec, sample: Sample, props: Mapping[str, str]) -> dict[str, str]:
+    """Files whose first rows a run could not build for this table, and why."""
+    with local_copies(sample, props) as copies:
+        found = {key: tried(spec, path) for key, path in copies}
+    return {key: why for key, why in found.items() if why}
+
+
+def merged(files: Sequence[tuple[int, Mapping[str, Column]]]) -> dict[str, Column]:
+    """The columns of several files as those of one table, in the order in which they were met.
+
+    :param files: the rows of each, and its columns.
+    """
+    found: dict[str, Column] = {}
+    before = 0
+    for rows, columns in files:
+        for name in [*found, *(name for name in columns if name not in found)]:
+            so_far = found.get(name) or absent(before)
+            found[name] = so_far.and_of(columns.get(name) or absent(rows))
+        before += rows
+    return found
+
+
+def _starts(sample: Sample, props: Mapping[str, str]) -> tuple[list[Start], dict[str, str]]:
+    starts: list[Start] = []
+    unlike: dict[str, str] = {}
+    with local_copies(sample, props) as copies:
+        for key, path in copies:
+            try:
+                start = read_start(path)
+            except FileRejected as error:
+                unlike[key] = error.reason
+                continue
+            if start is None:
+                continue
+            if start.input_format == "csv" and (named := _BINARY.search(key)) is not None:
+                # Whatever begins as text may be csv; under such a name it is damaged, or called wrong.
+                unlike[key] = f"it is called {named[0]} and holds text"
+                continue
+            if starts and (start.input_format, start.reader) != (starts[0].input_format, starts[0].reader):
+                unlike[key] = (
+                    f"it is written otherwise than the first file: {_way(start)}, not {_way(starts[0])}"
+                )
+            starts.append(start)
+    return starts, unlike
+
+
+def _doubts(sample: Sample, starts: Sequence[Start], proposal: Proposal) -> dict[str, str]:
+    shape = starts[0].shape
+    doubts = {"the first row": shape.doubt} if shape is not None and shape.doubt else {}
+    if sample.beside:
+        there = counted(sample.beside, "of the same ending lies", "of the same ending lie")
+        doubts["other files"] = (
+            f"{there} beside or below those that are named, and a run reads them, too: write a narrower "
+            "includeFileNamePattern if it should not"
+        )
+    if renamed := [field for field in proposal.fields if field.source]:
+        names = ", ".join(f"{field.source} as {field.name}" for field in renamed)
+        doubts["names with blanks"] = (
+            f"Pinot takes none, so transforms read {names}. Spark reads all of the table's files for that; "
+            "the files could be written with other names instead"
+        )
+    for ending, count in sample.others.items():
+        kind = f"files that end in {ending}" if ending else "files without an ending"
+        read = (
+            "left out: a table reads files of one kind"
+            if sample.include
+            else "read by a run, but not looked at"
+        )
+        doubts[kind] = f"{counted(count, 'lies there, which is', 'lie there, which are')} {read}"
+    return doubts | {f"column {field.name}": field.doubt for field in proposal.fields if field.doubt}
+
+
+def _way(start: Start) -> str:
+    settings = ", ".join(f"{name} {value!r}" for name, value in start.reader.items())
+    return f"{start.input_format} with {settings}" if settings else start.input_format
+
+
+def _written(folder: str, out: Path) -> str:
+    if not folder.startswith("file:"):
+        return folder
+    path = Path(parse_root(folder).path)
+    # Relative where it lies beside the specs: such a project can be moved as a whole.
+    return os.path.relpath(path, out.parent.absolute()) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _staging(name: str, folder: str, out: Path) -> str:
+    """A place outside of the files' folder."""
+    if folder.startswith("file:"):
+        beside = (out.parent.absolute() / "staging" / name).as_uri()
+        if not is_within(beside, folder) and not is_within(folder, beside):
+            return f"staging/{name}"
+        path = Path(parse_root(folder).path)
+        return str(path.with_name(f"{path.name}-staging")) if path.name else f"{STAGING}/{name}"
+    root = parse_root(folder)
+    return f"{root.uri}-staging" if root.path else f"{STAGING}/{name}"

@@ -1,0 +1,308 @@
+"""What a table of a sample's columns could be: types, roles, time, keys; every guess with its reason."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from pinot_assets.authoring.infer.column import PARTS, Column
+from pinot_assets.authoring.infer.kinds import FRACTIONS, INTEGERS, NUMBERS, Kind
+from pinot_assets.authoring.infer.names import pinot_names
+from pinot_assets.core.text import plural
+from pinot_assets.segment.config.pinot_expression import quoted
+from pinot_assets.segment.config.time_format import VALID_FROM_MS, VALID_TO_MS
+from pinot_assets.segment.values.types import FieldType
+from pinot_assets.table_spec.blocks.ingestion import FileIngestion
+from pinot_assets.table_spec.blocks.pinot_json import schema_problems
+from pinot_assets.table_spec.blocks.writable import writer_findings
+from pinot_assets.table_spec.yaml.document import Part, parse_document
+
+GROUPS: Final = {
+    FieldType.DIMENSION: "dimensionFieldSpecs",
+    FieldType.METRIC: "metricFieldSpecs",
+    FieldType.DATE_TIME: "dateTimeFieldSpecs",
+}
+"""Where a schema has its columns."""
+
+
+_FAR: Final = "some of it is before 1971 or after 2070"
+_NO_TIME: Final = (
+    f"{_FAR}, where Pinot takes no time of a table, so there is no timeColumnName: without one, neither "
+    "retention nor pruning by time works. With it, set ingestionConfig.segmentTimeValueCheck to false"
+)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TIME_WORDS: Final = _words(
+    """
+    at created date datetime day event hour millis minute modified month ms published received sec second
+    seconds sent time timestamp ts updated when
+    """
+)
+_FIRST_TIMES: Final = ("event", "time", "timestamp", "ts", "datetime", "created", "at", "date", "day")
+"""Of several times, the one whose name has the first of these words is the table's."""
+_MEASURES: Final = _words(
+    """
+    amount bytes clicks cost count delay discount distance duration fare fee height impressions latency
+    length measure num price qty quantity revenue score size sum tax tip total value views volume weight width
+    """
+)
+_PLACES: Final = frozenset(("lat", "latitude", "lng", "lon", "long", "longitude"))
+_IDS: Final = frozenset(("code", "id", "key", "no", "nr", "number", "uuid", "zip"))
+_CODES: Final = _words("code fax gtin iban mobile phone plz postal postcode ssn telephone tel zip zipcode")
+"""Names of columns whose digits are no numbers: one with a zero in front may come late."""
+_KEYS: Final = INTEGERS | {Kind.STRING}
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SPAN: Final = ((1000, "SECONDS"), (1, "MILLISECONDS"))
+_GRAIN: Final = (("SSS", "MILLISECONDS"), ("s", "SECONDS"), ("m", "MINUTES"), ("H", "HOURS"))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of the table.
+
+    :ivar data_type: Pinot's.
+    :ivar seen: what the sample holds of it, for people.
+    :ivar why: why it is what it is, where that is a guess; else empty.
+    :ivar format: of a date-time column, `granularity` as well.
+    :ivar transform: Spark SQL that makes it of the file's column; empty where readers do.
+    :ivar source: the file's column, where it has another name; else empty.
+    :ivar doubt: what should be looked at; empty where nothing should.
+    :ivar is_far: a time that Pinot does not take for the table's: some of it is before 1971 or after 2070.
+    """
+
+    name: str
+    role: FieldType
+    data_type: str
+    seen: str
+    multi: bool = False
+    why: str = ""
+    format: str = ""
+    granularity: str = ""
+    transform: str = ""
+    source: str = ""
+    doubt: str = ""
+    is_far: bool = False
+
+    @property
+    def spec(self) -> dict[str, str | bool]:
+        """The column as Pinot's schema has it, in one of `GROUPS`."""
+        many: dict[str, str | bool] = {"singleValueField": False} if self.multi else {}
+        times = {"format": self.format, "granularity": self.granularity} if self.format else {}
+        return {"name": self.name, "dataType": self.data_type, **many, **times}
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A table for the sample.
+
+    :ivar fields: in the order of the files' columns.
+    :ivar time: name of the primary time column; empty if there is none.
+    :ivar keys: columns that are unique in the sample.
+    :ivar left_out: columns that no table of this project can have, and why.
+    :ivar has_nulls: some values are missing.
+    """
+
+    fields: tuple[Field, ...]
+    time: str
+    keys: tuple[str, ...]
+    left_out: Mapping[str, str]
+    has_nulls: bool
+
+    def of(self, role: FieldType) -> tuple[Field, ...]:
+        """The columns of one role."""
+        return tuple(field for field in self.fields if field.role is role)
+
+
+def propose(columns: Mapping[str, Column]) -> Proposal:
+    """A table of these columns.
+
+    :param columns: by name, in the order of the files.
+    """
+    called = pinot_names(columns)
+    seen = {name: _field(called[name], name, column) for name, column in columns.items()}
+    left_out = {name: why for name, column in columns.items() if (why := _why_not(seen[name], column))}
+    fields = tuple(field for name, field in seen.items() if name not in left_out)
+    kept = {field.name: columns[name] for name, field in seen.items() if name not in left_out}
+    times = [field.name for field in fields if field.role is FieldType.DATE_TIME]
+    in_every_row = [
+        field for field in fields if field.role is FieldType.DATE_TIME and not kept[field.name].nulls
+    ]
+    time = min(
+        (field.name for field in in_every_row if not field.is_far),
+        key=lambda name: (_rank(name), times.index(name)),
+        default="",
+    )
+    if not time:
+        far = {field.name for field in in_every_row}
+        fields = tuple(replace(field, doubt=_NO_TIME) if field.name in far else field for field in fields)
+    return Proposal(
+        fields=fields,
+        time=time,
+        keys=tuple(
+            name
+            for name, column in kept.items()
+            if column.unique and column.kind in _KEYS and name not in times
+        ),
+        left_out=left_out,
+        has_nulls=any(column.nulls for column in kept.values()),
+    )
+
+
+def _why_not(field: Field, column: Column) -> str:
+    """Why a table cannot have the column; empty where it can."""
+    if column.kind is Kind.UNKNOWN or (column.kind is Kind.DATE and column.multi):
+        return "Pinot has no type for it"
+    return unwritable(field)
+
+
+def unwritable(field: Field) -> str:
+    """What the loader of table specs would refuse of a column; empty where it takes it."""
+    schema = {"schemaName": "t", GROUPS[field.role]: [field.spec]}
+    table = {"tableName": "t", "tableType": "OFFLINE", "segmentsConfig": {}, "tableIndexConfig": {}}
+    document, problems = parse_document(json.dumps({"schema": schema, "table": table}), Path("t.json"))
+    if document is not None:
+        part = Part(document, ("schema",))
+        problems = [*problems, *schema_problems(part)]
+        problems += [] if problems else writer_findings(part, Part(document, ("table",)), _MIN_SERVER)[0]
+    return "; ".join(problem.reason for problem in problems)
+
+
+_MIN_SERVER: Final[str] = FileIngestion.model_fields["min_server"].default
+
+
+def _field(name: str, source: str, column: Column) -> Field:
+    """:param source: what the files call the column."""
+    field = _told_far(_time(name, source, column), column) or _plain(name, column)
+    if name == source:
+        return field
+    return replace(field, source=source, transform=field.transform or quoted(source))
+
+
+def _plain(name: str, column: Column) -> Field:
+    kind, words, seen = column.kind, set(words_of(name)), described(column)
+    if kind is Kind.NOTHING:
+        return Field(
+            name,
+            FieldType.DIMENSION,
+            "STRING",
+            seen,
+            column.multi,
+            "no file has a value: the type is a guess",
+        )
+    if kind is Kind.NESTED:
+        return Field(name, FieldType.DIMENSION, "JSON", seen, why="objects of the files")
+    why = doubt = ""
+    role = FieldType.DIMENSION
+    if kind in FRACTIONS and not column.multi and not words & (_PLACES | _IDS):
+        role = FieldType.METRIC
+    elif kind in INTEGERS and not column.multi and words & _MEASURES and not words & _IDS:
+        role, why = FieldType.METRIC, "a metric by its name"
+    elif kind in INTEGERS and words & _CODES:
+        doubt = "whole numbers so far; if these are codes, make it STRING: as a number 01234 is 1234"
+    if column.multi:
+        why = "several values in one row"
+    if column.marked:
+        marked = f"{plural(column.marked, 'cell')} of {column.rows:,} with {PARTS} between words"
+        doubt = f"{marked}: " + ("taken for several values" if column.multi else "taken for one text")
+    return Field(name, role, kind.value, seen, column.multi, why, doubt=doubt)
+
+
+def _time(name: str, source: str, column: Column) -> Field | None:
+    """The column as a date-time one, None if it is none."""
+    if column.multi:
+        return None
+    seen, words = described(column), set(words_of(name))
+    is_named_so = bool(words & _TIME_WORDS) and not words & _IDS
+    if column.kind is Kind.TIMESTAMP:
+        return Field(
+            name, FieldType.DATE_TIME, "TIMESTAMP", seen,
+            why="moments; UTC where no zone is named", format="TIMESTAMP", granularity="1:MILLISECONDS",
+        )  # fmt: skip
+    if column.kind is Kind.DATE:
+        made = f"date_format({quoted(source)}, 'yyyy-MM-dd')"
+        return Field(
+            name, FieldType.DATE_TIME, "STRING", seen, why=f"days, made texts by transforms.{name}",
+            format="1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd", granularity="1:DAYS", transform=made,
+        )  # fmt: skip
+    if column.patterns and column.kind is Kind.STRING:
+        return _by_pattern(name, column, seen)
+    if column.kind in INTEGERS and is_named_so:
+        dated = _by_pattern(name, column, seen)
+        # 1712010101 are seconds, and a time of day in the year 1712.
+        return _epoch(name, column, seen) or dated if dated is None or _is_far(column) else dated
+    return None
+
+
+def _told_far(field: Field | None, column: Column) -> Field | None:
+    """The time with what is to be said where Pinot would not take it for that of the table."""
+    if field is None or "EPOCH" in field.format or not _is_far(column):
+        return field  # numbers are no time at all unless they lie near
+    return replace(field, is_far=True, why=f"{field.why}; {_FAR}, so it is not timeColumnName")
+
+
+def _is_far(column: Column) -> bool:
+    if column.earliest is None or column.latest is None:
+        return False
+    return column.earliest < VALID_FROM_MS or column.latest > VALID_TO_MS
+
+
+def _by_pattern(name: str, column: Column, seen: str) -> Field | None:
+    fitting = column.patterns or frozenset()
+    if column.kind in INTEGERS:
+        fitting = frozenset(pattern for pattern in fitting if len(pattern) >= len("yyyyMMdd"))
+    # A year alone is a number, or the beginning of anything.
+    fitting -= {"yyyy"}
+    if not fitting:
+        return None
+    pattern = max(sorted(fitting), key=len)
+    grain = next((unit for mark, unit in _GRAIN if mark in pattern), "DAYS")
+    zone = ", taken as UTC: they name no zone" if "H" in pattern and "Z" not in pattern else ""
+    return Field(
+        name, FieldType.DATE_TIME, column.kind.value, seen, why=f"dates written {pattern}{zone}",
+        format=f"1:{grain}:SIMPLE_DATE_FORMAT:{pattern}", granularity=f"1:{grain}",
+    )  # fmt: skip
+
+
+def _epoch(name: str, column: Column, seen: str) -> Field | None:
+    for unit_ms, unit in _SPAN:
+        if column.low is None or column.high is None:
+            return None
+        if column.low * unit_ms >= VALID_FROM_MS and column.high * unit_ms < VALID_TO_MS:
+            return Field(
+                name, FieldType.DATE_TIME, "LONG", seen,
+                why=f"by its name and size, {unit.lower()} since 1970",
+                format=f"1:{unit}:EPOCH", granularity=f"1:{unit}",
+            )  # fmt: skip
+    return None
+
+
+def described(column: Column) -> str:
+    """What the sample holds of a column: `4 values in 10,000 rows`. No texts: they may be somebody's own."""
+    rows = plural(column.rows, "row")
+    if column.nulls == column.rows:
+        return f"no value in {rows}"
+    nulls = f", {column.nulls:,} of them empty" if column.nulls else ""
+    if not column.values:
+        return f"{rows}{nulls}"
+    span = "" if column.low is None or column.kind not in NUMBERS else f", {column.low} to {column.high}"
+    return f"{plural(len(column.values), 'value')} in {rows}{nulls}{span}"
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a column's name: `eventTime_ms` has `event`, `time`, `ms`."""
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def _rank(name: str) -> int:
+    words = words_of(name)
+    return min(
+        (_FIRST_TIMES.index(word) for word in words if word in _FIRST_TIMES), default=len(_FIRST_TIMES)
+    )

@@ -1,0 +1,143 @@
+"""`pinot-assets local`: the local stack from the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pinot_assets.cli.options import AsJson, show_json
+from pinot_assets.cli.terminal import Terminal
+from pinot_assets.core.interrupts import saying
+from pinot_assets.local.paths import default_home
+from pinot_assets.local.stack import PartStatus, Progress, Stack
+from pinot_assets.local.state import StackState
+
+app = typer.Typer(
+    help="A real Apache Pinot with its ZooKeeper on this machine: controller, 2 brokers, 2 servers.",
+    no_args_is_help=True,
+)
+_COLOURS = {"ready": "green", "starting": "yellow", "dead": "red", "stopped": "dim"}
+
+Home = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the stack; PINOT_ASSETS_HOME, else .pinot-assets.", show_default=False),
+]
+
+
+@app.command()
+def up(
+    kafka: Annotated[bool, typer.Option("--kafka", help="Start Kafka too (KRaft, one node).")] = False,
+    s3: Annotated[bool, typer.Option("--s3", help="Start an S3 server too, on a local folder.")] = False,
+    segment_store: Annotated[
+        bool,
+        typer.Option(
+            "--segment-store", help="Servers copy what they commit into the deep store themselves (bypass)."
+        ),
+    ] = False,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start the stack, or repair what is dead of it.
+
+    The first time, Maven fetches the jars into the user's cache (PINOT_ASSETS_CACHE, else
+    ~/.cache/pinot-assets). With PINOT_HOME set, that unpacked Pinot distribution is used instead.
+    Exits 0 when all of it is ready; 130 after Ctrl-C, when what had started goes on.
+    """
+    folder = home or default_home()
+    with _reported() as progress:
+        before = {part.name for part in Stack(folder).status() if part.state == "ready"}
+        state = Stack(folder, progress=progress).up(kafka=kafka, s3=s3, segment_store=segment_store)
+        after = [part for part in Stack(folder).status() if part.state == "ready"]
+    started = [part.name for part in after if part.name not in before]
+    if as_json:
+        show_json({"started": started, **dataclasses.asdict(state)})
+        return
+    console = Terminal()
+    if not started:
+        console.print(f"The stack runs already (Pinot {state.pinot_version}).")
+    elif before:
+        console.print(f"Repaired: {', '.join(started)} (Pinot {state.pinot_version}).")
+    else:
+        console.print(f"The stack is up (Pinot {state.pinot_version}).")
+    _print_addresses(console, state)
+
+
+@app.command()
+def status(
+    as_json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Show each part: whether it is ready, its process, ports and log. Exits 0."""
+    with _reported():
+        found = Stack(home or default_home()).status()
+    if as_json:
+        show_json([dataclasses.asdict(part) for part in found])
+        return
+    table = Table("part", "state", "pid", "ports", "what is wrong", box=None, header_style="bold")
+    for part in found:
+        table.add_row(
+            part.name,
+            f"[{_COLOURS[part.state]}]{part.state}[/]",
+            str(part.pid or ""),
+            " ".join(f"{purpose}={port}" for purpose, port in part.ports.items()) if part.pid else "",
+            escape(_trouble(part)),
+        )
+    Terminal().print(table)
+
+
+@app.command()
+def down(
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Delete the data too: tables, segments, topics, buckets, logs.")
+    ] = False,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Stop what `up` started and nothing else, ZooKeeper last; the data stay without --purge. Exits 0."""
+    with _reported() as progress:
+        Stack(home or default_home(), progress=progress).down(purge=purge)
+    if as_json:
+        show_json({"running": False, "dataKept": not purge})
+        return
+    Terminal().print(
+        "The stack is down" + (" and its data are deleted." if purge else "; its data are kept.")
+    )
+
+
+def _print_addresses(console: Console, state: StackState) -> None:
+    lines = {
+        "controller": state.controller_url,
+        "brokers": " ".join(state.broker_urls),
+        "servers": " ".join(state.server_admin_urls),
+        "gRPC": " ".join(state.server_grpc),
+        "ZooKeeper": state.zookeeper,
+        "Kafka": state.kafka_bootstrap,
+        "S3": state.s3_endpoint,
+    }
+    for name, address in lines.items():
+        if address:
+            console.print(f"  {name:<11} {address}", highlight=False, soft_wrap=True)
+
+
+def _trouble(part: PartStatus) -> str:
+    if part.state == "dead":
+        return f"its process ended, see {part.log}"
+    return f"{part.missing}, see {part.log}" if part.missing else ""
+
+
+@contextmanager
+def _reported() -> Iterator[Progress]:
+    """Show progress on standard error while it lasts."""
+    console = Terminal(stderr=True)
+    going_on = "what had started goes on: `pinot-assets local down` stops it"
+    with saying(going_on), console.status("") as spinner:
+        # A log file shows no spinner: there the lines that stay have to do.
+        yield Progress(doing=spinner.update, done=lambda line: console.print(line, highlight=False))

@@ -1,0 +1,145 @@
+"""`pinot-assets metrics`: numbers of tables for Prometheus, scraped, printed or written to a file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from pinot_assets.cli.completion import table_names
+from pinot_assets.cli.options import TablesOption, new_console
+from pinot_assets.cli.table_selection import any_tables
+from pinot_assets.cli.terminal import Terminal
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.errors import PinotAssetsError, TypedWrong
+from pinot_assets.settings.environment import load_settings
+
+if TYPE_CHECKING:
+    from pinot_assets.metrics.collector import Collector
+    from pinot_assets.metrics.probe import Part
+
+ADDRESS = "127.0.0.1:9469"
+"""Nobody else's among Prometheus' registered ports; only this machine is answered unless another address is
+named, since whoever is answered needs no credentials."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to a program."""
+    app.command()(metrics)
+
+
+def metrics(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Tables of either type; all if none is named.", metavar="TABLE", autocompletion=table_names
+        ),
+    ] = None,
+    directory: TablesOption = None,
+    listen: Annotated[str, typer.Option(help="HOST:PORT to serve /metrics on.")] = ADDRESS,
+    once: Annotated[bool, typer.Option("--once", help="Look once, print the metrics and end.")] = False,
+    textfile: Annotated[
+        Path | None,
+        typer.Option(help="Write this file, for node_exporter's textfile collector, and do not listen."),
+    ] = None,
+    every: Annotated[float, typer.Option(help="Seconds between two looks at the sessions.", min=1)] = 30,
+    health_every: Annotated[
+        float, typer.Option(help="Seconds between two looks at source, health and REALTIME tables.", min=10)
+    ] = 300,
+) -> None:
+    """Serve numbers of tables for Prometheus: sessions, files, ages, audit results, health, REALTIME tables.
+
+    Scrapes are answered from memory. In between, the command looks at the tables at fixed intervals. It takes
+    no lease and changes nothing. A table that cannot be read shows `pinot_assets_up` 0, and so does one whose
+    spec is wrong (part `spec`); the other tables are shown all the same. With --once, or --once --textfile
+    for cron, exits 0, and 1 where a spec is wrong.
+    """
+    # Imported here: other commands need not wait for it.
+    from pinot_assets.metrics.collector import Collector
+    from pinot_assets.metrics.exposition import text_of
+    from pinot_assets.metrics.probe import cheap_parts, dear_parts, left_out_parts
+
+    chosen = any_tables(tables or [], directory)
+    err = Terminal(stderr=True, soft_wrap=True, highlight=False)
+    collector = Collector(lambda why: err.print(f"[yellow]warning[/]: {escape(why)}"))
+    specs = [*chosen.specs]
+    cheap = [*left_out_parts(chosen.left_out), *cheap_parts(specs, load_settings)]
+    dear = dear_parts(specs, load_settings)
+    if once:
+        collector.look([*cheap, *dear])
+        if textfile is None:
+            typer.echo(text_of(collector.samples()), nl=False)
+        else:
+            _write(collector, textfile)
+        raise typer.Exit(ExitCode.ERROR if chosen.left_out else ExitCode.DONE)
+    if textfile is None:
+        _listen(collector, listen)
+    follow(collector, [(cheap, every), (dear, health_every)], textfile, threading.Event())
+
+
+def _listen(collector: Collector, listen: str) -> None:
+    from prometheus_client import start_http_server
+
+    from pinot_assets.metrics.exposition import registry_of
+
+    host, port = address_of(listen)
+    try:
+        server, _ = start_http_server(port, host, registry_of(collector.samples))
+    except (OSError, UnicodeError) as error:  # the second of a host that is no name at all, `a..b`
+        raise PinotAssetsError(
+            f"{listen} cannot be listened on",
+            why=getattr(error, "strerror", None) or str(error),
+            hint="name another --listen",
+        ) from None
+    shown = f"[{host}]" if ":" in host else host
+    new_console().print(escape(f"serving http://{shown}:{server.server_port}/metrics; Ctrl-C ends it"))
+
+
+def address_of(listen: str) -> tuple[str, int]:
+    """Host and port of `127.0.0.1:9469`, `[::1]:9469`.
+
+    :raises TypedWrong: it names none.
+    """
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise TypedWrong(f"{listen} is no address to listen on", hint=f"write HOST:PORT, say {ADDRESS}")
+    return host.strip("[]"), int(port)
+
+
+def follow(
+    collector: Collector,
+    rounds: Sequence[tuple[Sequence[Part], float]],
+    textfile: Path | None,
+    stopped: threading.Event,
+) -> None:
+    """Look until it is stopped, and write the file as often as the first of the rounds looks.
+
+    :param rounds: what is looked at, and seconds between two looks.
+    :raises PinotAssetsError: the file cannot be written at the start; later that is told, and tried again.
+    """
+    if textfile is not None:
+        _write(collector, textfile)
+    for parts, seconds in rounds:
+        collector.look_for_ever(parts, seconds, stopped)
+    while not stopped.wait(rounds[0][1]):
+        if textfile is not None:
+            try:
+                _write(collector, textfile)
+            except PinotAssetsError as error:
+                collector.told(error.reason)
+
+
+def _write(collector: Collector, textfile: Path) -> None:
+    """Whole or not at all: it is moved into place."""
+    from prometheus_client import write_to_textfile
+
+    from pinot_assets.metrics.exposition import registry_of
+
+    try:
+        write_to_textfile(str(textfile), registry_of(collector.samples))
+    except OSError as error:
+        raise PinotAssetsError(f"{textfile} cannot be written", why=error.strerror or str(error)) from None

@@ -1,0 +1,177 @@
+"""`pinot-assets partitions`: how a table's files are spread over Dagster's partitions, and how to change it.
+
+Dagster is imported by the commands alone: it takes longer to load than most other commands take to run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import track
+
+from pinot_assets.cli.options import AsJson, TableName, new_console, show_json
+from pinot_assets.cli.terminal import Terminal
+from pinot_assets.core.text import counted, plural
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.local import default_home
+from pinot_assets.session.connect import open_session_store, open_source, open_staging
+from pinot_assets.session.detect.observe import list_source, observe
+from pinot_assets.settings.environment import load_settings
+from pinot_assets.table_spec import TableSpec
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from pinot_assets.assets.history import TableHistory
+    from pinot_assets.assets.partition_events import Picture
+
+SpecOf = Callable[[str], TableSpec]
+
+
+def partitions_app(spec_of: SpecOf) -> typer.Typer:
+    """The `partitions` commands.
+
+    :param spec_of: finds a table spec by name.
+    """
+    app = typer.Typer(
+        no_args_is_help=True,
+        help="Dagster's partitions of a table: one per file, or per group of files when there are many.",
+    )
+
+    @app.command()
+    def show(table: TableName, as_json: AsJson = False) -> None:
+        """Show how the files of TABLE are spread over partitions now. Exits 0."""
+        with _both(spec_of(table)) as (_, history, now, _):
+            there = history.partitions()
+            missing, gone = set(now.source) - there, there - set(now.source)
+            if as_json:
+                show_json(_spread_values(now) | {"notInDagster": sorted(missing), "gone": sorted(gone)})
+                return
+            console = new_console()
+            files = now.rows.listed.num_rows
+            spread = f"{plural(len(now.source), 'partition')} (`all files` is one of them)"
+            console.print(f"{plural(files, 'file')} in {spread}, by {now.partitioning.name}")
+            if missing or gone:
+                console.print(
+                    f"{counted(len(missing), 'is', 'are')} not in Dagster yet, "
+                    f"{counted(len(gone), 'has', 'have')} gone from the source: "
+                    "the next tick of the files sensor, or an observation of source_files, sets them right"
+                )
+
+    @app.command()
+    def migrate(
+        table: TableName,
+        plan: Annotated[bool, typer.Option("--plan", help="Only show what would change.")] = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Spread the files of TABLE anew, as its spec says now.
+
+        A table that was grouped once stays grouped, and a changed `partitionGroup` leaves old keys behind
+        until the next observation: this command decides from the spec alone, gives every file its new
+        partition and tells Dagster what is published there, so that nothing looks missing. The events of
+        the former partitions stay in Dagster's history; Pinot is not touched. Not while a run of TABLE is
+        under way, and best with its files sensor stopped. Exits 0; 1 beside a run.
+        """
+        spec = spec_of(table)
+        with _both(spec) as (instance, history, now, target):
+            there = history.partitions()
+            come, go = set(target.source) - there, there - set(target.source)
+            if not plan:
+                _refuse_beside_runs(instance, spec)
+            if as_json:
+                if not plan:
+                    _spread(history, target)
+                counts = {"come": len(come), "go": len(go), "migrated": not plan}
+                show_json({"from": _spread_values(now), "to": _spread_values(target), **counts})
+                return
+            console = new_console()
+            console.print(
+                f"by {now.partitioning.name} → by {target.partitioning.name}: "
+                f"{counted(len(come), 'partition comes', 'partitions come')}, "
+                f"{counted(len(go), 'goes', 'go')}"
+            )
+            if plan:
+                return
+            _spread(history, target)
+            console.print(f"{plural(len(target.source), 'partition')} in Dagster")
+
+    return app
+
+
+def _spread_values(picture: Picture) -> dict[str, object]:
+    return {
+        "table": picture.spec.name,
+        "files": picture.rows.listed.num_rows,
+        "partitions": len(picture.source),
+        "by": picture.partitioning.name,
+    }
+
+
+def _refuse_beside_runs(instance: dg.DagsterInstance, spec: TableSpec) -> None:
+    from pinot_assets.assets.runs import runs_under_way
+
+    if running := runs_under_way(instance, spec):
+        raise PinotAssetsError(
+            f"run {running[0].run_id} of {spec.name} is under way",
+            why="Dagster fails a step whose partition has gone",
+            hint=f"stop the sensor {spec.asset_name}_files, wait for the run to end, and run this again",
+        )
+
+
+def _spread(history: TableHistory, target: Picture) -> None:
+    """Until Dagster has what the target wants: a tick that took the old keys in may undo it, once.
+
+    :raises PinotAssetsError: it was undone again.
+    """
+    for _ in range(2):
+        _tell(history, target)
+        if history.partitions() == target.source.keys():
+            return
+    raise PinotAssetsError(
+        f"the partitions of {target.spec.name} were changed meanwhile",
+        why="a tick of the files sensor or an observation worked on them at the same time",
+        hint=f"stop the sensor {target.spec.asset_name}_files, run this again, and start it again",
+    )
+
+
+def _tell(history: TableHistory, target: Picture) -> None:
+    def events() -> Iterator[None]:
+        # Before the new ones are added: a table with one group among its keys is taken for grouped.
+        history.keep_partitions(target.source)
+        for told in (target.observations(history), target.publications(history)):
+            for event in told:
+                history.store(event)
+                yield
+
+    due = len(target.source) + len(target.published)
+    for _ in track(events(), "telling Dagster", total=due, console=Terminal(stderr=True), transient=True):
+        pass
+
+
+@contextmanager
+def _both(spec: TableSpec) -> Iterator[tuple[dg.DagsterInstance, TableHistory, Picture, Picture]]:
+    """What Dagster knows, the table as it is spread now, and as its spec alone would have it."""
+    import dagster as dg
+
+    from pinot_assets.assets.history import TableHistory
+    from pinot_assets.assets.partition_events import Picture
+
+    if not os.environ.get("DAGSTER_HOME") and (default_home() / "dagster").is_dir():
+        os.environ["DAGSTER_HOME"] = str(default_home() / "dagster")
+    if not os.environ.get("DAGSTER_HOME"):
+        raise PinotAssetsError(
+            "no Dagster instance to talk to",
+            why="DAGSTER_HOME is not set, and `pinot-assets dev` has not run here",
+            hint="export DAGSTER_HOME=<the folder of its dagster.yaml>",
+        )
+    with dg.DagsterInstance.get() as instance:
+        history = TableHistory(instance, spec)
+        with open_session_store(spec, load_settings()) as store:
+            snapshot = observe(store, open_staging(spec)).snapshot
+        files = list_source(spec, open_source(spec)).files
+        now = Picture.take(spec, files, snapshot, history.partitions())
+        yield instance, history, now, Picture.take(spec, files, snapshot, ())

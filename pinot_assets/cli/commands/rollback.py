@@ -1,0 +1,168 @@
+"""`pinot-assets snapshots`, `rollback` and `resume`: the kept snapshots of a table, and the ways to them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from pinot_assets.cli.completion import kept_snapshots
+from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.text import plural
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.plan_report.rollback_preview import preview, reach
+from pinot_assets.session.rollback.rollback_options import WayBack
+from pinot_assets.session.values.state import utc_text
+from pinot_assets.table_spec import TableSpec
+
+
+def add_rollback_commands(
+    app: typer.Typer,
+    spec_of: Callable[[str, Path | None], TableSpec],
+    driver_of: Callable[[TableSpec, str], AbstractContextManager[Driver]],
+) -> None:
+    """Add the three commands to the program.
+
+    :param spec_of: finds a table spec by name and directory.
+    :param driver_of: opens a driver for a command.
+    """
+
+    @app.command()
+    def snapshots(
+        table: TableName,
+        tables: TablesOption = None,
+        newest: Annotated[int, typer.Option("--newest", min=1, help="How many to show.")] = 20,
+        as_json: AsJson = False,
+    ) -> None:
+        """List the kept snapshots of TABLE, newest first, and how each can be reached.
+
+        `revert` undoes the newest switch at once, as long as Pinot keeps what it replaced; `re-publish`
+        pushes a snapshot's staged segments again. Changes nothing and takes no lease. Exits 0.
+        """
+        with driver_of(spec_of(table, tables), "snapshots") as driver:
+            ways = driver.ways_back(newest)
+        if as_json:
+            typer.echo(json.dumps([_values(way) for way in ways], indent=2))
+        elif ways:
+            for line in _listed(ways):
+                new_console().print(escape(line))
+        else:
+            new_console().print(f"{table} has never been published")
+
+    @app.command()
+    def rollback(
+        table: TableName,
+        tables: TablesOption = None,
+        to: Annotated[
+            str,
+            typer.Option(
+                "--to",
+                help="Number or session of a kept snapshot; else the one before.",
+                metavar="SEQ",
+                autocompletion=kept_snapshots,
+            ),
+        ] = "",
+        dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+        yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Take TABLE back to a kept snapshot, at one instant: the one before, or any that `snapshots` lists.
+
+        Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run). What is taken
+        back stays out until `pinot-assets resume`, or until its files change again. Exits 0 when every
+        broker counts the rows of that snapshot, 2 when one does not, 1 on any other error.
+        """
+        if as_json:
+            refuse_to_ask(yes or dry_run)
+        console = new_console()
+        with driver_of(spec_of(table, tables), "rollback") as driver:
+            way = driver.way_back(to)
+            if as_json:
+                _roll_back_silently(driver, to, way, dry_run)
+                return
+            for label, text in preview(way, time.time_ns() // 1_000_000):
+                console.print(f"[bold]{label:<8}[/] {escape(text)}")
+            if dry_run:
+                return
+            if way.way is not None and not yes:
+                typer.confirm(f"Take {table} back?", abort=True)
+            snapshot = driver.rollback(to, way)
+            counted = driver.count(snapshot)
+        console.print(
+            f"[green]rolled back[/]: {plural(len(snapshot.ledger), 'file')}, "
+            f"{plural(snapshot.rows, 'row')} are visible. "
+            f"What was taken back is held; let it in again with `pinot-assets resume {table}`"
+        )
+        for answer in counted:
+            mark = "[green]✓[/]" if answer.right else "[red]✗[/]"
+            console.print(f"  {mark} {escape(str(answer))}")
+        if not all(answer.right for answer in counted):
+            raise typer.Exit(ExitCode.REFUSED)
+
+    @app.command()
+    def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
+        """Let in again what a rollback of TABLE holds back. Exits 0, also when nothing was held."""
+        with driver_of(spec_of(table, tables), "resume") as driver:
+            held = driver.resume()
+        if as_json:
+            show_json({"table": table, "letIn": held})
+            return
+        text = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
+        new_console().print(text)
+
+
+def _roll_back_silently(driver: Driver, to: str, way: WayBack, dry_run: bool) -> None:
+    """As the command does, for other programs.
+
+    :raises typer.Exit: a broker does not count the rows of the snapshot.
+    """
+    values: dict[str, Any] = {
+        "current": _values(replace(way, target=way.current)),
+        "target": _values(way),
+        "drops": {"session": way.drops.id, "files": dict(way.drops.counts)} if way.drops else None,
+    }
+    if dry_run:
+        show_json(values | {"rolledBack": False})
+        return
+    counted = driver.count(driver.rollback(to, way))
+    brokers = [asdict(answer) | {"right": answer.right} for answer in counted]
+    show_json(values | {"rolledBack": True, "brokers": brokers})
+    if not all(answer.right for answer in counted):
+        raise typer.Exit(ExitCode.REFUSED)
+
+
+def _listed(ways: tuple[WayBack, ...]) -> Iterator[str]:
+    rows = [("seq", "session", "mode", "published", "files", "rows", "reached by")]
+    for way in ways:
+        snapshot = way.target.snapshot
+        when = utc_text(snapshot.published_ms)
+        counts = str(len(snapshot.ledger)), f"{snapshot.rows:,}"
+        rows.append((str(snapshot.seq), snapshot.session, str(snapshot.mode), when, *counts, reach(way)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _values(way: WayBack) -> dict[str, object]:
+    snapshot = way.target.snapshot
+    return {
+        "seq": snapshot.seq,
+        "session": snapshot.session,
+        "mode": snapshot.mode,
+        "at": utc_text(snapshot.published_ms),
+        "files": len(snapshot.ledger),
+        "segments": len(snapshot.segments),
+        "rows": snapshot.rows,
+        "current": way.current.ref == way.target.ref,
+        "way": way.way,
+        "until": utc_text(way.until_ms) if way.until_ms is not None else None,
+        "whyNot": way.why_not if way.way is None else None,
+    }

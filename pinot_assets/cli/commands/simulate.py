@@ -1,0 +1,196 @@
+"""`pinot-assets simulate`: what an outage of the deep store, or another way to commit, means for a cluster.
+
+Importing this needs neither simpy nor matplotlib: they come with the extra `simulate`, and only the command
+asks for them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+from rich.table import Table as Grid
+
+from pinot_assets.cli.terminal import Terminal
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.sizing import quantities
+from pinot_assets.sizing.quantities import QuantityError
+
+if TYPE_CHECKING:
+    from pinot_assets.simulate.store import Outage
+    from pinot_assets.sizing.load import Load
+    from pinot_assets.sizing.plots import Forecasts
+
+T = TypeVar("T")
+N = TypeVar("N", int, float)
+SUFFIXES = ("svg", "png")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to a program."""
+    app.command()(simulate)
+
+
+def simulate(
+    tables: Annotated[int, typer.Option(help="Tables.")] = 100,
+    servers: Annotated[int, typer.Option(help="Servers.")] = 50,
+    controllers: Annotated[int, typer.Option(help="Controllers; each leads its share of the tables.")] = 3,
+    partitions: Annotated[int, typer.Option(help="Stream partitions of each table.")] = 4,
+    replication: Annotated[int, typer.Option(help="Replicas of each partition.")] = 3,
+    msg_rate: Annotated[str, typer.Option(help="Messages a second of all tables together: 100k.")] = "100k",
+    row_size: Annotated[
+        str | None, typer.Option(help="Bytes of a segment for each row (as measured, 81).")
+    ] = None,
+    build_rate: Annotated[
+        str | None, typer.Option(help="Rows a second that a build takes in (as measured, 35k).")
+    ] = None,
+    read_rate: Annotated[
+        str, typer.Option(help="Rows a second that a server reads of a partition it is behind in.")
+    ] = "20k",
+    flush_size: Annotated[str, typer.Option(help="flush.threshold.segment.size")] = "200MB",
+    flush_time: Annotated[str, typer.Option(help="flush.threshold.time")] = "6h",
+    flush_rows: Annotated[str, typer.Option(help="flush.threshold.segment.rows; 0: by size.")] = "0",
+    duration: Annotated[str, typer.Option("--for", help="Simulated time.")] = "24h",
+    outage: Annotated[str, typer.Option(help="How long the deep store is down; 0: not at all.")] = "2h",
+    outage_at: Annotated[str, typer.Option(help="When that begins.")] = "10h",
+    outage_kind: Annotated[str, typer.Option(help="refuses (fails at once) or hangs.")] = "refuses",
+    upload_timeout: Annotated[
+        str, typer.Option(help="pinot.server.segment.uploader.upload.request.timeout.ms")
+    ] = "300s",
+    store_rate: Annotated[str, typer.Option(help="Bytes a second of one upload.")] = "50MB",
+    kept: Annotated[str, typer.Option(help="How long segments are kept.")] = "7d",
+    html: Annotated[Path | None, typer.Option(help="Write a page with plots there.")] = None,
+    plots: Annotated[Path | None, typer.Option(help="Write the plots into that folder.")] = None,
+    plot_format: Annotated[str, typer.Option("--format", help="Of the plots: svg or png.")] = "svg",
+    as_json: Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")] = False,
+) -> None:
+    """Simulate a day of segment commits in three ways: through the controller, with bypass, pauseless.
+
+    Tells controller traffic, freshness, segments at risk in an outage, and how long filling copies in takes.
+    Exits 0.
+    """
+    if plot_format not in SUFFIXES:
+        raise QuantityError(f"--format {plot_format!r} is not known", hint="give svg or png")
+    _needs_extra()
+    from pinot_assets.sizing.flush import Flush
+    from pinot_assets.sizing.forecast import forecast
+    from pinot_assets.sizing.load import Load, Way
+    from pinot_assets.sizing.profile import MEASURED
+
+    commit = MEASURED
+    if row_size is not None:
+        commit = commit.scaled(_read_some("--row-size", row_size, quantities.size))
+    if build_rate is not None:
+        commit = commit.built_at(_read_some("--build-rate", build_rate, quantities.count))
+    load = Load(
+        tables=tables,
+        servers=servers,
+        controllers=controllers,
+        partitions=partitions,
+        replication=replication,
+        messages_per_s=_read_some("--msg-rate", msg_rate, quantities.count),
+        commit=commit,
+        for_s=_read_some("--for", duration, quantities.duration),
+        outage_at_s=_read("--outage-at", outage_at, quantities.duration),
+        outage_s=_read("--outage", outage, quantities.duration),
+        outage=_outage(outage_kind),
+        flush=Flush(
+            segment_rows=int(_read("--flush-rows", flush_rows, quantities.count)),
+            time_ms=int(_read_some("--flush-time", flush_time, quantities.duration) * 1000),
+            segment_bytes=_read_some("--flush-size", flush_size, quantities.size),
+        ),
+        kept_s=_read_some("--kept", kept, quantities.duration),
+        read_rows_per_s=_read_some("--read-rate", read_rate, quantities.count),
+        store_bytes_per_s=_read_some("--store-rate", store_rate, quantities.size),
+        upload_timeout_s=_read_some("--upload-timeout", upload_timeout, quantities.duration),
+    )
+    forecasts = {way: forecast(load, way) for way in Way}
+    _write(forecasts, html, plots, plot_format)
+    _tell(load, forecasts, as_json)
+
+
+def _needs_extra() -> None:
+    """Simpy and matplotlib, which not every installation has.
+
+    :raises PinotAssetsError: naming what to install.
+    """
+    try:
+        import matplotlib
+        import simpy
+
+        del matplotlib, simpy
+    except ImportError as error:
+        raise PinotAssetsError(
+            "the simulation's libraries are not installed",
+            why=f"{error.name} is missing",
+            hint="pip install 'pinot-assets[simulate]'",
+        ) from error
+
+
+def _read(option: str, text: str, parse: Callable[[str], T]) -> T:
+    try:
+        return parse(text)
+    except QuantityError as error:
+        raise QuantityError(f"{option} {text!r} cannot be read", hint=error.hint) from error
+
+
+def _read_some(option: str, text: str, parse: Callable[[str], N]) -> N:
+    """What makes no sense without any of it."""
+    value = _read(option, text, parse)
+    if value <= 0:
+        raise QuantityError(f"{option} {text!r} is nothing", hint="give more than 0")
+    return value
+
+
+def _outage(text: str) -> Outage:
+    from pinot_assets.simulate.store import Outage
+
+    try:
+        return Outage(text)
+    except ValueError:
+        kinds = " or ".join(kind.value for kind in Outage)
+        raise QuantityError(f"--outage-kind {text!r} is not known", hint=f"give {kinds}") from None
+
+
+def _write(forecasts: Forecasts, html: Path | None, folder: Path | None, suffix: str) -> None:
+    from pinot_assets.sizing import page
+    from pinot_assets.sizing import plots as drawn
+
+    try:
+        if html is not None:
+            html.parent.mkdir(parents=True, exist_ok=True)
+            html.write_text(page.html(forecasts), encoding="utf-8")
+        if folder is not None:
+            drawn.save(forecasts, folder, suffix)
+    except OSError as error:
+        raise PinotAssetsError(
+            f"{error.filename or html or folder} cannot be written",
+            why=error.strerror,
+            hint="name a place that may be written to",
+        ) from error
+
+
+def _tell(load: Load, forecasts: Forecasts, as_json: bool) -> None:
+    from pinot_assets.sizing import page
+    from pinot_assets.sizing.sizing import ASSUMES
+
+    if as_json:
+        typer.echo(json.dumps(page.values(forecasts), indent=2))
+        return
+    out = Terminal(soft_wrap=True, highlight=False)
+    out.print(page.described(load))
+    grid = Grid(*page.COLUMNS)
+    for column in grid.columns[1:]:
+        column.justify = "right"
+    for line in page.rows(forecasts):
+        grid.add_row(*line)
+    out.print(grid)
+    for doubt in page.warnings(forecasts):
+        out.print(f"[yellow]![/] {doubt}")
+    out.print("What this assumes:")
+    for assumption in ASSUMES:
+        out.print(f"  - {assumption}")
+    out.print(page.last_line(forecasts))

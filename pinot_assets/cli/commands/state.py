@@ -1,0 +1,154 @@
+"""`pinot-assets state`: of what format a table's stored state is, and making it newer (docs/upgrading.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
+from pinot_assets.core.stored_format import NEWEST, RELEASES
+from pinot_assets.errors import NeedsNewerRelease
+from pinot_assets.session.connect import open_session_store, open_staging
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.stores.formats import POINTER, Found, look
+from pinot_assets.settings.environment import load_settings
+from pinot_assets.table_spec import TableSpec
+
+SpecOf = Callable[[str, Path | None], TableSpec]
+DriverOf = Callable[[TableSpec, str], AbstractContextManager[Driver]]
+
+
+def state_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
+    """The `state` commands.
+
+    :param spec_of: finds a table spec by name and directory.
+    :param driver_of: drives a table on behalf of a command.
+    """
+    app = typer.Typer(no_args_is_help=True, help="The format of a table's stored state, and its upgrade.")
+
+    @app.command()
+    def show(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
+        """Show of what format the stored state of TABLE is, and which releases can work on it.
+
+        Reads the nodes in ZooKeeper, what they name, and of each kind in the staging area what was written
+        last; state that only a newer release can read is shown, too. Changes nothing and takes no lease.
+        Exits 0.
+        """
+        found = _look(spec_of(table, tables))
+        if as_json:
+            show_json(_values(table, found))
+            return
+        console = new_console()
+        for label, text in _lines(found):
+            console.print(f"[bold]{label:<8}[/]  {escape(text)}")
+
+    @app.command()
+    def upgrade(
+        table: TableName,
+        tables: TablesOption = None,
+        dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+        yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Let new sessions of TABLE be written in the newest format: older releases stop at it from then on.
+
+        Upgrade sensors, drivers and Spark's executors first. An open session ends in the format that it
+        began with. Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run).
+        It cannot be taken back. Exits 0, also when nothing was to be done.
+        """
+        if as_json:
+            refuse_to_ask(yes or dry_run)
+        spec = spec_of(table, tables)
+        found = _look(spec)
+        for one in found:
+            one.marks.require_known(one.name)
+        number = _format_of(found)
+        is_due = number is not None and number < NEWEST
+        console = new_console()
+        if not as_json:
+            for line in _foreseen(table, found):
+                console.print(escape(line))
+        is_done = False
+        if is_due and not dry_run:
+            if not yes:
+                typer.confirm(f"Upgrade the state of {table}?", abort=True)
+            with driver_of(spec, "state upgrade") as driver:
+                is_done = driver.upgrade()
+        if as_json:
+            show_json({"table": table, "from": number, "to": NEWEST, "due": is_due, "upgraded": is_done})
+        elif is_done:
+            console.print(f"[green]upgraded[/]: the next session of {table} writes format {NEWEST}")
+
+    return app
+
+
+def _look(spec: TableSpec) -> list[Found]:
+    """:raises NodeUnreadable: the pointer is damaged, so that its format is not known."""
+    with open_session_store(spec, load_settings()) as store:
+        with suppress(NeedsNewerRelease):  # which is told; a damaged pointer is no table without state
+            store.pointer()
+        return [*look(store, open_staging(spec))]
+
+
+def _format_of(found: Sequence[Found]) -> int | None:
+    """The table's; None where it has no state yet."""
+    return next((one.marks.format for one in found if one.kind == POINTER), None)
+
+
+def _needed(found: Sequence[Found]) -> str:
+    """The oldest release that can work on the table; "" where that is not said."""
+    newest = max((one.marks for one in found), key=lambda marks: marks.format, default=None)
+    return "" if newest is None else newest.needs or RELEASES.get(newest.format, "")
+
+
+def _values(table: str, found: Sequence[Found]) -> dict[str, Any]:
+    return {
+        "table": table,
+        "format": _format_of(found),
+        "needs": _needed(found) or None,
+        "release": version("pinot-assets"),
+        "newestKnown": NEWEST,
+        "readable": all(one.marks.is_known for one in found),
+        "objects": [
+            {"kind": one.kind, "name": one.name, "format": one.marks.format, "known": one.marks.is_known}
+            for one in found
+        ],
+    }
+
+
+def _lines(found: Sequence[Found]) -> Iterator[tuple[str, str]]:
+    number = _format_of(found)
+    yield "release", f"pinot-assets {version('pinot-assets')}, which knows formats up to {NEWEST}"
+    if number is None:
+        yield "format", f"no state yet: the first session writes format {NEWEST}"
+        return
+    yield "format", f"{number}: what the next session writes"
+    kinds = Counter((one.kind, one.marks.format) for one in found)
+    listed = (
+        f"{n} x {kind} of format {of}" if n > 1 else f"{kind} of format {of}"
+        for (kind, of), n in kinds.items()
+    )
+    yield "objects", ", ".join(listed)
+    yield "needs", f"pinot-assets {_needed(found) or 'of a newer release'} or newer"
+    for one in found:
+        if not one.marks.is_known:
+            yield "unknown", f"{one.name} is of format {one.marks.format}: this release does nothing here"
+
+
+def _foreseen(table: str, found: Sequence[Found]) -> Iterator[str]:
+    number = _format_of(found)
+    if number is None:
+        yield f"{table} has no state yet: its first session writes format {NEWEST}"
+    elif number >= NEWEST:
+        yield f"{table} is of format {number}, the newest that this release writes: nothing to do"
+    else:
+        yield f"{table}: from format {number} to {NEWEST}"
+        yield f"pinot-assets before {RELEASES[NEWEST]} stops at {table} from then on, its sensors too"
+        yield f"an open session ends in format {number}; it cannot be taken back"

@@ -1,0 +1,1 @@
+"""`pinot-assets doctor`: what is wrong with the installation."""

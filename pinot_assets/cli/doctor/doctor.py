@@ -1,0 +1,298 @@
+"""`pinot-assets doctor`: is this machine able to run all of it, and if not, what to do.
+
+Each check is one small function that answers with one sentence. Nothing is changed, and the network is asked
+only where something has to be fetched, or where the environment names a Pinot or a store.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+
+import psutil
+import typer
+from packaging.requirements import Requirement
+from packaging.version import Version
+from rich.markup import escape
+from rich.table import Table
+
+from pinot_assets.cli.doctor.check import Check, Outcome
+from pinot_assets.cli.doctor.pinot import look_at_pinot, show_pinot
+from pinot_assets.cli.doctor.settings import check_environment
+from pinot_assets.cli.options import AsJson, show_json
+from pinot_assets.cli.terminal import Terminal
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.java import find_java
+from pinot_assets.core.subprocesses import run_child
+from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.errors import LocalStackError
+from pinot_assets.local import default_cache, default_home, jars, maven, ports
+from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
+from pinot_assets.local.state import Record, load_record
+
+_GB = 10**9
+_STACK_MEMORY = 1.6 * _GB  # measured: six small JVMs
+_STACK_AND_SPARK_MEMORY = 4 * _GB
+_MINIMUM_MAVEN = Version("3.6")
+_LAST_JAVA_OF_SPARK_3 = 21
+_COLOURS: dict[Outcome, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+
+
+def run_checks(home: Path | None = None, cache: Path | None = None) -> list[Check]:
+    """All checks, in the order in which their causes are best repaired.
+
+    :param home: the local stack's folder, `default_home()` when None.
+    :param cache: the user's cache, `default_cache()` when None.
+    """
+    home, cache = home or default_home(), cache or default_cache()
+    try:
+        record, parts = load_record(home) or Record(), Stack(home).status()
+    except LocalStackError as error:
+        record, parts = Record(), []
+        stack = _refused("local stack", error)
+    else:
+        stack = _stack(home, parts)
+    return [
+        _python(),
+        *_packages(),
+        _java(),
+        *_maven(cache),
+        _memory(parts),
+        *_disks(home, cache),
+        _ports(record, parts),
+        stack,
+        *check_environment(os.environ),
+    ]
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Check this machine, the installation and the local stack; exits 1 when something would fail.
+
+    Of the environment: the profile, the policy and the folder of tables, addresses and whether they answer,
+    credentials that are not whole, Spark, limits, and variables that nothing reads.
+
+    Where a Pinot answers, also says what its version lacks and what is done instead, and which segment
+    replacements stand open: since when, whose, and what ends them.
+    """
+    checks = run_checks()
+    if as_json:
+        looked = look_at_pinot()
+        show_json(
+            {"checks": [asdict(c) for c in checks], "pinot": None if looked is None else asdict(looked)}
+        )
+    else:
+        _show(checks)
+    if any(check.outcome == "fail" for check in checks):
+        raise typer.Exit(ExitCode.ERROR)
+
+
+def _show(checks: Iterable[Check]) -> None:
+    table = Table("", "check", "found", box=None, header_style="bold")
+    for check in checks:
+        says = check.says if check.way_out is None else f"{check.says}\n→ {check.way_out}"
+        table.add_row(f"[{_COLOURS[check.outcome]}]{check.outcome}[/]", check.name, escape(says))
+    console = Terminal()
+    console.print(table)
+    show_pinot(console)
+
+
+def _refused(name: str, error: LocalStackError, outcome: Outcome = "fail") -> Check:
+    return Check(name, outcome, f"{error.reason}.", error.hint)
+
+
+# --- what is installed ---------------------------------------------------------------------------
+
+
+def _python() -> Check:
+    version = platform.python_version()
+    if (3, 11) <= sys.version_info[:2] <= (3, 13):
+        return Check("Python", "ok", f"Python {version}.")
+    return Check("Python", "fail", f"Python {version} is not supported.", "use Python 3.11, 3.12 or 3.13")
+
+
+def _packages() -> Iterator[Check]:
+    """The installed packages against what this one asks for: dagster's parts pin each other exactly."""
+    asked = [Requirement(text) for text in metadata.requires("pinot-assets") or ()]
+    wrong = [
+        problem
+        for requirement in asked
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if (problem := _package_problem(requirement))
+    ]
+    if wrong:
+        yield Check(
+            "packages", "fail", f"{'; '.join(wrong)}.", "make a fresh virtual environment from the lock file"
+        )
+        yield _package_index()
+    else:
+        yield Check("packages", "ok", f"dagster {metadata.version('dagster')} and what goes with it.")
+
+
+def _package_problem(requirement: Requirement) -> str | None:
+    try:
+        installed = metadata.version(requirement.name)
+    except metadata.PackageNotFoundError:
+        return f"{requirement.name} is not installed"
+    if requirement.specifier.contains(installed, prereleases=True):
+        return None
+    return f"{requirement.name} is {installed}, {requirement.specifier} is needed"
+
+
+def _package_index() -> Check:
+    """Whether pip, as it is configured, can reach a package index."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "packaging"]
+    with temporary_folder("doctor") as folder:
+        answer = run_child(command, cwd=folder)
+    if answer.returncode == 0:
+        return Check("package index", "ok", "pip can fetch packages.")
+    said = answer.stderr.strip().splitlines()
+    return Check(
+        "package index",
+        "warn",
+        f"pip cannot fetch packages: {said[-1] if said else 'it did not say why'}.",
+        "check the network and the index in pip's configuration",
+    )
+
+
+def _java() -> Check:
+    try:
+        java = find_java()
+    except LocalStackError as error:
+        return _refused("Java", error)
+    spark = metadata.version("pyspark")
+    if Version(spark) < Version("4") and java.major > _LAST_JAVA_OF_SPARK_3:
+        return Check(
+            "Java",
+            "fail",
+            f"PySpark {spark} does not run on Java {java.major}.",
+            f"point JAVA_HOME at a JDK 17 or {_LAST_JAVA_OF_SPARK_3}, or install PySpark 4",
+        )
+    return Check("Java", "ok", f"Java {java.major} at {java.executable}.")
+
+
+def _maven(cache: Path) -> Iterator[Check]:
+    """Maven is needed until the jars are in the cache: then nothing is fetched any more."""
+    lacking = [name for name in ("pinot", "kafka", "s3") if not jars.is_at_hand(name, cache=cache)]
+    if not lacking:
+        yield Check("Maven", "ok", "not needed any more: all jars of the local stack are in the cache.")
+        return
+    needed: Outcome = "fail" if "pinot" in lacking else "warn"  # the other two are optional
+    try:
+        version = _maven_version(maven.find_maven())
+    except LocalStackError as error:
+        yield _refused("Maven", error, needed)
+        return
+    if version < _MINIMUM_MAVEN:
+        yield Check(
+            "Maven", needed, f"Maven {version} is too old.", f"install Maven {_MINIMUM_MAVEN} or newer"
+        )
+        return
+    yield Check("Maven", "ok", f"Maven {version}; it still has to fetch: {', '.join(lacking)}.")
+    try:
+        maven.check_reachable()
+    except LocalStackError as error:
+        yield _refused("Maven repository", error, needed)
+    else:
+        yield Check("Maven repository", "ok", "Maven can fetch from it.")
+
+
+def _maven_version(executable: Path) -> Version:
+    try:
+        answer = run_child([executable, "--version"], timeout=60)
+        said = answer.stdout + answer.stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        said = str(error)
+    found = re.search(r"Apache Maven (\d+(?:\.\d+)*)", said)
+    if found is None:
+        raise LocalStackError(
+            f"{executable} does not tell its version",
+            why=said.strip().splitlines()[0] if said.strip() else "it printed nothing",
+            hint=f"install Maven {_MINIMUM_MAVEN} or newer",
+        )
+    return Version(found.group(1))
+
+
+# --- what the machine has room for ---------------------------------------------------------------
+
+
+def _memory(parts: list[PartStatus]) -> Check:
+    available = psutil.virtual_memory().available
+    says = f"{available / _GB:.1f} GB are available."
+    if any(part.pid for part in parts):
+        return Check("memory", "ok", f"the local stack runs, {says}")
+    if available < _STACK_MEMORY:
+        return Check(
+            "memory", "fail", says, f"end something: the local stack needs {_STACK_MEMORY / _GB:.1f} GB"
+        )
+    if available < _STACK_AND_SPARK_MEMORY:
+        return Check(
+            "memory",
+            "warn",
+            says,
+            f"with Spark beside it, the local stack wants {_STACK_AND_SPARK_MEMORY / _GB:.0f} GB",
+        )
+    return Check("memory", "ok", says)
+
+
+def _disks(home: Path, cache: Path) -> Iterator[Check]:
+    to_fetch = 0 if jars.is_at_hand("pinot", cache=cache) else maven.MINIMUM_FREE_BYTES
+    for name, folder, needed, move in (
+        ("cache", cache, to_fetch, "PINOT_ASSETS_CACHE"),
+        ("home", home, MINIMUM_FREE_BYTES, "PINOT_ASSETS_HOME"),
+        ("temporary files", Path(tempfile.gettempdir()), MINIMUM_FREE_BYTES, "TMPDIR"),
+    ):
+        free = shutil.disk_usage(_existing(folder)).free
+        says = f"{free / _GB:.1f} GB are free at {folder}."
+        if free < needed:
+            way_out = f"{needed / _GB:.1f} GB are needed: free some, or point {move} at a disk with room"
+            yield Check(f"disk: {name}", "fail", says, way_out)
+        else:
+            yield Check(f"disk: {name}", "ok", says)
+
+
+def _existing(folder: Path) -> Path:
+    return next(parent for parent in (folder, *folder.parents) if parent.exists())
+
+
+def _ports(record: Record, parts: list[PartStatus]) -> Check:
+    """A stack's ports stay its own while it is stopped, but nobody else knows that."""
+    for part in parts:
+        taken = [port for port in part.ports.values() if not part.pid and not ports.is_free(port)]
+        if taken and part.name in record.settled:
+            return Check(
+                "ports",
+                "fail",
+                f"port {taken[0]} of the stack's {part.name} is taken by {ports.holder(taken[0])}.",
+                "end that process, or start afresh with `pinot-assets local down --purge`",
+            )
+    try:
+        ports.pick(())
+    except LocalStackError as error:
+        return _refused("ports", error)
+    return Check("ports", "ok", "servers can listen on 127.0.0.1.")
+
+
+def _stack(home: Path, found: list[PartStatus]) -> Check:
+    if dead := [part.name for part in found if part.state == "dead"]:
+        return Check(
+            "local stack",
+            "fail",
+            f"{', '.join(dead)} died.",
+            f"`pinot-assets local up` repairs it; the logs are in {home / 'logs'}",
+        )
+    if slow := [f"{part.name} ({part.missing})" for part in found if part.state == "starting"]:
+        return Check(
+            "local stack", "warn", f"not ready: {', '.join(slow)}.", "wait, or run `pinot-assets local up`"
+        )
+    if any(part.state == "ready" for part in found):
+        return Check("local stack", "ok", f"it runs in {home}.")
+    return Check("local stack", "ok", "it does not run; `pinot-assets local up` starts it.")

@@ -1,0 +1,219 @@
+"""What `pinot-assets doctor` says of the environment: each setting read as a run reads it, before one does.
+
+A value is never shown: any of them may hold a secret.
+"""
+
+from __future__ import annotations
+
+import difflib
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Final
+from urllib.parse import urlsplit
+
+from pinot_assets.cli.doctor.check import Check
+from pinot_assets.core import limits
+from pinot_assets.core.addresses import origin_of
+from pinot_assets.core.policy import POLICY
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.metrics.pushing import PASSWORD, USER
+from pinot_assets.pinot import PinotCluster, Timeouts
+from pinot_assets.session.stores.zookeeper import cluster_client
+from pinot_assets.settings.environment import (
+    PROFILE,
+    Profile,
+    Settings,
+    load_profile,
+    named_settings,
+    tables_directory,
+    unused_settings,
+)
+from pinot_assets.settings.file_limits import Limits
+from pinot_assets.settings.variables import VARIABLES
+from pinot_assets.table_spec.yaml.policy_file import policy_notes, policy_of
+
+_TIMEOUTS: Final = Timeouts(connect=1.0, call=3.0)
+_PATIENCE_S: Final = 3.0
+_TABLES: Final = "PINOT_ASSETS_TABLES"
+_STORES: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+_URLS: Final = (*_STORES, "PINOT_ASSETS_WEBHOOK_URL", "DAGSTER_WEBSERVER_URL")
+_HALVES: Final = (("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), (USER, PASSWORD))
+_KNOWN: Final = frozenset(variable.name for section in VARIABLES.values() for variable in section)
+_PREFIX: Final = "PINOT_ASSETS_"
+"""Begins variables of this project's alone; others may well be called PINOT_ as well."""
+_SURELY_MEANT: Final = 0.93
+"""How alike a name is that differs by a letter or two that was left out, added or exchanged."""
+
+
+def check_environment(env: Mapping[str, str]) -> list[Check]:
+    """All checks, those first that others go by."""
+    profile, said = _profile(env)
+    checks = [said]
+    if profile is not None:
+        checks += chain(_pinot(env, profile), _policy(env), _spark(env, profile))
+    return [*checks, *_tables(env), *_limits(env), *_urls(env), *_halves(env), *_unknown(env)]
+
+
+def _failed(name: str, error: PinotAssetsError, way_out: str = "docs/deploy.md has the settings") -> Check:
+    return Check(name, "fail", f"{error.reason.rstrip('.')}.", error.hint or way_out)
+
+
+def _profile(env: Mapping[str, str]) -> tuple[Profile | None, Check]:
+    try:
+        profile = load_profile(env)
+    except PinotAssetsError as error:
+        return None, _failed("profile", error)
+    return profile, Check("profile", "ok", f"{profile}{'' if env.get(PROFILE) else ', since none is set'}.")
+
+
+# --- Pinot ---------------------------------------------------------------------------------------
+
+
+def _pinot(env: Mapping[str, str], profile: Profile) -> Iterator[Check]:
+    try:
+        settings = named_settings(env, profile)
+        if settings is None:
+            yield _local(env)
+            return
+        _use_files(settings)
+    except PinotAssetsError as error:
+        yield _failed("settings", error)
+        return
+    yield Check("settings", "ok", "they name a Pinot and its ZooKeeper.")
+    yield _asked("controller", lambda: _version(settings), "check PINOT_CONTROLLER_URL, and that it is up")
+    yield _asked("ZooKeeper", lambda: _cluster(settings), "check PINOT_ZOOKEEPER and PINOT_CLUSTER")
+
+
+def _local(env: Mapping[str, str]) -> Check:
+    unused = unused_settings(env)
+    if not unused:
+        return Check("settings", "ok", "they name no Pinot, so the local stack is meant.")
+    are = "is" if len(unused) == 1 else "are"
+    return Check(
+        "settings",
+        "warn",
+        f"{', '.join(unused)} {are} set and not used: without addresses the local stack is meant.",
+        "set PINOT_CONTROLLER_URL and PINOT_ZOOKEEPER, or unset the others",
+    )
+
+
+def _use_files(settings: Settings) -> None:
+    """:raises SpecError: a certificate or a key cannot be used; for ZooKeeper its own check tells."""
+    for tls in (settings.pinot.tls, settings.pinot.grpc.tls):
+        tls.context()
+
+
+def _asked(name: str, ask: Callable[[], str], way_out: str) -> Check:
+    try:
+        return Check(name, "ok", ask())
+    except PinotAssetsError as error:
+        return _failed(name, error, way_out)
+
+
+def _version(settings: Settings) -> str:
+    with PinotCluster(replace(settings.pinot, timeouts=_TIMEOUTS)) as pinot:
+        return f"it answers: Pinot {pinot.version() or 'without a version'}."
+
+
+def _cluster(settings: Settings) -> str:
+    with cluster_client(
+        settings.zookeeper, settings.cluster, settings.zookeeper_access, timeout_s=_PATIENCE_S
+    ):
+        return f"it answers, and has the cluster {settings.cluster}."
+
+
+# --- tables and what they may reach --------------------------------------------------------------
+
+
+def _policy(env: Mapping[str, str]) -> Iterator[Check]:
+    folder = tables_directory(env)
+    try:
+        policy_of(folder, env)
+    except PinotAssetsError as error:
+        yield _failed("policy", error)
+        return
+    notes = policy_notes(folder, env)
+    for note in notes:
+        way_out = f"mount it, or correct line {note.line} of {note.file}"
+        yield Check("policy", "warn", f"{note.key}: {note.text}.", way_out)
+    if not notes:
+        said = f"{POLICY} can be read" if env.get(POLICY) else "the defaults count"
+        yield Check("policy", "ok", f"{said}.")
+
+
+def _tables(env: Mapping[str, str]) -> Iterator[Check]:
+    folder = tables_directory(env)
+    if folder.is_dir() or not env.get(_TABLES):
+        return
+    yield Check("tables", "fail", f"{folder} is no folder.", f"point {_TABLES} at the folder of table specs")
+
+
+# --- everything else -----------------------------------------------------------------------------
+
+
+def _spark(env: Mapping[str, str], profile: Profile) -> Iterator[Check]:
+    # Here: it brings nothing of Spark's along, but much that no other check needs.
+    from pinot_assets.ingest.spark.environment import check_settings
+
+    try:
+        if check_settings(env, profile):
+            yield Check("Spark", "ok", "its settings can be read.")
+    except PinotAssetsError as error:
+        yield _failed("Spark", error)
+
+
+def _limits(env: Mapping[str, str]) -> Iterator[Check]:
+    sized = (limits.REPLY, limits.ANSWER, limits.OBJECT, limits.RECEIPT, limits.RECEIPTS)
+    reads: list[Callable[[], object]] = [
+        limits.most_values,
+        lambda: Limits.of_environment(env),
+        *(lambda limit=limit: limit.bytes for limit in sized),
+    ]
+    for read in reads:
+        try:
+            read()
+        except PinotAssetsError as error:
+            yield _failed("limits", error)
+
+
+def _urls(env: Mapping[str, str]) -> Iterator[Check]:
+    for name in _URLS:
+        url = env.get(name, "")
+        if not url:
+            continue
+        if origin_of(url) is None:
+            reason = f"{name} is no address that can be reached."
+            yield Check("addresses", "fail", reason, "write http://host[:port] or https://host[:port]")
+        elif name in _STORES and not _listens(url):
+            yield Check("addresses", "warn", f"nothing answers at the address of {name}.", "check it")
+
+
+def _listens(url: str) -> bool:
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    try:
+        socket.create_connection((parts.hostname or "", port), timeout=_PATIENCE_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _halves(env: Mapping[str, str]) -> Iterator[Check]:
+    for pair in _HALVES:
+        for given, lacking in (pair, pair[::-1]):
+            if env.get(given) and not env.get(lacking):
+                says = f"{given} is set, and {lacking} is not."
+                yield Check("credentials", "fail", says, f"set {lacking}, or unset {given}")
+
+
+def _unknown(env: Mapping[str, str]) -> Iterator[Check]:
+    """A slip in a name would be a setting that counts for nothing: a policy, for one."""
+    for name in sorted(env.keys() - _KNOWN):
+        near = difflib.get_close_matches(name, _KNOWN, n=1, cutoff=_SURELY_MEANT)
+        if near or name.startswith(_PREFIX):
+            way_out = (
+                f"did you mean {near[0]}?" if near else "docs/reference/configuration.md has all of them"
+            )
+            yield Check("variables", "warn", f"{name} is set, and nothing reads it.", way_out)

@@ -1,0 +1,1 @@
+"""`pinot-assets realtime …`, one file a command."""

@@ -1,0 +1,170 @@
+"""`pinot-assets realtime status` and `realtime health`: its segments, and whether a table is well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pinot_assets.cli.options import AsJson, new_console
+from pinot_assets.cli.realtime.table import TableName, open_table
+from pinot_assets.cli.realtime.work import DeepStore
+from pinot_assets.cli.terminal import Terminal
+from pinot_assets.core.check_result import Health, Severity
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.text import plural
+from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.model.rows import SegmentRow, row_values, segment_rows
+from pinot_assets.realtime.model.state import RealtimeState, Status
+from pinot_assets.realtime.read.deep_store import open_deep_store
+from pinot_assets.realtime.read.metrics import Metric, metrics, read_exporters
+from pinot_assets.realtime.read.reading import read_state
+
+Exporters = Annotated[
+    list[str] | None,
+    typer.Option("--exporter", help="http://host:port of a JMX exporter, of controllers and servers."),
+]
+
+_WIDE = 1000
+"""Columns: names of segments are copied into other commands, so none is cut; the terminal wraps."""
+_COLOURS = {"": "red", "COMMITTING": "yellow", "IN_PROGRESS": "cyan"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add `status` and `health` to the `realtime` commands."""
+
+    @app.command()
+    def status(table: TableName, as_json: AsJson = False) -> None:
+        """Show every segment of TABLE: status, age, where its copies are. Exits 0."""
+        with open_table(table) as found:
+            state = read_state(found.pinot, found.name)
+        rows = segment_rows(state)
+        if as_json:
+            typer.echo(json.dumps(_status_values(state, rows), indent=2))
+            return
+        wide = Terminal(width=_WIDE, highlight=False)
+        wide.print(_heading(state))
+        wide.print(segment_table(rows))
+        for part, reason in state.unread.items():
+            if part == "tmp_uploads":
+                continue  # `health` looks for those
+            wide.print(f"[yellow]not known[/] {part}: {escape(reason)}")
+
+    @app.command()
+    def health(
+        table: TableName,
+        as_json: AsJson = False,
+        deep_store: DeepStore = None,
+        exporters: Exporters = None,
+    ) -> None:
+        """Check TABLE: copies, commits, errors, consumption, answers.
+
+        Exits 0 when every check passes, 2 when one fails or is not known, 1 when the table cannot be read.
+        """
+        with open_table(table) as found:
+            state = read_state(found.pinot, found.name, deep_store=open_deep_store(found.pinot, deep_store))
+        answers = examine(state)
+        numbers = metrics(state, read_exporters(exporters or ()))
+        if as_json:
+            typer.echo(json.dumps(_health_values(state, answers, numbers), indent=2))
+        else:
+            _show_health(new_console(), state, answers, numbers)
+        if not all(answer.passed for answer in answers):
+            raise typer.Exit(ExitCode.REFUSED)
+
+
+def segment_table(rows: Sequence[SegmentRow]) -> Table:
+    """The segments, for a terminal."""
+    shown = Table(
+        "segment", "status", "age", "copy", "replicas", "rows", "offsets", "note",
+        box=None, header_style="bold", padding=(0, 2, 0, 0),
+    )  # fmt: skip
+    for row in rows:
+        colour = _COLOURS.get(row.status, "green")
+        shown.add_row(
+            escape(row.segment),
+            f"[{colour}]{row.status or 'no status'}[/]",
+            _age(row.age_s),
+            "" if row.status == Status.IN_PROGRESS else row.copy,
+            _states(row),
+            "" if row.rows is None else f"{row.rows:,}",
+            f"{row.start_offset or '?'}–{row.end_offset or ''}",
+            f"[red]{escape(row.note)}[/]" if row.note else "",
+        )
+    return shown
+
+
+def _states(row: SegmentRow) -> str:
+    counts: dict[str, int] = {}
+    for state in row.replicas.values():
+        counts[state] = counts.get(state, 0) + 1
+    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+
+
+def _age(seconds: float | None) -> str:
+    if seconds is None:
+        return "?"
+    for length, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _heading(state: RealtimeState) -> str:
+    way = "pauseless" if state.settings.pauseless else "blocking commits"
+    peers = f", peers by {state.settings.peer_scheme}" if state.settings.peer_scheme else ""
+    pause = f", [yellow]paused: {state.pause.reason}[/]" if state.pause.whole else ""
+    return (
+        f"[bold]{escape(state.table)}[/] on Pinot {state.cluster.version or '?'}: "
+        f"{plural(state.settings.replication, 'replica')}, {way}{peers}{pause}"
+    )
+
+
+def _show_health(
+    out: Console, state: RealtimeState, answers: Sequence[Health], numbers: Sequence[Metric]
+) -> None:
+    out.print(_heading(state))
+    for answer in answers:
+        out.print(f"{_mark(answer)} [bold]{answer.name}[/]: {escape(answer.message)}")
+        if answer.next_step:
+            out.print(f"      → {escape(answer.next_step)}")
+    for metric in numbers:
+        value = "?" if metric.value is None else f"{metric.value:g}"
+        out.print(f"[dim]{metric.name} = {value} ({metric.origin})[/]")
+
+
+def _mark(answer: Health) -> str:
+    if answer.passed:
+        return "[green]ok  [/]"
+    return "[red]FAIL[/]" if answer.severity is Severity.ERROR else "[yellow]warn[/]"
+
+
+def _status_values(state: RealtimeState, rows: Sequence[SegmentRow]) -> dict[str, object]:
+    return {
+        "table": state.table,
+        "readMs": state.read_ms,
+        "version": state.cluster.version,
+        "pauseless": state.settings.pauseless,
+        "paused": state.pause.reason,
+        "pausedTopics": sorted(state.pause.topics),
+        "segments": [row_values(row) for row in rows],
+        "unread": dict(state.unread),
+    }
+
+
+def _health_values(
+    state: RealtimeState, answers: Sequence[Health], numbers: Sequence[Metric]
+) -> dict[str, object]:
+    return {
+        "table": state.table,
+        "readMs": state.read_ms,
+        "checks": [{**asdict(answer), "numbers": dict(answer.numbers)} for answer in answers],
+        "metrics": [asdict(metric) for metric in numbers],
+        "unread": dict(state.unread),
+    }

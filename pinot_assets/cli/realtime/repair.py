@@ -1,0 +1,125 @@
+"""`pinot-assets realtime repair`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from pinot_assets.cli.options import AsJson, new_console
+from pinot_assets.cli.realtime.table import TableName
+from pinot_assets.cli.realtime.work import DeepStore, Work, open_work, tell
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.errors import SessionError
+from pinot_assets.realtime.repair.apply import Outcome, preview
+from pinot_assets.realtime.repair.memory import SUBJECT
+from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Plan, Step
+from pinot_assets.realtime.repair.words import call, manual
+
+Apply = Annotated[bool, typer.Option("--apply/--plan", help="Do what can be done, or only show it.")]
+AtOnce = Annotated[int, typer.Option("--limit", min=1, help="Steps at once.")]
+UploadGb = Annotated[float, typer.Option("--upload-gb", min=0.001, help="Gigabytes uploaded at once.")]
+Rounds = Annotated[
+    int, typer.Option("--rounds", min=1, help="Plans that are carried out, one after the other.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def repair(
+        table: TableName,
+        apply: Apply = False,
+        limit: AtOnce = USUAL_LIMITS.steps,
+        upload_gb: UploadGb = USUAL_LIMITS.upload_bytes / 1024**3,
+        rounds: Rounds = 20,
+        as_json: AsJson = False,
+        deep_store: DeepStore = None,
+    ) -> None:
+        """Mend TABLE: upload, finish, reset, re-ingest, set going again; each step read back.
+
+        Shows the plan, and changes nothing, without --apply. Exits 0 when nothing is left to mend, 2 when
+        something waits, is refused, or needs a person.
+        """
+        limits = Limits(steps=limit, upload_bytes=int(upload_gb * 1024**3))
+        plan, outcomes = Plan(), list[Outcome]()
+        with open_work(table, deep_store) as work:
+            if apply:
+                with work.hold("repair") as lease:
+                    for found, done in work.repair(lease, limits).rounds(rounds):
+                        plan = found
+                        outcomes += done
+            else:
+                plan = preview(work.read(), _remembered(work), limits)
+        if as_json:
+            typer.echo(json.dumps(_values(plan, outcomes), indent=2))
+        else:
+            for line in (*_outcome_lines(outcomes), *plan_lines(plan)):
+                new_console().print(line)
+            if plan.steps and not apply:
+                new_console().print("nothing was done; to do it, add [bold]--apply[/]")
+        if not plan.all_well:
+            raise typer.Exit(ExitCode.REFUSED)
+
+
+def _remembered(work: Work) -> str:
+    """Nothing where ZooKeeper cannot be reached: a plan is only shown."""
+    try:
+        return work.recall(SUBJECT)
+    except SessionError as error:
+        tell(f"what was tried before is not known: {error.what}")
+        return ""
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """The plan for a terminal, with everything that a step promises."""
+    if plan.all_well:
+        yield "[green]nothing to mend[/]"
+    for step in plan.steps:
+        yield from _step_lines("[bold cyan]step[/]", step)
+    for step in plan.advice:
+        yield from _step_lines("[bold magenta]for a person[/]", step)
+    for refusal in plan.refusals:
+        yield f"[red]not mended[/] {escape(refusal.subject)}: {escape(refusal.why)}"
+        yield f"      → {escape(refusal.remedy)}"
+    for waiting in plan.waiting:
+        yield f"[yellow]waits[/] {escape(waiting.subject)}: {escape(waiting.why)}"
+
+
+def _step_lines(mark: str, step: Step) -> Iterator[str]:
+    said = manual(step)
+    yield f"{mark} {escape(str(step))}: {escape(step.why)}"
+    for label, text in (
+        ("by", call(step)),
+        ("only if", said.precondition),
+        ("effect", said.effect),
+        ("seen by", said.verified_by),
+        ("if not", said.if_it_fails),
+    ):
+        yield f"      [dim]{label:<8}[/]{escape(text)}"
+
+
+def _outcome_lines(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    for outcome in outcomes:
+        mark = "[green]✓[/]" if outcome.helped else "[red]✗[/]"
+        text = f": {outcome.text}" if outcome.text else ""
+        yield f"{mark} {escape(str(outcome.step))}: {outcome.result}{escape(text)}"
+
+
+def _values(plan: Plan, outcomes: Iterable[Outcome]) -> dict[str, object]:
+    return {
+        "done": [{"step": str(one.step), "result": one.result, "text": one.text} for one in outcomes],
+        "steps": [_step_values(step) for step in plan.steps],
+        "advice": [_step_values(step) for step in plan.advice],
+        "refusals": [asdict(refusal) for refusal in plan.refusals],
+        "waiting": [asdict(waiting) for waiting in plan.waiting],
+    }
+
+
+def _step_values(step: Step) -> dict[str, object]:
+    return {**asdict(step), "call": call(step), **asdict(manual(step))}

@@ -1,0 +1,69 @@
+"""What the `tables` commands tell other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from pinot_assets.cli.program import error_values
+from pinot_assets.table_spec.tables.apply import ApplyPlan, Change
+from pinot_assets.table_spec.tables.apply_all import Fate
+from pinot_assets.table_spec.tables.left_out import LeftOut
+from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec
+from pinot_assets.table_spec.yaml.problem import Note, Problem
+
+
+def findings_values(
+    specs: Iterable[AnyTableSpec], problems: Iterable[Problem], notes: Iterable[Note]
+) -> dict[str, Any]:
+    """What `validate` found; the file's name, line and key with each."""
+    return {
+        "problems": [asdict(problem) for problem in problems],
+        "notes": [asdict(note) for note in notes],
+        "tables": [
+            {"table": spec.name_with_type, "file": spec.path, "kind": kind_of(spec)} for spec in specs
+        ],
+    }
+
+
+def plan_values(plan: ApplyPlan) -> dict[str, Any]:
+    """What `apply` would change."""
+    return {
+        "table": plan.spec.name_with_type,
+        "schema": _change_values(plan.schema),
+        "config": _change_values(plan.table),
+        "cannotBeTakenBack": list(plan.lasting),
+    }
+
+
+def fates_values(fates: Iterable[Fate], left_out: Iterable[LeftOut]) -> list[dict[str, Any]]:
+    """What became of each table that `apply` was asked for; of one that failed also the error."""
+    return [*map(_fate_values, fates), *map(_left_out_values, left_out)]
+
+
+def _fate_values(fate: Fate) -> dict[str, Any]:
+    planned = {"table": fate.table} if fate.plan is None else plan_values(fate.plan)
+    return {
+        **planned,
+        "applied": fate.applied,
+        **({} if fate.error is None else error_values(fate.error)),
+    }
+
+
+def _left_out_values(one: LeftOut) -> dict[str, Any]:
+    return {"table": one.name, "file": one.file, "applied": False, **error_values(one.error)}
+
+
+def kind_of(spec: AnyTableSpec) -> str:
+    """How a table comes to its rows, in a few words."""
+    if isinstance(spec, RealtimeTableSpec):
+        return "REALTIME"
+    return f"{spec.mode}, {spec.ingestion.input_format}"
+
+
+def _change_values(change: Change) -> dict[str, Any]:
+    return {
+        "action": change.action,
+        "differences": [{"path": d.path, "inPinot": d.found, "inSpec": d.wanted} for d in change.differences],
+    }

@@ -1,0 +1,1 @@
+"""`pinot-assets watch`: run what is due, until it is ended."""

@@ -1,4 +1,0 @@
-"""What `make demo` is made of: real sample files and the query load that watches the switch.
-
-Nothing is imported here, so that `python -m pinot_assets.demo.sample` runs its module once.
-"""

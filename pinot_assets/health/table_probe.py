@@ -1,0 +1,343 @@
+"""One look at a table and everything around it: read once, lease untouched, nothing written.
+
+Every reading is made when a check first asks for it and remembered, its failure too: what cannot be read
+silences the checks that need it, and only those, and is not waited for twice.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pinot_assets.errors import PinotError, SourceError
+from pinot_assets.health.cached_reading import Reading
+from pinot_assets.health.failing import Attempts, still_there
+from pinot_assets.health.leftovers import Wanted
+from pinot_assets.health.ports import Ports, open_ports
+from pinot_assets.health.replicas import Loaded
+from pinot_assets.health.source import Difference, difference
+from pinot_assets.pinot import versions
+from pinot_assets.pinot.api import Pinot, Replicas, ServerDisk
+from pinot_assets.pinot.lineage import Lineage
+from pinot_assets.session.detect.observe import judge_listing, list_source
+from pinot_assets.session.lineage.stale_pointer import published
+from pinot_assets.session.recover.abandon import unknown_of
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS, SessionStore
+from pinot_assets.session.stores.staging import Staging, staged
+from pinot_assets.session.stores.stored_snapshots import before, headers, revertible
+from pinot_assets.session.values.plan import NO_HOLD, Hold
+from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Owner, Pointer, PushKind, Session
+from pinot_assets.settings.environment import Settings
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Output
+from pinot_assets.source import Inventory
+from pinot_assets.source.readiness import Readiness
+from pinot_assets.source.uris import parse_root
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.tables.apply import held_table_config
+
+MOST_OBJECTS = 200_000
+"""Staged objects that a look lists at most: about 40 s on an object store."""
+
+_FAILURES = re.compile(
+    r"sessions/(?P<session>[^/]+)/failures-(?P<attempt>\d+)-(?P<sha256>[0-9a-f]{64})\.json"
+)
+
+
+@contextmanager
+def open_look(spec: TableSpec, settings: Callable[[], Settings]) -> Iterator[Look]:
+    """A look at a table; connections are made when first needed and closed at the end.
+
+    :param settings: where Pinot is; may raise, which is then the answer of every check that needs Pinot.
+    """
+    with open_ports(spec, settings) as ports:
+        yield Look(spec, ports, time.time_ns() // 1_000_000)
+
+
+class Look:
+    """What stands where, at about one moment.
+
+    :ivar now_ms: that moment, epoch milliseconds.
+    """
+
+    def __init__(self, spec: TableSpec, ports: Ports, now_ms: int) -> None:
+        self.spec = spec
+        self.now_ms = now_ms
+        self.readings: dict[str, Any] = {}
+        self._ports = ports
+
+    def moved(self) -> bool:
+        """Whether a run has changed the session since: then what was read does not belong together."""
+        try:
+            pointer = self._store.pointer()
+            return (pointer, self._store.active_session(pointer)) != (self.pointer, self.session)
+        except Exception:
+            return False  # told by the checks that need it
+
+    # --- ZooKeeper -----------------------------------------------------------------------------------
+
+    @Reading
+    def _store(self) -> SessionStore:
+        return self._ports.store()
+
+    @Reading
+    def pointer(self) -> Pointer:
+        """The table's pointer."""
+        return self._store.pointer()
+
+    @Reading
+    def session(self) -> Session | None:
+        """The open session."""
+        return self._store.active_session(self.pointer)
+
+    @Reading
+    def holder(self) -> Owner | None:
+        """Who holds the lease."""
+        return self._store.holder()
+
+    @Reading
+    def session_nodes(self) -> list[str]:
+        """Names of all session nodes, oldest first."""
+        return self._store.session_nodes()
+
+    @Reading
+    def kept_sessions(self) -> list[Session]:
+        """The newest sessions, the open one included, oldest first."""
+        return [self._store.session(node) for node in self.session_nodes[-KEPT_SESSIONS:]]
+
+    # --- source and staging area ---------------------------------------------------------------------
+
+    @Reading
+    def inventory(self) -> Inventory:
+        """The listing of the input directory."""
+        return list_source(self.spec, self._ports.source())
+
+    @Reading
+    def listing(self) -> Readiness:
+        """The listing as a trigger would judge it now: what is still being written does not count."""
+        plan = self.staging.plan(self.session.plan) if self.session else None
+        return judge_listing(self.spec, self.inventory, self.snapshot, self.hold, plan)
+
+    @Reading
+    def difference(self) -> Difference:
+        """The listing beside the ledger."""
+        ledger = self.snapshot.ledger if self.snapshot else {}
+        published = {uri: file.fingerprint for uri, file in ledger.items()}
+        return difference(published, self.listing, self.hold)
+
+    @property
+    def unready_since_ms(self) -> Mapping[str, int]:
+        """When each file that is not ready was last written, epoch milliseconds by URI; none of one that has
+        gone from a directory that is being written anew."""
+        unready = (*self.listing.later, *self.listing.waiting)
+        files = self.inventory.files
+        return {u.uri: files[u.uri].fingerprint.mtime_us // 1000 for u in unready if u.uri in files}
+
+    @property
+    def waiting_since_ms(self) -> Mapping[str, int]:
+        """When each new or rewritten file was last written, epoch milliseconds by URI."""
+        files = self.inventory.files
+        return {uri: files[uri].fingerprint.mtime_us // 1000 for uri in self.difference.waiting}
+
+    @Reading
+    def staging(self) -> Staging:
+        """The table's folder of the staging area."""
+        return self._ports.staging()
+
+    @Reading
+    def snapshot(self) -> Snapshot | None:
+        """The ledger.
+
+        :raises SnapshotCorrupt: it is damaged.
+        """
+        ref = self.pointer.current_snapshot
+        return self.staging.snapshot(ref) if ref else None
+
+    @Reading
+    def before(self) -> Snapshot | None:
+        """The snapshot that a rollback leads to."""
+        kept = before(self.staging, self.snapshot) if self.snapshot else None
+        return kept.snapshot if kept else None
+
+    @Reading
+    def hold(self) -> Hold:
+        """What a rollback holds back."""
+        return self.staging.hold(self.pointer.hold) if self.pointer.hold else NO_HOLD
+
+    @Reading
+    def staged(self) -> Mapping[str, int]:
+        """Every object of the staging area: key → bytes."""
+        store = self.staging.store
+        staged: dict[str, int] = {}
+        if not store.exists_root():
+            return staged  # nothing was ever staged
+        for info in store.list():
+            if len(staged) == MOST_OBJECTS:
+                raise SourceError(
+                    f"{store.uri} holds more than {MOST_OBJECTS} objects",
+                    why="a look does not list more",
+                    hint="let fewer snapshots be kept, and `pinot-assets gc` the table",
+                )
+            staged[info.key] = info.fingerprint.size
+        return staged
+
+    @Reading
+    def attempts(self) -> Attempts:
+        """What failed in each attempt of the kept sessions."""
+        kept = {session.id for session in self.kept_sessions}
+        found: dict[tuple[str, int], tuple[Failure, ...]] = {}
+        for key in self.staged:
+            match = _FAILURES.fullmatch(key)
+            if match and match["session"] in kept:
+                attempt = (match["session"], int(match["attempt"]))
+                failures = self.staging.failures(ObjectRef(key, match["sha256"]))
+                found[attempt] = found.get(attempt, ()) + failures
+        return found
+
+    @property
+    def failing_now(self) -> tuple[Failure, ...]:
+        """What failed in the last attempt of the open session; without one, what is left out."""
+        if self.session is None:
+            return self.left_out
+        return self.staging.failures(self.session.failures) if self.session.failures else ()
+
+    @Reading
+    def left_out(self) -> tuple[Failure, ...]:
+        """What the last session ended without, given up or by a plain push, and is still there as it was."""
+        last = next(iter(self.kept_sessions[-1:]), None)
+        if self.session is not None or last is None or last.failures is None:
+            return ()
+        by_plain_push = last.push is PushKind.PLAIN and last.outcome is Outcome.PUBLISHED
+        if not by_plain_push and last.outcome is not Outcome.ABANDONED_RETRIES:
+            return ()
+        failures = self.staging.failures(last.failures)
+        return still_there(failures, self.staging.plan(last.plan), self.inventory.files)
+
+    def staging_disk(self) -> tuple[str, int, int] | None:
+        """Path, size and free bytes of a local staging area's disk; None for an object store."""
+        root = parse_root(self.staging.store.uri)
+        if root.scheme != "file":
+            return None
+        folder = Path(root.path)
+        usage = shutil.disk_usage(next(p for p in (folder, *folder.parents) if p.exists()))
+        return root.path, usage.total, usage.free
+
+    # --- what must be there --------------------------------------------------------------------------
+
+    @Reading
+    def served(self) -> Mapping[str, Output]:
+        """Segments that must be there and visible, however far the open session has come."""
+        if self.snapshot is None:
+            return {}
+        segments = self.snapshot.segments
+        session = self.session
+        if session is not None and session.mode is Mode.ROLLBACK and session.target is not None:
+            left = self.staging.snapshot(session.target).segments
+            return {name: output for name, output in segments.items() if name in left}
+        if session is not None and session.ending and session.switch_object is not None:
+            replaced = set(self.staging.switch(session.switch_object).segments_from)
+            return {name: output for name, output in segments.items() if name not in replaced}
+        return segments
+
+    @Reading
+    def wanted(self) -> Wanted:
+        """What may be there."""
+        session = self.session
+        names = set(self.snapshot.segments) if self.snapshot else set()
+        if session is not None and session.switch_object is not None:
+            names |= set(self.staging.switch(session.switch_object).names_to)
+        if session is not None and session.target is not None:
+            names |= set(self.staging.snapshot(session.target).segments)
+        tars = dict(self.snapshot.segments) if self.snapshot else {}
+        if self.snapshot is not None:
+            there = headers(staged(self.staging, "snapshots"))
+            for ref in revertible(self.staging, there, self.now_ms, versions.RENEWAL_MS):
+                tars |= self.staging.snapshot(ref).segments
+        return Wanted(
+            has_ledger=self.snapshot is not None,
+            segments=names,
+            tars=tars,
+            open_session=session.id if session else "",
+        )
+
+    @Reading
+    def published_later(self) -> frozenset[str]:
+        """Visible segments that were published after ZooKeeper's pointer was written: a restored backup."""
+        table, visible = self.spec.name, self.lineage.visible(self.segments)
+        beside = unknown_of(table, visible, frozenset(self.wanted.segments))
+        return published(table, self._answering(), self.staging, self.pointer, beside)
+
+    # --- Pinot ---------------------------------------------------------------------------------------
+
+    @Reading
+    def _pinot(self) -> Pinot:
+        return self._ports.pinot()
+
+    def _answering(self) -> Pinot:
+        """Pinot, if it answered the first question; one that is away is asked no second one."""
+        assert self.segments is not None
+        return self._pinot
+
+    @Reading
+    def segments(self) -> frozenset[str]:
+        """All names in the table, hidden ones included."""
+        return self._pinot.all_segments(self.spec.name)
+
+    @Reading
+    def lineage(self) -> Lineage:
+        """Read after the segments: one pushed under an entry is never seen without that entry."""
+        return self._answering().lineage(self.spec.name)
+
+    @Reading
+    def revert_window_ms(self) -> int:
+        """How long after a switch this Pinot lets it be reverted safely."""
+        return versions.way_back_ms(self._answering().version(), self.table_config)
+
+    @Reading
+    def entry_renewed_ms(self) -> int:
+        """Age at which a trigger opens an entry anew, before this Pinot gives it up."""
+        return versions.entry_renewed_ms(self._answering().version(), self.table_config)
+
+    @Reading
+    def table_config(self) -> Mapping[str, Any]:
+        """See `held_table_config`."""
+        return held_table_config(self.spec, self._answering())
+
+    @Reading
+    def replicas(self) -> Replicas:
+        """State of every replica of what must be there."""
+        return self._answering().online_replicas(self.spec.name, list(self.served))
+
+    @Reading
+    def registered_crcs(self) -> Mapping[str, int]:
+        """CRC of every segment in Pinot's metadata."""
+        return self._answering().segment_crcs(self.spec.name)
+
+    @Reading
+    def servers(self) -> list[str]:
+        """Servers that hold something of what must be there."""
+        return sorted({server for states in self.replicas.values() for server in states})
+
+    @Reading
+    def loaded(self) -> Loaded:
+        """What the servers themselves have loaded."""
+        answers = self._answering().crcs_on_servers(self.spec.name, self.servers)
+        return Loaded(
+            crcs={s: a for s, a in answers.items() if not isinstance(a, PinotError)},
+            silent={s: a.why or a.what for s, a in answers.items() if isinstance(a, PinotError)},
+        )
+
+    @Reading
+    def table_bytes(self) -> int:
+        """What Pinot counts against the quota."""
+        return self._answering().table_bytes(self.spec.name) if self.segments else 0
+
+    @Reading
+    def server_disks(self) -> Mapping[str, ServerDisk | PinotError]:
+        """The servers' disks, where they tell."""
+        return self._answering().server_disks(self.servers)

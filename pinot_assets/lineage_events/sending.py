@@ -1,0 +1,181 @@
+"""Sending OpenLineage events of what a driver did, when it has let go of its table.
+
+Off unless the client's own environment names a transport: OPENLINEAGE_URL, OPENLINEAGE__TRANSPORT__… or an
+`openlineage.yml` (OPENLINEAGE_CONFIG, this directory, ~/.openlineage). Nothing here fails or delays a switch:
+it has happened, or not, by then, and a receiver that is away is a warning.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pinot_assets.core.timeouts import in_time
+from pinot_assets.errors import PinotAssetsError, SpecError
+from pinot_assets.session.driver import Driver, was_turned_away
+from pinot_assets.session.stores.staging import Staging, staged
+from pinot_assets.session.stores.stored_snapshots import headers, read_kept
+from pinot_assets.session.values.state import Outcome, Session
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.yaml.document import read_document
+
+if TYPE_CHECKING:
+    from openlineage.client.event_v2 import RunEvent
+
+    from pinot_assets.lineage_events.openlineage import Place
+
+SECONDS = 5.0
+"""How long the sending may take, whatever hangs."""
+NAMESPACE = "OPENLINEAGE_NAMESPACE"
+_NAMES = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG")
+_FILE = "openlineage.yml"
+
+
+@contextmanager
+def lineage_after(
+    driver: Driver, controller: str, warn: Callable[[str], None], environ: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Send the events of the sessions that were worked on inside, unless the process is to end.
+
+    :param driver: has let go of its table at the end.
+    :param controller: Pinot's address.
+    :param warn: told why nothing was sent.
+    """
+    env = os.environ if environ is None else environ
+    begun_ms = driver.edges.now_ms()
+    try:
+        yield
+    except Exception:
+        _tell(driver, controller, begun_ms, env, warn)
+        raise
+    _tell(driver, controller, begun_ms, env, warn)
+
+
+def _tell(
+    driver: Driver, controller: str, begun_ms: int, env: Mapping[str, str], warn: Callable[[str], None]
+) -> None:
+    if not driver.steps or not is_configured(env) or was_turned_away(driver.steps):
+        return
+
+    def told() -> None:
+        touched = [s for s in driver.edges.store.sessions() if not s.done_ms or s.done_ms >= begun_ms]
+        place = place_of(driver.spec, controller, env)
+        send([event for session in touched for event in events_of(place, driver.edges.staging, session)])
+
+    # Together: ZooKeeper and the staging area may hang as the receiver may.
+    if why := in_time(told, SECONDS, _why):
+        warn(f"warning: the OpenLineage events of this run were not sent: {why}")
+
+
+def is_configured(env: Mapping[str, str]) -> bool:
+    """Whether the client would find anything; it is not asked, since its import takes a while."""
+    if env.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
+        return False
+    if any(name in _NAMES or name.startswith("OPENLINEAGE__") for name in env):
+        return True
+    return _settings_file(env) is not None
+
+
+def refuse_settings(env: Mapping[str, str]) -> None:
+    """See that the client's settings can be read within limits: it reads its file whole, whatever it is.
+
+    :raises SpecError: they are too large or too deep, or no YAML.
+    """
+    file = _settings_file(env)
+    if file is None:
+        return
+    _, problems = read_document(file, "write transport: with type: and url: below it, or remove the file")
+    for problem in problems:
+        raise SpecError(f"OpenLineage's settings cannot be used: {problem}")
+
+
+def _settings_file(env: Mapping[str, str]) -> Path | None:
+    """The file that the client takes its settings from, None where there is none."""
+    named = env.get("OPENLINEAGE_CONFIG")
+    files = [Path(named)] if named else []
+    files += [folder / _FILE for folder in (Path.cwd(), Path.home() / ".openlineage")]
+    return next((file for file in files if file.is_file() and os.access(file, os.R_OK)), None)
+
+
+def events_of(place: Place, staging: Staging, session: Session) -> Iterator[RunEvent]:
+    """A session's events, with what it published.
+
+    :raises SnapshotCorrupt: that cannot be read.
+    """
+    from pinot_assets.lineage_events.openlineage import events
+
+    snapshot = former = None
+    if session.outcome in (Outcome.PUBLISHED, Outcome.NOOP):
+        snapshot, former = _published_by(staging, session)
+    yield from events(place, session, snapshot, former)
+
+
+def _published_by(staging: Staging, session: Session) -> tuple[Snapshot | None, Snapshot | None]:
+    """What a session published, and what stood before, as far as they are kept."""
+    there = headers(staged(staging, "snapshots"))
+    same = (h.ref for h in there if h.seq == session.seq and staging.header(h.ref)["session"] == session.id)
+    older = (h.ref for h in there if h.seq < session.seq)
+    snapshot, former = (next((k.snapshot for k in read_kept(staging, refs)), None) for refs in (same, older))
+    return snapshot, former
+
+
+def place_of(spec: TableSpec, controller: str, env: Mapping[str, str]) -> Place:
+    """Names of a table's job and datasets; of the controller's address only host and port."""
+    from pinot_assets.lineage_events.openlineage import Place
+
+    address = urlsplit(controller)
+    return Place(
+        namespace=env.get(NAMESPACE, "").strip() or "pinot-assets",
+        pinot=f"pinot://{address.hostname}:{address.port or (443 if address.scheme == 'https' else 80)}",
+        table=spec.name,
+        columns=columns_of(spec.schema_json),
+        read_as_is=not spec.ingestion.transforms,
+    )
+
+
+def columns_of(schema: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name and type of each column of a Pinot schema; several values are `STRING[]`."""
+    kinds = ("dimensionFieldSpecs", "metricFieldSpecs", "dateTimeFieldSpecs")
+    return [
+        (field["name"], field["dataType"] + ("[]" if field.get("singleValueField") is False else ""))
+        for kind in kinds
+        for field in schema.get(kind) or ()
+    ]
+
+
+def send(told: Sequence[RunEvent]) -> None:
+    """Send events where the client's environment says; does nothing where no transport is named.
+
+    :raises SpecError: the client's settings are none.
+    :raises Exception: any, as the transport does.
+    """
+    if not told:
+        return
+    from openlineage.client import OpenLineageClient
+
+    refuse_settings(os.environ)
+    # They tell of each of their attempts, with addresses that may hold a secret.
+    for name in ("openlineage", "urllib3.connectionpool"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    client = OpenLineageClient()
+    if client.transport.kind == "console" and not client.config.transport:
+        return  # what the client falls back to where nothing is named
+    try:
+        for event in told:
+            client.emit(event)
+    finally:
+        client.close(SECONDS)
+
+
+def _why(error: Exception) -> str:
+    """What ours say; of others the kind and the answer's status, never the text: it quotes the address."""
+    if isinstance(error, PinotAssetsError):
+        return error.reason
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return f"{type(error).__name__}, status {status}" if status else type(error).__name__

@@ -1,0 +1,75 @@
+"""A run that goes on for a dead one waits for its lease, and for nobody else's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from pinot_assets.assets.run_driver import SLACK_S, trigger, wait_out
+from pinot_assets.assets.runs import SENSOR_TAG
+from pinot_assets.session.values.state import Owner
+from pinot_assets.settings.session_waits import Waits
+
+
+class Leases:
+    """A store that lets go of one lease after a while.
+
+    :param held_s: for how long; a look takes no time.
+    """
+
+    waits = Waits(lease=12, pinot_write=6)
+
+    def __init__(self, holder: str, held_s: float) -> None:
+        self.now_s = 0.0
+        self._holder, self._held_s = Owner(holder, "host", 7, 0), held_s
+
+    def holder(self) -> Owner | None:
+        return self._holder if self.now_s < self._held_s else None
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+def waited(leases: Any) -> tuple[float, list[str]]:
+    notes: list[str] = []
+    wait_out("dead-run", leases, notes.append, leases.sleep)
+    return leases.now_s, notes
+
+
+@pytest.mark.parametrize("held_s", [1, 10, Leases.waits.lease])
+def test_the_lease_of_the_run_before_is_waited_for(held_s: float) -> None:
+    seconds, notes = waited(Leases("dead-run", held_s))
+    assert seconds == held_s
+    assert notes == ["waiting for the lease of run dead-run, which this one goes on for"]
+
+
+def test_but_not_for_ever() -> None:
+    """Not dead after all: taking the lease says who holds it."""
+    seconds, _ = waited(Leases("dead-run", 10_000))
+    assert seconds == Leases.waits.lease + SLACK_S
+
+
+def test_nobody_elses_is_waited_for() -> None:
+    assert waited(Leases("another-run", 10_000)) == (0, [])
+    assert waited(Leases("dead-run", 0)) == (0, [])
+
+
+class Triggers:
+    """A driver that tells which trigger was asked of it."""
+
+    def trigger(self) -> str:
+        return "may spend a retry"
+
+    def trigger_without_retry(self) -> str:
+        return "spends none"
+
+
+@pytest.mark.parametrize(
+    ("tags", "asked"),
+    [({}, "may spend a retry"), ({SENSOR_TAG: "true"}, "spends none")],
+)
+def test_a_sensors_run_asks_for_a_trigger_that_spends_no_retry(tags: dict[str, str], asked: str) -> None:
+    driver: Any = Triggers()
+    assert str(trigger(driver, dg.DagsterRun("t_ingest", tags=tags))) == asked

@@ -1,0 +1,161 @@
+"""`pinot-assets state`: what it tells of formats, and what it changes."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.objects import new_memory
+from fakes.tables import write_table
+from fakes.zookeeper import FakeZooKeeper
+from typer.testing import CliRunner, Result
+
+from pinot_assets.cli.commands import state
+from pinot_assets.core.stored_format import NEWEST, RELEASES
+from pinot_assets.errors import NeedsNewerRelease, NodeUnreadable
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.state import (
+    Mode,
+    ObjectRef,
+    Pointer,
+    Session,
+    pointer_to_bytes,
+    session_to_bytes,
+)
+
+
+class Lab:
+    """A table's nodes and staging area, and the commands on them."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.zookeeper, self.staging = FakeZooKeeper(), Staging(new_memory())
+        self.client = self.zookeeper.client()
+        self.store = SessionStore(self.client, "pinot", "t_OFFLINE")  # type: ignore[arg-type]
+        self.upgraded = 0
+        self._spec = write_table(folder, "t")
+
+        @contextmanager
+        def opened(*_: Any) -> Iterator[SessionStore]:
+            yield self.store
+
+        monkeypatch.setattr(state, "open_session_store", opened)
+        monkeypatch.setattr(state, "open_staging", lambda _: self.staging)
+        monkeypatch.setattr(state, "load_settings", lambda: None)
+
+    def has(self, pointer: Pointer, *sessions: Session, **more: str) -> None:
+        self.client.ensure_path(self.store.path)
+        record = json.loads(pointer_to_bytes(pointer, "consistentPush"))
+        record["simpleFields"] |= more
+        self.client.set(self.store.path, json.dumps(record).encode())
+        for session in sessions:
+            self.client.create(f"{self.store.path}/{session.node}", session_to_bytes(session))
+
+    def run(self, *words: str, answer: str = "") -> Result:
+        @contextmanager
+        def driver(*_: Any) -> Iterator[Lab]:
+            yield self
+
+        app = state.state_app(lambda name, tables: self._spec, driver)  # type: ignore[arg-type]
+        return CliRunner().invoke(app, [*words, "t"], input=answer)
+
+    def upgrade(self) -> bool:
+        self.upgraded += 1
+        return True
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    return Lab(tmp_path, monkeypatch)
+
+
+SESSION = Session("cp1-00000a", 1, Mode.SYNC, "fp", 5, ObjectRef("plan", "ab"))
+
+
+def test_show_tells_the_format_and_what_it_needs(lab: Lab) -> None:
+    lab.has(Pointer(active_session="cp1"), SESSION)
+    text = lab.run("show").stdout
+    assert "1: what the next session writes" in text
+    assert "pointer of format 1, session of format 1" in text
+    assert "pinot-assets 0.1.0 or newer" in text
+    told = json.loads(lab.run("show", "--json").stdout)
+    assert (told["format"], told["needs"], told["newestKnown"]) == (1, "0.1.0", NEWEST)
+    assert [(one["kind"], one["format"], one["known"]) for one in told["objects"]] == [
+        ("pointer", 1, True),
+        ("session", 1, True),
+    ]
+
+
+def test_show_tells_of_state_that_only_a_newer_release_reads(lab: Lab) -> None:
+    lab.has(Pointer(), SESSION, format="9", needs="4.5.6")
+    shown = lab.run("show")
+    assert shown.exit_code == 0
+    assert "pinot-assets 4.5.6 or newer" in shown.stdout
+    assert "of format 9: this release does nothing here" in shown.stdout
+    told = json.loads(lab.run("show", "--json").stdout)
+    assert (told["format"], told["needs"], told["readable"]) == (9, "4.5.6", False)
+
+
+def test_a_table_without_state_begins_in_the_newest_format(lab: Lab) -> None:
+    assert f"the first session writes format {NEWEST}" in lab.run("show").stdout
+    assert json.loads(lab.run("show", "--json").stdout)["format"] is None
+    assert f"its first session writes format {NEWEST}" in lab.run("upgrade").stdout
+    assert not lab.upgraded
+
+
+@pytest.mark.parametrize(
+    ("words", "answer", "upgraded"),
+    [((), "y\n", 1), ((), "n\n", 0), (("--yes",), "", 1), (("--dry-run",), "", 0)],
+)
+def test_upgrade_says_what_it_means_and_asks(
+    lab: Lab, words: tuple[str, ...], answer: str, upgraded: int
+) -> None:
+    lab.has(Pointer(), SESSION)
+    done = lab.run("upgrade", *words, answer=answer)
+    assert f"t: from format 1 to {NEWEST}" in done.stdout
+    assert f"pinot-assets before {RELEASES[NEWEST]} stops at t from then on" in done.stdout
+    assert lab.upgraded == upgraded
+    assert done.exit_code == (1 if answer == "n\n" else 0)
+
+
+def test_upgrade_as_json_asks_nothing(lab: Lab) -> None:
+    lab.has(Pointer())
+    assert "nobody is asked" in str(lab.run("upgrade", "--json").exception)
+    told = json.loads(lab.run("upgrade", "--json", "--dry-run").stdout)
+    assert told == {"table": "t", "from": 1, "to": NEWEST, "due": True, "upgraded": False}
+    assert not lab.upgraded
+    assert json.loads(lab.run("upgrade", "--json", "--yes").stdout)["upgraded"] is True
+
+
+def test_what_is_upgraded_is_left_alone(lab: Lab) -> None:
+    lab.has(Pointer(format=NEWEST))
+    assert "nothing to do" in lab.run("upgrade").stdout
+    assert not lab.upgraded
+
+
+def test_upgrade_refuses_what_it_does_not_know(lab: Lab) -> None:
+    lab.has(Pointer(), format="9", needs="4.5.6")
+    assert isinstance(lab.run("upgrade", "--yes").exception, NeedsNewerRelease)
+    assert not lab.upgraded
+
+
+def test_the_newest_format_needs_no_release_after_this_one() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    newest = [int(part) for part in RELEASES[NEWEST].split(".")]
+    assert newest <= [int(part) for part in project["version"].split(".")]
+
+
+@pytest.mark.parametrize("words", [("show",), ("show", "--json"), ("upgrade",), ("upgrade", "--yes")])
+@pytest.mark.parametrize("data", [b"[1]", b"{}", b'{"simpleFields": {"format": "two"}}'])
+def test_a_damaged_pointer_is_no_table_without_state(lab: Lab, words: tuple[str, ...], data: bytes) -> None:
+    lab.client.ensure_path(lab.store.path)
+    lab.client.set(lab.store.path, data)
+    refused = lab.run(*words)
+    assert isinstance(refused.exception, NodeUnreadable)
+    assert "has no state yet" not in refused.output
+    assert not lab.upgraded

@@ -1,0 +1,218 @@
+"""What the doctor finds on machines that lack something, and that it asks no network without need."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pinot_assets.cli.doctor import doctor
+from pinot_assets.cli.doctor.doctor import Check, run_checks
+from pinot_assets.local import jars, maven
+from pinot_assets.local.state import ProcessRecord, Record, save_record
+
+Executable = Callable[[str, str], Path]
+JAVA_17 = "echo 'openjdk version \"17.0.15\"' >&2"
+MAVEN = """
+if [ "$1" = --version ]; then echo 'Apache Maven {version}'; exit 0; fi
+echo "{said}"; exit {code}
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture(autouse=True)
+def machine(
+    tmp_path: Path, home: Path, cache: Path, executable: Executable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java 17, Maven 3.9.9 with its repository at hand, an empty cache, no stack."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.delenv("PINOT_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("PINOT_ASSETS_HOME", str(home))
+    monkeypatch.setenv("PINOT_ASSETS_CACHE", str(cache))
+    executable("bin/java", JAVA_17)
+    executable("bin/mvn", MAVEN.format(version="3.9.9", said="", code=0))
+
+
+def found(name: str) -> Check:
+    return next(check for check in run_checks() if check.name == name)
+
+
+def fill_cache(cache: Path, *names: str) -> None:
+    for name in names:
+        maven._folder(jars.pom(name), jars.pom(name).read_bytes(), cache).mkdir(parents=True)
+
+
+def test_a_good_machine_passes_every_check_and_exits_0() -> None:
+    checks = run_checks()
+    assert [check for check in checks if check.outcome == "fail"] == []
+    assert {check.name for check in checks} >= {"Python", "packages", "Java", "Maven", "memory", "ports"}
+    app = typer.Typer()
+    app.command()(doctor.doctor)
+    assert CliRunner().invoke(app).exit_code == 0
+
+
+def test_one_failed_check_makes_exit_code_1_and_shows_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "bin" / "java").unlink()
+    app = typer.Typer()
+    app.command()(doctor.doctor)
+    result = CliRunner().invoke(app, env={"COLUMNS": "300"})
+    assert result.exit_code == 1
+    assert "no Java was found" in result.stdout
+    assert "→ install a JDK 17" in result.stdout
+
+
+def test_every_check_that_finds_something_says_the_way_out(tmp_path: Path) -> None:
+    for name in ("java", "mvn"):
+        (tmp_path / "bin" / name).unlink()
+    for check in run_checks():
+        assert check.says.endswith(".")
+        assert (check.outcome == "ok") == (check.way_out is None)
+
+
+def test_java_11(executable: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = executable("jdk/bin/java", "echo 'openjdk version \"11.0.22\"' >&2")
+    monkeypatch.setenv("JAVA_HOME", str(java.parent.parent))
+    check = found("Java")
+    assert check.outcome == "fail"
+    assert "Java 11 is too old" in check.says
+
+
+def test_spark_3_on_a_java_it_cannot_use(executable: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
+    executable("bin/java", "echo 'openjdk version \"25\"' >&2")
+    installed = metadata.version
+    monkeypatch.setattr(
+        doctor.metadata, "version", lambda name: "3.5.9" if name == "pyspark" else installed(name)
+    )
+    check = found("Java")
+    assert check.outcome == "fail"
+    assert "PySpark 3.5.9 does not run on Java 25" in check.says
+
+
+def test_no_maven_matters_only_while_there_is_something_to_fetch(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "bin" / "mvn").unlink()
+    assert found("Maven").outcome == "fail"
+    fill_cache(cache, "pinot")
+    assert found("Maven").outcome == "warn"
+    fill_cache(cache, "kafka", "s3")
+    assert found("Maven").outcome == "ok"
+
+
+def test_a_full_cache_asks_maven_nothing(executable: Executable, cache: Path, tmp_path: Path) -> None:
+    called = tmp_path / "called"
+    executable("bin/mvn", f"echo x >> {called}")
+    fill_cache(cache, "pinot", "kafka", "s3")
+    run_checks()
+    assert not called.exists()
+
+
+@pytest.mark.parametrize("version", ["3.5.4", "2.2.1"])
+def test_an_old_maven(executable: Executable, version: str) -> None:
+    executable("bin/mvn", MAVEN.format(version=version, said="", code=0))
+    check = found("Maven")
+    assert (check.outcome, check.way_out) == ("fail", "install Maven 3.6 or newer")
+
+
+def test_a_broken_maven(executable: Executable) -> None:
+    executable("bin/mvn", "echo 'JAVA_HOME is not defined correctly' >&2; exit 1")
+    check = found("Maven")
+    assert check.outcome == "fail"
+    assert "JAVA_HOME is not defined correctly" in check.says
+
+
+def test_a_dead_repository(executable: Executable) -> None:
+    said = "[ERROR] Could not transfer artifact org.apache:apache:pom:29"
+    executable("bin/mvn", MAVEN.format(version="3.9.9", said=said, code=1))
+    check = found("Maven repository")
+    assert check.outcome == "fail"
+    assert "a download died" in check.says
+    assert "settings.xml" in str(check.way_out)
+
+
+def test_packages_that_do_not_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = metadata.version
+    monkeypatch.setattr(
+        doctor.metadata, "version", lambda name: "0.28.0" if name == "dagster-aws" else installed(name)
+    )
+    monkeypatch.setattr(doctor.sys, "executable", "/bin/false")  # no pip, hence no network
+    check = found("packages")
+    assert check.outcome == "fail"
+    assert "dagster-aws is 0.28.0, ==0.29.27 is needed" in check.says
+    index = found("package index")
+    assert index.outcome == "warn"
+
+
+def test_an_unsupported_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 10, 4))
+    assert found("Python").outcome == "fail"
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "variable"),
+    [
+        (doctor, "disk: home", "PINOT_ASSETS_HOME"),
+        (maven, "disk: cache", "PINOT_ASSETS_CACHE"),
+    ],
+)
+def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, module: object, name: str, variable: str) -> None:
+    monkeypatch.setattr(module, "MINIMUM_FREE_BYTES", 10**18)
+    check = found(name)
+    assert check.outcome == "fail"
+    assert variable in str(check.way_out)
+
+
+def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_STACK_MEMORY", 10**15)
+    assert found("memory").outcome == "fail"
+
+
+def test_a_port_of_the_stack_is_taken(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        save_record(home, Record(ports={"controller": {"http": port}}, settled={"controller"}))
+        check = found("ports")
+        assert check.outcome == "fail"
+        assert f"port {port} of the stack's controller is taken by process {os.getpid()}" in check.says
+
+
+def test_a_dead_part_of_the_stack(home: Path) -> None:
+    gone = ProcessRecord(pid=2**22 - 1, create_time=1.0)
+    save_record(home, Record(processes={"server-1": gone}))
+    check = found("local stack")
+    assert check.outcome == "fail"
+    assert "server-1 died" in check.says
+    assert "local up" in str(check.way_out)
+
+
+def test_a_damaged_record(home: Path) -> None:
+    home.mkdir()
+    (home / "state.json").write_text("{")
+    check = found("local stack")
+    assert check.outcome == "fail"
+    assert "cannot be read" in check.says
+
+
+def test_what_a_check_says_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("PINOT_ZOOKEEPER", "http://127.0.0.1:1")
+    app = typer.Typer()
+    app.command()(doctor.doctor)
+    result = CliRunner().invoke(app, env={"COLUMNS": "300"})
+    assert result.exit_code == 1
+    assert "→ write host:port[,host:port…][/chroot]" in result.stdout

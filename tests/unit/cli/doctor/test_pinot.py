@@ -1,0 +1,144 @@
+"""What the doctor prints of a Pinot: only where a controller answers, and what that one needs."""
+
+from __future__ import annotations
+
+import io
+import time
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from pinot_assets.cli.doctor import pinot
+from pinot_assets.errors import PinotAssetsError, PinotUnreachable, SpecError
+from pinot_assets.pinot import PinotConnection
+from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
+from pinot_assets.pinot.versions import traits_of
+from pinot_assets.settings.environment import Settings
+
+_EMPTY = Lineage(())
+
+
+@pytest.fixture
+def show(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`show(version, setting, lineage)`: what is printed for such a controller with one table, `t`."""
+
+    def show(
+        version: str | Exception,
+        setting: str | None = None,
+        lineage: Lineage | Exception = _EMPTY,
+        unaskable: SpecError | None = None,
+    ) -> str:
+        class Cluster:
+            def __init__(self, connection: PinotConnection) -> None:
+                assert connection.timeouts.call <= 3
+
+            def __enter__(self) -> Any:
+                return self
+
+            def __exit__(self, *_: object) -> None:
+                pass
+
+            def version(self) -> str:
+                if isinstance(version, Exception):
+                    raise version
+                return version
+
+            def require_server_queries(self) -> None:
+                if unaskable is not None:
+                    raise unaskable
+
+            def controller_setting(self, name: str) -> str | None:
+                return setting
+
+            def offline_tables(self) -> tuple[str, ...]:
+                return ("t",)
+
+            def lineage(self, table: str) -> Lineage:
+                if isinstance(lineage, Exception):
+                    raise lineage
+                return lineage
+
+        settings = Settings(PinotConnection("http://127.0.0.1:9000"), "127.0.0.1:2181", "pinot")
+        monkeypatch.setattr(pinot, "load_settings", lambda: settings)
+        monkeypatch.setattr(pinot, "PinotCluster", Cluster)
+        out = io.StringIO()
+        pinot.show_pinot(Console(file=out, width=400))
+        return out.getvalue()
+
+    return show
+
+
+@pytest.mark.parametrize("version", ["0.11.0", "1.5.1", "1.6.0"])
+def test_every_row_of_a_release_is_printed(show: Any, version: str) -> None:
+    text = show(version)
+    assert f"Pinot {version}, at http://127.0.0.1:9000" in text
+    for trait in traits_of(version):
+        (line,) = [part for part in text.splitlines() if trait.pinot in part]
+        assert line.startswith(trait.topic)
+        assert trait.here in line
+
+
+def test_servers_that_cannot_be_asked_are_told_with_what_to_do(show: Any) -> None:
+    text = show("1.5.1", unaskable=SpecError("no certificate is verified", hint="name one"))
+    assert "assertions of `audit:` cannot be asked: no certificate is verified → name one" in text
+    assert "assertions of" not in show("1.5.1")
+
+
+def test_a_controller_without_a_version(show: Any) -> None:
+    assert "taken for 1.5.1" in show("")
+
+
+@pytest.mark.parametrize(
+    ("version", "setting", "warned"),
+    [("1.6.0", "false", True), ("1.6.0", "true", False), ("1.6.0", None, False), ("1.5.1", "false", False)],
+)
+def test_the_guard_of_open_replacements_switched_off(
+    show: Any, version: str, setting: str | None, warned: bool
+) -> None:
+    assert ("controller.lineage.exclusive.delete.enabled is off" in show(version, setting)) == warned
+
+
+def test_nothing_where_no_controller_answers(show: Any) -> None:
+    assert show(PinotUnreachable("no connection")) == ""
+
+
+def test_nothing_where_none_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> Settings:
+        raise PinotAssetsError("no Pinot to talk to")
+
+    monkeypatch.setattr(pinot, "load_settings", refuse)
+    out = io.StringIO()
+    pinot.show_pinot(Console(file=out))
+    assert out.getvalue() == ""
+
+
+def entry(names_to: set[str], state: LineageState = LineageState.IN_PROGRESS, hours: float = 2) -> Lineage:
+    opened_ms = int((time.time() - hours * 3600) * 1000)
+    return Lineage(
+        (LineageEntry("e1", frozenset({"t__cp3-5be001_1_0_0"}), frozenset(names_to), state, opened_ms),)
+    )
+
+
+def test_an_open_replacement_of_ours_is_told_with_its_session_and_age(show: Any) -> None:
+    text = show("1.5.1", lineage=entry({"t__cp17-3fa2c1_1_0_0", "t__cp17-3fa2c1_2_1_0"}))
+    (line,) = [part for part in text.splitlines() if part.startswith("t ")]
+    assert line.split()[:5] == ["t", "e1", "2.0", "h", "cp17"]
+    assert "pinot-assets session show t" in line
+
+
+def test_one_of_somebody_else_is_told_and_left_alone(show: Any) -> None:
+    text = show("1.5.1", lineage=entry({"t__cp17-3fa2c1_1_0_0", "their_segment"}))
+    assert "somebody else" in text
+    assert "session show" not in text
+
+
+@pytest.mark.parametrize("state", [LineageState.COMPLETED, LineageState.REVERTED])
+def test_replacements_that_came_to_an_end_are_not_told(show: Any, state: LineageState) -> None:
+    assert "stand open" not in show("1.5.1", lineage=entry({"t__cp17-3fa2c1_1_0_0"}, state))
+
+
+def test_a_lineage_that_cannot_be_read_takes_nothing_of_the_sheet_away(show: Any) -> None:
+    text = show("1.5.1", lineage=PinotUnreachable("no answer in time"))
+    assert all(trait.here in text for trait in traits_of("1.5.1"))
+    assert "which segment replacements stand open cannot be told: no answer in time" in text

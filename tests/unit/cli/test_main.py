@@ -1,0 +1,419 @@
+"""What the commands say: help that teaches, errors as sentences, nothing eaten on the way to the terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fakes.tables import write_table
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from pinot_assets.audit import Finding
+from pinot_assets.cli import main
+from pinot_assets.cli.progress import ConsoleProgress
+from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.values import report
+from pinot_assets.session.values.plan import NO_HOLD, Hold
+from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Pointer, Session, State
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.source import Fingerprint, Unready
+
+ODD = "file:///in/[/red] a[1].csv"
+"""A file name that Rich would take for markup."""
+SNAPSHOT = Snapshot(1, "t_OFFLINE", "cp1-aaaaaa", Mode.SYNC, "entry", None, "", "", 1_700_000_000_000, ())
+SESSION = Session(
+    "cp2-bbbbbb",
+    2,
+    Mode.SYNC,
+    "f",
+    0,
+    ObjectRef("k", "0"),
+    State.IN_PROGRESS,
+    retry_count=1,
+    counts={"done": 3, "failed": 2, "files": 5, "gone": 0},
+)
+
+
+@pytest.fixture(autouse=True)
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table `flights` in the working directory, and no Pinot anywhere."""
+    write_table(tmp_path, "flights")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PINOT_ASSETS_HOME", str(tmp_path / "home"))
+    for name in ("PINOT_CONTROLLER_URL", "PINOT_ZOOKEEPER", "PINOT_ASSETS_TABLES"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def call(*arguments: str, answer: str | None = None) -> Result:
+    return CliRunner().invoke(main.app, list(arguments), input=answer)
+
+
+def main(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, str]:
+    """The program as it is installed: exit code and standard error."""
+    monkeypatch.setattr("sys.argv", ["pinot-assets", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    code = ended.value.code
+    assert isinstance(code, int)
+    return code, capsys.readouterr().err
+
+
+class FakeDriver:
+    """Answers with what it is given; an error is raised."""
+
+    def __init__(self, **answers: Any) -> None:
+        self._answers = answers
+        self.asked: list[str] = []
+        self.edges = SimpleNamespace(now_ms=lambda: 0)
+        self.steps: dict[str, Any] = {}
+
+    def __enter__(self) -> FakeDriver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __getattr__(self, step: str) -> Any:
+        def answer(*_: Any) -> Any:
+            self.asked.append(step)
+            found = self._answers[step]
+            if isinstance(found, BaseException):
+                raise found
+            return found
+
+        return answer
+
+
+@pytest.fixture
+def drive(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`drive(trigger=…, audit=…)`: the next command drives this."""
+
+    def use(**answers: Any) -> FakeDriver:
+        driver = FakeDriver(**answers)
+
+        @contextmanager
+        def edges(*_: Any) -> Iterator[None]:
+            yield None
+
+        def made(spec: Any, edges: Any, run_id: str, progress: Any) -> FakeDriver:
+            driver.asked.append(run_id)
+            return driver
+
+        monkeypatch.setattr(main, "open_edges", edges)
+        pinot = SimpleNamespace(controller_url="http://controller:9000")
+        monkeypatch.setattr(main, "load_settings", lambda: SimpleNamespace(pinot=pinot))
+        monkeypatch.setattr(main, "Driver", made)
+        return driver
+
+    return use
+
+
+# --- help and wrong input --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "teaches"),
+    [
+        (
+            [],
+            [
+                "pinot-assets doctor",
+                "local",
+                "tables",
+                "run",
+                "status",
+                "snapshots",
+                "rollback",
+                "resume",
+                "session",
+                "dev",
+            ],
+        ),
+        (["run"], ["TABLE", "Exits 0", "2 when files failed", "--tables", "--plan"]),
+        (["plan"], ["TABLE", "--json", "Changes nothing", "run --plan"]),
+        (["status"], ["TABLE", "--json", "without changing anything"]),
+        (["snapshots"], ["TABLE", "--newest", "--json", "Changes nothing"]),
+        (["rollback"], ["TABLE", "--to", "--dry-run", "--yes", "pinot-assets resume"]),
+        (["resume"], ["TABLE", "rollback"]),
+        (["session", "clear"], ["TABLE", "what is published stays"]),
+        (["dev"], ["pinot-assets down"]),
+        (["down"], ["data stay"]),
+    ],
+)
+def test_help_teaches(command: list[str], teaches: list[str]) -> None:
+    result = call(*command, "--help")
+    assert result.exit_code == 0
+    text = " ".join(result.output.split())
+    for words in teaches:
+        assert words in text
+
+
+def test_dev_never_touches_another_pinot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://pinot.example:9000")
+    result = call("dev")
+    assert isinstance(result.exception, PinotAssetsError)
+    assert "local stack only" in str(result.exception)
+
+
+def test_a_command_that_does_not_exist() -> None:
+    result = call("runn", "flights")
+    assert result.exit_code == 2
+    assert "No such command 'runn'" in result.output
+
+
+@pytest.mark.parametrize(
+    "command", [["run"], ["status"], ["rollback", "--yes"], ["resume"], ["session", "clear"]]
+)
+def test_a_wrong_table_name_is_a_sentence_with_the_right_one(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = main(monkeypatch, capsys, *command, "fligths")
+    assert code == 1
+    assert said.startswith("error: there is no table spec for fligths")
+    assert "flights" in said.splitlines()[1]
+    assert "Traceback" not in said
+
+
+def test_without_a_pinot_the_error_says_how_to_get_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = main(monkeypatch, capsys, "run", "flights")
+    assert code == 1
+    assert said.startswith("error: no Pinot to talk to")
+    assert "pinot-assets local up" in said
+
+
+def test_a_directory_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said = main(monkeypatch, capsys, "status", "flights", "--tables", "nowhere")
+    assert code == 1
+    assert "nowhere:1: is no directory" in said
+
+
+def test_what_is_refused_is_no_error_of_the_command(
+    drive: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drive(resume=PreflightRefused("the rebalance is refused", why="downtime", hint="leave it out"))
+    code, said = main(monkeypatch, capsys, "resume", "flights")
+    assert (code, said) == (2, "error: the rebalance is refused: downtime\n  → leave it out\n")
+
+
+def test_brackets_in_an_error_are_shown(
+    drive: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drive(resume=PinotAssetsError(f"{ODD} is wrong", why="[bold] is no number", hint="x" * 200))
+    code, said = main(monkeypatch, capsys, "resume", "flights")
+    assert code == 1
+    assert said == f"error: {ODD} is wrong: [bold] is no number\n  → {'x' * 200}\n"
+
+
+# --- run -------------------------------------------------------------------------------------------
+
+
+def a_report(result: report.Result, *failed: Failure) -> report.Report:
+    return report.Report(result, SESSION, listed=5, new=("a",), failed=failed)
+
+
+@pytest.mark.parametrize("result", [report.Result.NOTHING, report.Result.HELD, report.Result.NOOP])
+def test_run_with_nothing_to_do(drive: Any, result: report.Result) -> None:
+    driver = drive(trigger=a_report(result))
+    shown = call("run", "flights")
+    assert shown.exit_code == 0
+    assert shown.stdout.strip() == a_report(result).summary
+    assert driver.asked == ["pinot-assets run", "trigger"]
+
+
+def test_run_during_an_upload_changes_nothing_and_says_what_it_waits_for(drive: Any) -> None:
+    unready = (Unready(ODD, "is 3 s old, minFileAgeSec is 60"),)
+    driver = drive(trigger=report.Report(report.Result.WAITING, SESSION, listed=5, unready=unready))
+    shown = call("run", "flights")
+    assert shown.exit_code == 0
+    assert shown.stdout.strip() == (
+        f"waiting, nothing was changed: 1 file is not ready ({ODD} is 3 s old, minFileAgeSec is 60)"
+    )
+    assert driver.asked == ["pinot-assets run", "trigger"]
+
+
+def test_a_planned_run_asks_for_that_plan(drive: Any) -> None:
+    driver = drive(trigger_planned=a_report(report.Result.NOTHING))
+    assert call("run", "flights", "--plan", "0a1b2c3d").exit_code == 0
+    assert driver.asked == ["pinot-assets run", "trigger_planned"]
+
+
+@pytest.mark.parametrize("wanted", ["0a1b2c3d", ""])
+def test_a_plan_that_does_not_hold_exits_2(
+    drive: Any, wanted: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also one of a variable that was never set: that is no leave to run whatever comes."""
+    driver = drive(trigger_planned=PlanOutdated("flights is another", why=f"{ODD} is new", hint="plan again"))
+    code, said = main(monkeypatch, capsys, "run", "flights", "--plan", wanted)
+    assert (code, said) == (2, f"error: flights is another: {ODD} is new\n  → plan again\n")
+    assert driver.asked == ["pinot-assets run", "trigger_planned"]
+
+
+def test_run_that_switches(drive: Any) -> None:
+    finding = Finding("files_built", True, 1, 1, f"{ODD} is built")
+    answers = {"audit": (SESSION, (finding,)), "publish": SNAPSHOT, "last_failures": ()}
+    drive(trigger=a_report(report.Result.STAGED), **answers)
+    shown = call("run", "flights")
+    assert shown.exit_code == 0
+    assert f"✓ files_built: {ODD} is built" in shown.stdout
+    assert "switched: 0 files, 0 segments, 0 rows are visible" in shown.stdout
+
+
+def test_an_assertion_is_shown_as_it_was_written(drive: Any) -> None:
+    """Rich would end the run between the gate and the switch."""
+    sql = "sql: SELECT COUNT(*) FROM t WHERE REGEXP_LIKE(code, '[/a-z]')"
+    answers = {"audit": (SESSION, (Finding(sql, True, 1, 1, "good"),)), "publish": SNAPSHOT}
+    drive(trigger=a_report(report.Result.STAGED), **answers, last_failures=())
+    shown = call("run", "flights")
+    assert shown.exit_code == 0
+    assert f"✓ {sql}: good" in shown.stdout.replace("\n", " ")
+
+
+def test_a_plain_run_that_left_files_out_exits_2_and_names_them(drive: Any) -> None:
+    failures = (Failure(ODD, 0, 0, "UNREADABLE", "torn"), Failure("file:///b", 1, 0, "UNREADABLE", "cut"))
+    finding = Finding("files_built", False, 3, 1, "1 of 3 files are built", warns=True)
+    answers = {"audit": (SESSION, (finding,)), "publish": SNAPSHOT, "last_failures": failures}
+    drive(trigger=a_report(report.Result.STAGED, *failures), **answers)
+    shown = call("run", "flights")
+    assert shown.exit_code == 2
+    assert "! files_built" in shown.stdout
+    assert "2 files failed; the others are published" in shown.stderr
+    assert f"{ODD}: torn" in shown.stderr
+
+
+def test_run_whose_gate_stays_shut_exits_2(drive: Any) -> None:
+    failure = Failure(ODD, 0, 0, "UNREADABLE", "torn")
+    finding = Finding("files_built", False, 2, 1, f"1 of 2 files are built: {ODD}: torn")
+    drive(
+        trigger=a_report(report.Result.FAILED, failure),
+        audit=(SESSION, (finding,)),
+        publish=SnapshotIncomplete("nothing of flights is staged", why=f"{ODD} failed"),
+    )
+    shown = call("run", "flights")
+    assert shown.exit_code == 2
+    assert "1 failed ([/red] a[1].csv)" not in shown.stdout  # the base name follows the last slash
+    assert "1 failed (red] a[1].csv)" in shown.stdout
+    assert f"✗ files_built: 1 of 2 files are built: {ODD}: torn" in shown.stdout
+    assert f"not switched: nothing of flights is staged: {ODD} failed" in shown.stderr
+    assert "queries still see the former state" in shown.stderr
+
+
+def test_ctrl_c_says_what_holds(drive: Any) -> None:
+    drive(trigger=KeyboardInterrupt())
+    shown = call("run", "flights")
+    assert shown.exit_code == 130
+    assert "what was done so far is stored, run it again to go on" in shown.stderr
+
+
+# --- clear -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("session", "says"), [(SESSION, "cp2-bbbbbb cleared"), (None, "flights has no open session")]
+)
+def test_session_clear(drive: Any, session: Session | None, says: str) -> None:
+    driver = drive(clear=session)
+    shown = call("session", "clear", "flights")
+    assert shown.stdout.strip() == says
+    assert driver.asked[0] == "pinot-assets session clear"
+
+
+# --- status ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`seen(session=…)`: what `status` finds in ZooKeeper."""
+
+    def use(**fields: Any) -> None:
+        nothing = {
+            "pointer": Pointer(),
+            "session": None,
+            "failures": (),
+            "failed_versions": {},
+            "holder": None,
+            "snapshot": None,
+            "hold": NO_HOLD,
+        }
+
+        @contextmanager
+        def store(*_: Any) -> Iterator[None]:
+            yield None
+
+        monkeypatch.setattr(main, "open_session_store", store)
+        monkeypatch.setattr(main, "load_settings", lambda: None)
+        monkeypatch.setattr(main, "observe", lambda *_: Observation(**{**nothing, **fields}))
+
+    return use
+
+
+def test_status_of_a_new_table(seen: Any) -> None:
+    seen()
+    shown = call("status", "flights")
+    assert shown.exit_code == 0
+    lines = {line[:9].strip(): line[11:] for line in shown.stdout.splitlines()}
+    assert lines == {
+        "table": "flights_OFFLINE (sync)",
+        "published": "nothing yet",
+        "source": "0 files listed: 0 new, 0 rewritten, 0 deleted",
+        "session": "none open",
+    }
+
+
+def test_status_says_all_there_is(seen: Any) -> None:
+    failures = tuple(Failure(f"{ODD}{n}", n, 0, "UNREADABLE", "[torn]") for n in range(12))
+    seen(
+        session=SESSION,
+        failures=failures,
+        snapshot=SNAPSHOT,
+        holder=Owner("run-me", "host", 7, 1_700_000_000_000),
+        hold=Hold({"F3": "t"}, ("F4",)),
+    )
+    shown = call("status", "flights")
+    assert shown.exit_code == 0
+    for text in (
+        "0 files, 0 segments, 0 rows by cp1-aaaaaa at 2023-11-14 22:13:20 UTC",
+        "cp2-bbbbbb IN_PROGRESS, retry 1 of",
+        ": 5 files, 3 done, 2 failed\n",
+        f"{ODD}9: UNREADABLE: [torn]",
+        "and 2 more",
+        "1 file version, 1 removal after a rollback",
+        "held by run-me on host (pid 7) since 2023-11-14 22:13:20 UTC",
+    ):
+        assert text in shown.stdout
+
+    values = json.loads(call("status", "flights", "--json").stdout)
+    assert values["session"]["failed"][11] == f"{ODD}11: UNREADABLE: [torn]"
+    assert values["session"]["files"] == {"files": 5, "done": 3, "failed": 2, "gone": 0}
+    assert values["published"]["at"] == "2023-11-14 22:13:20 UTC"
+    assert values["heldBack"] == {"files": 1, "removals": 1}
+    assert values["leaseHolder"].startswith("run-me on host")
+
+
+# --- progress --------------------------------------------------------------------------------------
+
+
+def test_progress_in_a_log_file_is_whole_lines() -> None:
+    file = io.StringIO()
+    with ConsoleProgress(Console(file=file, width=40)) as progress:
+        progress.note(f"swept {ODD} " + "x" * 100)
+        progress.building({0: 1, 1: 1})
+        progress.built(Failure(ODD, 0, 0, "UNREADABLE", "line 3: [/b]"))
+        progress.built(Receipt(ODD, 1, 0, Fingerprint(1, 1), "", 1, 0, (), 0.1, "h/1"))
+    lines = [line.rstrip() for line in file.getvalue().splitlines()]
+    assert f"swept {ODD} {'x' * 100}" in lines
+    assert f"{ODD}: UNREADABLE: line 3: [/b]" in lines

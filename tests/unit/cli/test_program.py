@@ -1,0 +1,325 @@
+"""What holds for every command of the program."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from fakes.tables import write_table
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from pinot_assets.cli import main, program
+from pinot_assets.cli.help import PANELS
+from pinot_assets.core.exit_codes import MEANINGS, ExitCode
+from pinot_assets.errors import PinotAssetsError, PreflightRefused
+from tools.docs.cli_page import WITHOUT_JSON, commands, page
+
+COMMANDS = {" ".join(path): command for path, command in commands(get_command(main.app))}
+WORDS = {
+    "TABLE": "flights",
+    "SEGMENT": "flights__cp1-aaaaaa_1_0_0",
+    "FILE": "a.csv",
+    "OLDER": "1",
+}  # fmt: skip
+"""What is typed for an argument that must be there."""
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table `flights` in the working directory, and nothing else anywhere."""
+    write_table(tmp_path, "flights")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PINOT_ASSETS_HOME", str(tmp_path / "home"))
+    for name in ("PINOT_CONTROLLER_URL", "PINOT_ZOOKEEPER", "PINOT_ASSETS_TABLES", "DAGSTER_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def test_a_command_starts_without_what_few_of_them_need() -> None:
+    code = "import sys, pinot_assets.cli.main; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"dagster", "pyspark", "pandas", "sqlglot", "openlineage.client", "prometheus_client", "grpc"}
+    assert not heavy & set(done.stdout.split())
+
+
+def type_in(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[int, str, str]:
+    """The program as it is installed: exit code, standard output and error."""
+    monkeypatch.setattr("sys.argv", ["pinot-assets", *words])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out, said.err
+
+
+def needed(command: Any) -> list[str]:
+    """Words for all that a command must be given."""
+    words = []
+    for parameter in command.params:
+        if parameter.required:
+            option = [] if parameter.param_type_name == "argument" else [parameter.opts[0]]
+            words += [*option, WORDS.get(parameter.metavar or parameter.name.upper(), "flights")]
+    return words
+
+
+def test_help_groups_every_command_and_no_other() -> None:
+    typed = get_command(main.app)
+    assert {name for names in PANELS.values() for name in names} == set(typed.commands)  # type: ignore[attr-defined]
+    shown = CliRunner().invoke(main.app, ["--help"]).output
+    assert all(f"─ {panel} ─" in shown for panel in PANELS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_flows(name: str) -> None:
+    """A line break of the docstring's editor leaves a stub behind at eighty columns."""
+    assert "\n" not in COMMANDS[name].help.replace("\n\n", "")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_table_is_completed_wherever_one_is_named(name: str) -> None:
+    for parameter in COMMANDS[name].params:
+        if parameter.param_type_name == "argument" and "TABLE" in (parameter.metavar or ""):
+            new = name in ("tables init",)
+            assert new or parameter._custom_shell_complete is not None
+
+
+def test_its_version_is_that_of_the_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said, complaint = type_in(monkeypatch, capsys, "--version")
+    assert (code, said, complaint) == (0, f"pinot-assets {version('pinot-assets')}\n", "")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_speaks_json(name: str) -> None:
+    has = any("--json" in parameter.opts for parameter in COMMANDS[name].params)
+    assert has is (name not in WITHOUT_JSON)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_tells_its_exit_codes(name: str) -> None:
+    assert re.search(r"\b[Ee]xits (0|1|2|as)\b", COMMANDS[name].help)
+
+
+def test_the_page_of_all_commands_is_up_to_date() -> None:
+    """`python -m tools.docs.cli_page > docs/cli.md` writes it."""
+    written = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    assert written == page(main.app)
+    assert all(f"| {code} | {told} |" in written for code, told in MEANINGS.items())
+
+
+OFFLINE = (
+    "run",
+    "status",
+    "snapshots",
+    "rollback --yes",
+    "resume",
+    "why",
+    "where",
+    "history",
+    "diff",
+    "session list",
+)
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_without_a_zookeeper_every_command_says_so_in_json(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = name.split()
+    command = COMMANDS[" ".join(word for word in words if not word.startswith("-"))]
+    code, out, err = type_in(monkeypatch, capsys, *words, *needed(command), "--json")
+    told = json.loads(out)
+    assert set(told) == {"error", "why", "hint", "exit"}
+    assert told["exit"] == code == ExitCode.ERROR
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("hosts", ["zk:21a81", "127.0.0.1:99999", "127.0.0.1:1/ch/../x", ":"])
+def test_a_zookeeper_that_has_no_address(
+    hosts: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("PINOT_ZOOKEEPER", hosts)
+    code, out, _ = type_in(monkeypatch, capsys, "status", "flights", "--json")
+    assert (code, json.loads(out)["error"]) == (ExitCode.ERROR, f"{hosts} is no address of ZooKeeper")
+
+
+def test_what_standard_output_does_not_take_is_told_on_the_other() -> None:
+    code = "import sys; sys.argv = ['x', 'status', 'nowhere', '--json']; import pinot_assets.cli.main as c; c.main()"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert done.stderr.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run"],
+        ["rnu"],
+        ["run", "flights", "--fast"],
+        ["history", "flights", "--newest", "x"],
+        ["snapshots", "flights", "--newest", "-1"],
+        ["simulate", "--outage", "nonsense"],
+        ["watch", "--once"],
+        ["watch", "flights", "--all", "--once"],
+        ["init", ".", "--prop", "region"],
+    ],
+)
+def test_a_command_typed_wrong_is_json_too(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = type_in(monkeypatch, capsys, *words, "--json")
+    assert code == ExitCode.REFUSED
+    assert json.loads(out)["exit"] == 2
+
+
+@pytest.mark.parametrize("words", [["tables", "apply"], ["rollback", "flights"]])
+def test_with_json_nobody_is_asked(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = type_in(monkeypatch, capsys, *words, "--json")
+    assert code == ExitCode.ERROR
+    assert "--yes" in json.loads(out)["hint"]
+
+
+ACTS = ("dev", "down", "doctor", "init", "local ", "metrics", "simulate", "tables ", "watch")
+"""Commands that look at this machine first, or only; their own tests type wrong things at them."""
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if not name.startswith(ACTS)])
+def test_wrong_addresses_are_a_sentence_of_every_command(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PINOT_CONTROLLER_URL", "ftp://nowhere")
+    monkeypatch.setenv("PINOT_ZOOKEEPER", "::::")
+    words = [*name.split(), *needed(COMMANDS[name]), *(["--yes"] if name == "rollback" else [])]
+    code, out, err = type_in(monkeypatch, capsys, *words, "--json")
+    assert code == ExitCode.ERROR
+    assert "Traceback" not in out + err
+    assert json.loads(out)
+
+
+BROKEN = {
+    "binary": b"\xff\xfe\x00\x01",
+    "a tab": b"a:\n\t- b",
+    "a list": b"- 1\n",
+    "nothing": b"",
+    "itself": b"schema: &a [*a]",
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_spec_that_is_none_is_a_sentence(
+    kind: str, alone: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (alone / "tables" / "x.yaml").write_bytes(BROKEN[kind])
+    code, out, err = type_in(monkeypatch, capsys, "run", "x", "--json")
+    assert (code, "Traceback" in out + err) == (1, False)
+    assert "x.yaml" in json.loads(out)["error"]
+    code, out, err = type_in(monkeypatch, capsys, "run", "flights", "--json")
+    assert (code, json.loads(out)["error"]) == (1, "no Pinot to talk to"), (
+        "another table's file stops nothing"
+    )
+    assert "warning: left out: " in err
+    assert "x.yaml:" in err
+    code, out, _ = type_in(monkeypatch, capsys, "tables", "validate", "--json")
+    assert code == 1
+    assert json.loads(out)["problems"][0]["file"].endswith("x.yaml")
+
+
+def raising(error: BaseException) -> Any:
+    def doctor(as_json: bool = False) -> None:
+        raise error
+
+    return doctor
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (PinotAssetsError("a", why="b", hint="c"), 1, "error: a: b\n  → c\n"),
+        (PreflightRefused("no"), 2, "error: no\n"),
+        (
+            PermissionError(13, "Permission denied", "/x[1]"),
+            1,
+            "error: the system refuses /x[1]: Permission denied",
+        ),
+        (OSError(28, "No space left on device"), 1, "error: the system refuses: No space left on device"),
+    ],
+)
+def test_errors_are_sentences(
+    error: Exception,
+    code: int,
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    app = typer.Typer()
+    app.command()(raising(error))
+    monkeypatch.setattr("sys.argv", ["x"])
+    with pytest.raises(SystemExit) as ended:
+        program.run_program(app)
+    assert ended.value.code == code
+    assert capsys.readouterr().err.startswith(says)
+
+
+def test_tables_and_snapshots_are_completed(alone: Path) -> None:
+    def completed(words: str) -> list[str]:
+        shown = CliRunner().invoke(
+            main.app,
+            [],
+            prog_name="pinot-assets",
+            env={
+                "_PINOT_ASSETS_COMPLETE": "complete_bash",
+                "COMP_WORDS": words,
+                "COMP_CWORD": str(len(words.split(" ")) - 1),
+            },
+        )
+        return shown.stdout.split()
+
+    assert completed("pinot-assets run f") == ["flights"]
+    assert completed("pinot-assets run x") == []
+    for command in ("gc", "metrics", "tables apply", "realtime status"):
+        assert completed(f"pinot-assets {command} f") == ["flights"]
+    folder = alone / "staging" / "flights_OFFLINE" / "snapshots"
+    folder.mkdir(parents=True)
+    for seq in (9, 12):
+        (folder / f"{seq:010}-{'a' * 64}.json").write_text("{}")
+    assert completed("pinot-assets diff flights 1") == ["12"]
+    assert completed("pinot-assets diff nowhere 1") == []
+
+
+def test_ctrl_c_is_json_where_a_command_tells_people_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "load_settings", lambda: None)
+    monkeypatch.setattr(main, "open_edges", interrupted)
+    code, out, err = type_in(monkeypatch, capsys, "run", "flights", "--json")
+    told = json.loads(out)
+    assert (told["error"], told["why"], told["exit"]) == ("interrupted", None, 130)
+    assert code == ExitCode.INTERRUPTED
+    assert "what was done so far is stored" in err
+
+
+def test_a_folder_without_specs_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["tables", "validate", "--tables", str(tmp_path)]
+    code, _, err = type_in(monkeypatch, capsys, *words)
+    assert (code, "there is no *.yaml" in err) == (1, True)
+    code, out, _ = type_in(monkeypatch, capsys, *words, "--json")
+    assert (code, json.loads(out)["exit"]) == (1, 1)

@@ -1,0 +1,249 @@
+"""A watch decides as the sensors do, runs what is due, and lives through what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fakes.tables import write_files, write_table
+from typer.testing import CliRunner
+
+from pinot_assets.cli import main
+from pinot_assets.cli.commands import watch
+from pinot_assets.cli.watch.watch import State, Watched, look_at, watch
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, SnapshotIncomplete
+from pinot_assets.session.connect import open_source
+from pinot_assets.session.detect.observe import Observation, list_source
+from pinot_assets.session.gate_and_publish import Outcome
+from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.state import Mode, Owner, Pointer
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.source import Inventory
+from pinot_assets.table_spec import TableSpec
+
+NOW = 1_800_000_000
+
+
+class World:
+    """A table, its files, and runs that publish what they see."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.spec = write_table(folder, "t")
+        self.seen = Observation(Pointer(), None, (), {}, None, None, NO_HOLD)
+        self.now = NOW
+        self.runs = 0
+        self.states: list[tuple[State, str]] = []
+        self.trouble: BaseException | None = None
+        self.run_trouble: BaseException | None = None
+
+    def look(self, spec: TableSpec) -> tuple[Observation, Inventory]:
+        if self.trouble is not None:
+            raise self.trouble
+        return self.seen, list_source(spec, open_source(spec))
+
+    def run(self, spec: TableSpec) -> Outcome:
+        self.runs += 1
+        if self.run_trouble is not None:
+            raise self.run_trouble
+        files = list_source(spec, open_source(spec)).files
+        rows = tuple(PublishedFile(uri, f.fingerprint, "00", 1, 0, "cp1", ()) for uri, f in files.items())
+        snapshot = Snapshot(self.runs, "t_OFFLINE", f"cp{self.runs}", Mode.SYNC, "e", None, "", "", 0, rows)
+        pointer = Pointer(current_snapshot=SnapshotRef(f"snapshots/{self.runs}", "00"))
+        self.seen = Observation(pointer, None, (), {}, None, snapshot, NO_HOLD)
+        return Outcome(Report(Result.STAGED, None, len(files)), (), snapshot)
+
+    def now_s(self) -> int:
+        return self.now
+
+    def told(self, table: Watched) -> None:
+        self.states.append((table.state, table.message))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_runs_when_files_have_changed_and_else_waits(world: World) -> None:
+    write_files(world.folder, F1="a b")
+    table = look_at(Watched(world.spec), world, 30)
+    assert [state for state, _ in world.states] == [State.RUNS, State.WAITS]
+    assert (table.last, table.last_s, table.next_s) == ("switched: 1 row", NOW, NOW + 30)
+    table = look_at(table, world, 30)
+    assert (table.state, world.runs) == (State.WAITS, 1)
+    assert "0 new, 0 rewritten, 0 deleted" in table.message
+    write_files(world.folder, F2="c")
+    look_at(table, world, 30)
+    assert world.runs == 2
+
+
+def test_another_driver_at_work_is_waited_for(world: World) -> None:
+    write_files(world.folder, F1="a")
+    world.seen = Observation(Pointer(), None, (), {}, Owner("other", "host", 7, 0), None, NO_HOLD)
+    table = look_at(Watched(world.spec), world, 30)
+    assert (table.state, table.code, world.runs) == (State.WAITS, ExitCode.DONE, 0)
+    assert "held by other" in table.message
+
+
+def test_one_that_takes_the_lease_in_between_is_no_error(world: World) -> None:
+    write_files(world.folder, F1="a")
+    world.run_trouble = SessionHeld("t is held by other")
+    table = look_at(Watched(world.spec), world, 30)
+    assert (table.state, table.code, table.errors) == (State.WAITS, ExitCode.DONE, 0)
+
+
+@pytest.mark.parametrize("trouble", [ListingFailed("no listing"), OSError(5, "Input/output error")])
+def test_what_cannot_be_looked_at_is_tried_again_later_each_time(world: World, trouble: Exception) -> None:
+    world.trouble = trouble
+    table, waits = Watched(world.spec), []
+    for _ in range(7):
+        table = look_at(table, world, 30)
+        assert (table.state, table.code) == (State.ERROR, ExitCode.ERROR)
+        waits.append(table.next_s - NOW)
+    assert waits == [30, 60, 120, 240, 480, 600, 600]
+    world.trouble = None
+    assert look_at(table, world, 30).next_s == NOW + 30
+
+
+def test_what_cannot_be_looked_at_says_for_how_long_until_it_can(world: World) -> None:
+    world.trouble, table, told = ListingFailed("no listing", hint="bring it back"), Watched(world.spec), []
+    since = "since 2027-01-15 08:00:00 UTC"
+    for _ in range(12):
+        table = look_at(table, world, 30)
+        told.append(table.message)
+        world.now = table.next_s
+    assert told[0] == "no listing\n  → bring it back"
+    assert told[1] == f"no listing; for 30 s, {since}\n  → bring it back"
+    assert told[-1] == f"no listing; for 1.3 h, {since}\n  → bring it back"
+    assert (table.failing_s, table.state, table.code) == (NOW, State.ERROR, ExitCode.ERROR)
+    world.trouble = None
+    table = look_at(table, world, 30)
+    assert (table.failing_s, table.state) == (0, State.WAITS)
+    world.trouble = PinotError("Pinot is away")
+    assert look_at(table, world, 30).message == "Pinot is away"
+
+
+def test_a_run_that_failed_is_not_started_again_at_once(world: World) -> None:
+    write_files(world.folder, F1="a")
+    world.run_trouble = PinotError("Pinot is away")
+    table = look_at(Watched(world.spec), world, 30)
+    assert (table.state, table.last, table.code) == (State.ERROR, "failed", ExitCode.ERROR)
+    world.now += 30
+    table = look_at(table, world, 30)
+    assert (table.state, world.runs) == (State.WAITS, 1)
+    assert "launched before" in table.message
+    world.now += 300
+    look_at(table, world, 30)
+    assert world.runs == 2
+
+
+def test_a_gate_that_stays_shut_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(world.folder, F1="a")
+    refused = Outcome(Report(Result.FAILED, None, 1), (), None, SnapshotIncomplete("not all is built"))
+    monkeypatch.setattr(world, "run", lambda spec: refused)
+    table = look_at(Watched(world.spec), world, 30)
+    assert (table.state, table.message, table.code) == (State.REFUSED, "not all is built", ExitCode.REFUSED)
+
+
+def test_looks_until_it_is_to_end_and_lets_a_run_come_to_its_end(world: World) -> None:
+    write_files(world.folder, F1="a")
+    slept: list[float] = []
+
+    def stopped(seconds: float) -> bool:
+        slept.append(seconds)
+        world.now += int(seconds)
+        return world.now >= NOW + 90
+
+    watch([world.spec], world, 30, stopped)
+    assert world.runs == 1
+    assert [seconds for seconds in slept if seconds] == [30, 30, 30]
+
+
+# --- the command -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def typed(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
+    monkeypatch.chdir(world.folder)
+    monkeypatch.delenv("PINOT_ASSETS_TABLES", raising=False)
+
+    class Here(watch._Here):
+        look = staticmethod(world.look)
+        run = staticmethod(world.run)
+
+    monkeypatch.setattr(watch, "_Here", Here)
+
+    def type_in(*words: str) -> tuple[int, str]:
+        result = CliRunner().invoke(main.app, ["watch", *words])
+        return result.exit_code, result.stdout
+
+    return type_in
+
+
+def test_a_table_whose_spec_is_wrong_is_named_and_the_others_are_watched(
+    world: World, typed: Callable[..., tuple[int, str]]
+) -> None:
+    write_files(world.folder, F1="a")
+    (world.folder / "tables" / "b.yaml").write_text("[")
+    code, out = typed("--all", "--once", "--json")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert code == ExitCode.ERROR
+    assert [(line["table"], line["state"]) for line in lines] == [
+        ("b", "left out"),
+        ("t_OFFLINE", "runs"),
+        ("t_OFFLINE", "waits"),
+    ]
+    assert "b.yaml:1" in lines[0]["message"]
+    assert world.runs == 1
+    assert typed("t", "--once")[0] == ExitCode.DONE
+    assert typed("t", "b", "--once")[0] == ExitCode.ERROR
+    shown = CliRunner().invoke(main.app, ["watch", "--all", "--once"])
+    assert "warning: left out: " in shown.stderr
+
+
+@pytest.mark.usefixtures("typed")
+def test_there_must_be_something_to_watch(world: World) -> None:
+    (world.folder / "tables" / "t.yaml").write_text("[")
+    assert "t.yaml:1" in str(CliRunner().invoke(main.app, ["watch", "--all"]).exception)
+    (world.folder / "tables" / "t.yaml").unlink()
+    assert "there is no OFFLINE table" in str(CliRunner().invoke(main.app, ["watch", "--all"]).exception)
+
+
+def test_once_for_log_collectors(world: World, typed: Callable[..., tuple[int, str]]) -> None:
+    write_files(world.folder, F1="a")
+    code, out = typed("--all", "--once", "--json")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [line["state"] for line in lines] == ["runs", "waits"]
+    assert lines[1]["table"] == "t_OFFLINE"
+    assert lines[1]["lastRun"] == "switched: 1 row"
+    assert [line["failingSince"] for line in lines] == [None, None]
+    world.trouble = ListingFailed("no listing")
+    code, out = typed("t", "--once")
+    assert code == 1
+    assert "t error no listing" in out
+    code, out = typed("t", "--once", "--json")
+    assert code == 1
+    assert str(json.loads(out)["failingSince"]).endswith("UTC")
+
+
+def test_ctrl_c_ends_it_cleanly(world: World, typed: Callable[..., tuple[int, str]]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    code, out = typed("t", "--interval", "60")
+    assert code == 0
+    assert "t waits 0 new" in out
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("words", [[], ["t", "--all"]])
+def test_which_tables_must_be_said(typed: Callable[..., tuple[int, str]], words: list[str]) -> None:
+    assert typed(*words)[0] == 1

@@ -1,0 +1,94 @@
+"""docs/cli.md: `python -m tools.docs.cli_page > docs/cli.md` writes it anew."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from typer.main import get_command
+
+from pinot_assets.core.exit_codes import MEANINGS
+
+WITHOUT_JSON = {
+    "dev": "starts a UI for whoever sits there",
+    "down": "ends what `dev` started",
+    "metrics": "speaks Prometheus' own format",
+    "tables json-schema": "prints JSON as it is",
+}
+"""Commands that have no --json, and why."""
+
+_INTRODUCTION = """\
+# The command line
+
+This page is made from the program's own tree of commands: `python -m tools.docs.cli_page > docs/cli.md`.
+Each command says the same with `--help`. None needs Dagster to run; `partitions` asks Dagster's storage.
+
+## For other programs
+
+`--json` writes one JSON value to standard output (`watch` one object a line) and nothing else there;
+progress and warnings go to standard error. An error is JSON then, too: `error` (what), `why`, `hint`, `exit`
+(the exit code). No command with `--json` asks a question. `gc` of all tables tells an error in this shape
+beside the table's name.
+
+Every command has it but these:
+
+{without_json}
+
+The option `--install-completion` lets the shell complete commands, options, tables and kept snapshots.
+
+## Exit codes
+"""
+
+
+def page(app: Any) -> str:
+    """The page as Markdown.
+
+    :param app: the program.
+    """
+    codes = ["| code | meaning |", "|---|---|", *(f"| {code} | {told} |" for code, told in MEANINGS.items())]
+    without = "\n".join(f"- `{name}` {why}" for name, why in WITHOUT_JSON.items())
+    parts = [_INTRODUCTION.format(without_json=without), *codes, "", "## Commands", ""]
+    for path, command in commands(get_command(app)):
+        parts += _section(path, command)
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command of a tree with the words that it is typed with; groups are left out. By the alphabet."""
+    if not hasattr(command, "list_commands"):
+        yield path, command
+        return
+    for name in sorted(command.list_commands(None)):
+        yield from commands(command.get_command(None, name), (*path, name))
+
+
+def _section(path: tuple[str, ...], command: Any) -> Iterator[str]:
+    yield f"### {' '.join(path)}"
+    yield ""
+    yield inspect.cleandoc(command.help or "")
+    yield ""
+    options = [parameter for parameter in command.params if not parameter.hidden] if command.params else []
+    if options:
+        yield "| argument or option | |"
+        yield "|---|---|"
+        for parameter in options:
+            yield f"| {_named(parameter)} | {_cell(parameter.help or '')} |"
+        yield ""
+
+
+def _named(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return f"`{parameter.metavar or parameter.name.upper()}`"
+    return ", ".join(f"`{option}`" for option in (*parameter.opts, *parameter.secondary_opts))
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", r"\|")
+
+
+if __name__ == "__main__":
+    from pinot_assets.cli.main import app
+
+    sys.stdout.write(page(app))

@@ -1,0 +1,109 @@
+"""docs/reference/errors.md; `python -m tools.docs.errors_page > docs/reference/errors.md` writes it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Final
+
+from pinot_assets import errors
+from pinot_assets.core.exit_codes import MEANINGS
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.segment.config.support import Feature
+from tools.docs.error_codes import CLASSES, CODES, KINDS, Meaning
+
+_TOP: Final = """\
+<!-- python -m tools.docs.errors_page > docs/reference/errors.md -->
+# Errors
+
+Every exit code, every class of error and every code of a failed file, generated from the code that uses them.
+Each message says what happened, why, and what to do next. Running a command again is always safe.
+[operations.md](../operations.md) explains alerts, health checks and the notices of failed runs.
+
+## Exit codes
+
+With `--json`, the field `exit` of an error says the same.
+"""
+
+_CLASSES: Final = """\
+## Classes of errors
+
+A class is named in Dagster's event log, in the notices of failed runs (`failed_steps`) and in logs. These
+are the classes of `pinot_assets.errors`, which stay as they are.
+"""
+
+_KINDS: Final = """\
+### Kinds of them
+
+Some errors are of a subclass, whose name is what a log shows. Code of yours catches the class in the last
+column.
+"""
+
+_CODES: Final = """\
+## Codes of failed files
+
+`pinot-assets status`, `run --json` and `session show --files` name the code of each file that failed, and so
+does the table *failed_files* in Dagster. The other files of the session keep what was built.
+"""
+
+_FEATURES: Final = """\
+## Codes of features
+
+What schema or table config ask for and the segment writer does not do. `tables validate` and `UNSUPPORTED`
+name the code. [formats.md](../guides/formats.md) has all that it does, and what to do instead.
+"""
+
+
+def errors_page() -> str:
+    """The whole page, ending in a newline."""
+    codes = "\n".join(f"| {code.value} | {told} |" for code, told in MEANINGS.items())
+    return "\n".join(
+        (
+            f"{_TOP}\n| code | meaning |\n|---|---|\n{codes}\n",
+            f"{_CLASSES}\n{_table('class', CLASSES)}\n",
+            f"{_KINDS}\n{_kinds()}\n",
+            f"{_CODES}\n{_table('code', CODES)}\n",
+            f"{_FEATURES}\n{_features()}\n",
+        )
+    )
+
+
+def class_of(kind: str) -> type[PinotAssetsError]:
+    """The class that a key of `KINDS` names."""
+    module, _, name = kind.rpartition(".")
+    found: type[PinotAssetsError] = getattr(import_module(f"pinot_assets.{module}"), name)
+    return found
+
+
+def _kinds() -> str:
+    rows = []
+    for kind, said in KINDS.items():
+        public = next(one for one in class_of(kind).__mro__ if one.__module__ == errors.__name__)
+        rows.append(f"| `{kind.rpartition('.')[2]}` | {said.means} | {said.do} | `{public.__name__}` |")
+    return "\n".join(["| class | means | do | a kind of |", "|---|---|---|---|", *rows])
+
+
+def _features() -> str:
+    rows = []
+    for code in dict.fromkeys(feature.code for feature in Feature if feature.code):
+        same = [feature for feature in Feature if feature.code == code]
+        columns = (
+            "; ".join(dict.fromkeys(texts))
+            for texts in (
+                (feature.title for feature in same),
+                (feature.answer.value for feature in same),
+                (feature.reason for feature in same),
+            )
+        )
+        rows.append(f"| `{code}` | {' | '.join(columns)} |")
+    return "\n".join(["| code | of | answer | why |", "|---|---|---|---|", *rows])
+
+
+def _table(first: str, meanings: Mapping[str, Meaning]) -> str:
+    rows = [f"| `{name}` | {said.means} | {said.do} |" for name, said in meanings.items()]
+    return "\n".join([f"| {first} | means | do |", "|---|---|---|", *rows])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(errors_page())
