@@ -21,8 +21,8 @@ import httpx
 import numpy as np
 import psutil
 import pyarrow as pa
-from fakes.controller import ControllerCluster
-from fakes.staged import STAGED
+from fakes.pinot.controller import ControllerCluster
+from fakes.pinot.staged import STAGED
 from kazoo.client import KazooClient
 from measure import CONSOLE, Meter, head, machine, rounds, row, spread
 

@@ -15,7 +15,7 @@ import fakes.builder as fake_builder
 import kazoo.protocol.connection
 import kazoo.retry
 import pytest
-from fakes.kafka_table import Clicks, clicks_table
+from fakes.realtime.kafka_table import Clicks, clicks_table
 from lanes import Lanes, is_lane, lane_of, precedence
 
 from pinot_assets.local import Stack, StackState, load_state

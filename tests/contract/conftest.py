@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import fakes.pinot as fake_pinot
+import fakes.pinot.memory as fake_pinot
 import httpx
 import pyarrow as pa
 import pytest
-from fakes.controller import ControllerCluster
-from fakes.dialects import PINOT_0_11, PINOT_1_5, Dialect, dialect_of
-from fakes.inside import Inside
-from fakes.staged import STAGED
+from fakes.pinot.controller import ControllerCluster
+from fakes.pinot.direct import Inside
+from fakes.pinot.releases import PINOT_0_11, PINOT_1_5, Dialect, dialect_of
+from fakes.pinot.staged import STAGED
 
 from pinot_assets.errors import PinotError
 from pinot_assets.local import Stack

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from fakes.staged import STAGED
+from fakes.pinot.staged import STAGED
 
 from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.pinot import LineageState

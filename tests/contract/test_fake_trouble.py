@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.staged import EMPTY
+from fakes.pinot.staged import EMPTY
 
 from pinot_assets.errors import PinotError, PinotUnreachable, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import LineageState, wait_online

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fakes.gcs import gcs_server, key_file
-from fakes.objects import new_memory, open_memory
+from fakes.stores.gcs import gcs_server, key_file
+from fakes.stores.memory import new_memory, open_memory
 from moto.server import ThreadedMotoServer
 
 from pinot_assets.core.java import find_java

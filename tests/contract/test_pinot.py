@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fakes.staged import STAGED
+from fakes.pinot.staged import STAGED
 
 from pinot_assets.errors import PinotError, PinotNotFound, PushRefused
 from pinot_assets.pinot import Pinot

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from fakes.staged import STAGED
+from fakes.pinot.staged import STAGED
 
 from pinot_assets.errors import LeaseLost, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import PushMode, ServerDisk

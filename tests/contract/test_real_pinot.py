@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from fakes.staged import STAGED, Staged
+from fakes.pinot.staged import STAGED, Staged
 
 from pinot_assets.errors import PinotError, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import LineageState, PinotCluster, PinotConnection, PushMode, Timeouts, wait_online

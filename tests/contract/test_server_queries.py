@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fakes.staged import STAGED
+from fakes.pinot.staged import STAGED
 
 from pinot_assets.audit.assertions import tally
 from pinot_assets.errors import PinotError

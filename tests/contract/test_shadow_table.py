@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from fakes.staged import STAGED
+from fakes.pinot.staged import STAGED
 
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot import NoResult

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from fakes.waiting import until
-from fakes.zookeeper import FakeClient, FakeZooKeeper
-from fakes.zookeeper_server import zookeeper_server
+from fakes.zookeeper.memory import FakeClient, FakeZooKeeper
+from fakes.zookeeper.server import zookeeper_server
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
     BadVersionError,

@@ -17,7 +17,7 @@ import typer
 from crash import outages
 from crash.points import Course, Verdict, points_of
 from crash.scenarios import SCENARIOS
-from fakes.forked import preload
+from fakes.processes.forked import preload
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fakes.forked import preload
+from fakes.processes.forked import preload
 
 from pinot_assets.local import Stack, StackState
 

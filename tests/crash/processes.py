@@ -8,7 +8,7 @@ from multiprocessing.connection import wait as wait_for
 
 import psutil
 from crash.driver import Answer, Order, drive
-from fakes.forked import context
+from fakes.processes.forked import context
 from fakes.waiting import until
 
 LONGEST_RUN_S = 120.0

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from crash.gate import Gate
-from fakes.frames import read_frame, write_frame
+from fakes.zookeeper.frames import read_frame, write_frame
 
 CREATE, DELETE, SET_DATA, SET_ACL, CHECK, MULTI, CREATE2, CLOSE = 1, 2, 5, 7, 13, 14, 15, -11
 _WRITES = {CREATE: "create", CREATE2: "create", DELETE: "delete", SET_DATA: "set", SET_ACL: "set acl"}

@@ -11,9 +11,9 @@ import itertools
 from dataclasses import asdict, replace
 from typing import Any
 
-from fakes.objects import _SPACES, MemoryObjectStore, _Space, open_memory
-from model.specs import spec_of
-from model.table import CLUSTER, MODES, START_MS, TABLE, Table
+from fakes.stores.memory import _SPACES, MemoryObjectStore, _Space, open_memory
+from model.world.specs import spec_of
+from model.world.table import CLUSTER, MODES, START_MS, TABLE, Table
 
 from pinot_assets.pinot import LineageEntry, LineageState, SegmentMetadata
 from pinot_assets.snapshot.receipt import Output

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fakes import objects as objects_module
+from fakes.stores import memory as objects_module
 from golden.life import Pool, dump, new_table
-from model.process import Kind, Trouble
-from model.table import Table, run
+from model.world.process import Kind, Trouble
+from model.world.table import Table, run
 
 from pinot_assets.session.driver import Driver
 

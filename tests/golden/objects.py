@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
-from fakes.objects import new_memory
+from fakes.stores.memory import new_memory
 
 from pinot_assets.core.stored_format import NEWEST, Stored, plain
 from pinot_assets.ingest.contract.truncations import CutValues

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fakes.forked import preload
-from fakes.middles import Place, place
+from fakes.processes.forked import preload
+from fakes.processes.middles import Place, place
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.pushgateway import pushgateway
-from fakes.shell import call
+from fakes.monitoring.pushgateway import pushgateway
+from fakes.processes.shell import call
 from fakes.tables import write_files, write_table
 
 from pinot_assets.local import StackState

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from fakes.forked import context
-from fakes.middles import MIDDLES, SERVICES, Middle, Place, maven, silence, started, type_in
+from fakes.processes.forked import context
+from fakes.processes.middles import MIDDLES, SERVICES, Middle, Place, maven, silence, started, type_in
 from fakes.waiting import until
 from typer.main import get_command
 

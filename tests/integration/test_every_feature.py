@@ -19,7 +19,7 @@ import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fakes.staged import STAGED
+from fakes.pinot.staged import STAGED
 from fakes.waiting import until
 
 from pinot_assets.ingest import build_file

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fakes.middles import Place, place, started
+from fakes.processes.middles import Place, place, started
 from fakes.waiting import until
 
 from pinot_assets.local import Stack

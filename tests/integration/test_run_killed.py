@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from fakes.middles import Place, a_bucket, a_jvm, place, started
+from fakes.processes.middles import Place, a_bucket, a_jvm, place, started
 from fakes.tables import SYNC, write_table
 from fakes.waiting import until
 

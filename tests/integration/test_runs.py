@@ -71,7 +71,7 @@ REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "run
 
 
 class Location:
-    """`dagster dev` on `fakes/runs_location.py`, and the table in it."""
+    """`dagster dev` on `fakes/locations/runs.py`, and the table in it."""
 
     def __init__(self, folder: Path, spec: TableSpec) -> None:
         self.folder = folder
@@ -79,7 +79,7 @@ class Location:
         project = folder / "project"
         project.mkdir()
         shutil.copyfile(ROOT / "dagster.yaml", project / "dagster.yaml")
-        place = {"relative_path": str(ROOT / "tests/fakes/runs_location.py"), "location_name": "runs"}
+        place = {"relative_path": str(ROOT / "tests/fakes/locations/runs.py"), "location_name": "runs"}
         (project / "workspace.yaml").write_text(yaml.safe_dump({"load_from": [{"python_file": place}]}))
         self.url = ui.start(folder / "home", project)
         until(lambda: self.ask(LOCATION)[0]["locationOrLoadError"], 90)

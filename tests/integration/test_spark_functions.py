@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from fakes.expression_rows import ASSERTED, frame_of, recorded, rows_of, spark_sql_of
-from fakes.hostile_expressions import COSTLY_IN_SPARK, HOSTILE
-from fakes.legitimate_expressions import LEGITIMATE
+from fakes.expressions.hostile import COSTLY_IN_SPARK, HOSTILE
+from fakes.expressions.legitimate import LEGITIMATE
+from fakes.expressions.rows import ASSERTED, frame_of, recorded, rows_of, spark_sql_of
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 

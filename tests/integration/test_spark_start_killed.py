@@ -14,9 +14,9 @@ from contextlib import suppress
 
 import psutil
 import pytest
-from fakes.forked import context
-from fakes.middles import Place, a_jvm
-from fakes.starting_spark import live_on, start_spark
+from fakes.processes.forked import context
+from fakes.processes.middles import Place, a_jvm
+from fakes.processes.starting_spark import live_on, start_spark
 from fakes.waiting import until
 
 from pinot_assets.core.temporary_folders import temporary_folder

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from model.lives import make_table, remove, write
-from model.process import Kind, Trouble
-from model.restored import (
+from model.world.lives import make_table, remove, write
+from model.world.process import Kind, Trouble
+from model.world.restored import (
     pointer,
     restore_nodes,
     rows,
@@ -20,7 +20,7 @@ from model.restored import (
     take_backup,
     watch,
 )
-from model.table import TABLE, Table, run
+from model.world.table import TABLE, Table, run
 
 from pinot_assets.core.stored_format import FIRST, NEWEST
 from pinot_assets.errors import PinotAssetsError, SessionError, SnapshotCorrupt, SourceError

@@ -7,10 +7,10 @@ removes, and a driver that was given up for dead and wakes.
 from __future__ import annotations
 
 import pytest
-from model.ending import settle
-from model.process import Kind, Trouble
-from model.specs import spec_of
-from model.table import MODES, Table, run
+from model.world.ending import settle
+from model.world.process import Kind, Trouble
+from model.world.specs import spec_of
+from model.world.table import MODES, Table, run
 
 
 def _live(mode: str, troubles: list[Trouble]) -> tuple[Table, int]:

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fakes.staged import EMPTY
+from fakes.pinot.staged import EMPTY
 from golden.life import nodes_of
 from kazoo.exceptions import ConnectionLoss
-from model.lives import failed, make_table, of_format_1, rolled_back, run_now, state, write
-from model.process import Kind, Trouble
-from model.table import CLUSTER, TABLE, Table, clear, run
-from model.watched import WRITES
+from model.world.lives import failed, make_table, of_format_1, rolled_back, run_now, state, write
+from model.world.process import Kind, Trouble
+from model.world.table import CLUSTER, TABLE, Table, clear, run
+from model.world.watched import WRITES
 
 from pinot_assets.core.stored_format import FIRST, NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease, SessionError

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from model.ending import settle
-from model.process import Kind, Trouble
-from model.specs import spec_of
-from model.table import Table, run
+from model.world.ending import settle
+from model.world.process import Kind, Trouble
+from model.world.specs import spec_of
+from model.world.table import Table, run
 
 
 def make_table(mode: str) -> Table:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.lives import make_table, planned, write
-from model.specs import spec_of
-from model.table import MODES, TABLE, Table, run
+from model.world.lives import make_table, planned, write
+from model.world.specs import spec_of
+from model.world.table import MODES, TABLE, Table, run
 
 from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete
 from pinot_assets.session.driver import Driver

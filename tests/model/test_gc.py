@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from model.ending import settle
-from model.process import Kind, Trouble
-from model.specs import spec_of
-from model.table import CLUSTER, HOUR_MS, TABLE, Table, clear, run
+from model.world.ending import settle
+from model.world.process import Kind, Trouble
+from model.world.specs import spec_of
+from model.world.table import CLUSTER, HOUR_MS, TABLE, Table, clear, run
 
 from pinot_assets.errors import PinotNotFound, SessionHeld
 from pinot_assets.gc import orphans

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from golden.life import load, nodes_of
 from golden.lives import LIVES
-from model.builder import ROWS
-from model.table import CLUSTER, TABLE, Table, clear, run
+from model.world.builder import ROWS
+from model.world.table import CLUSTER, TABLE, Table, clear, run
 
 from pinot_assets.core.parquet_bytes import metadata_of, table_of
 from pinot_assets.core.stored_format import RELEASES

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
-from fakes.objects import new_memory
-from model.lives import make_table, planned, remove, rolled_back, write
-from model.specs import spec_of
-from model.table import CLUSTER, TABLE, Table, run
+from fakes.stores.memory import new_memory
+from model.world.lives import make_table, planned, remove, rolled_back, write
+from model.world.specs import spec_of
+from model.world.table import CLUSTER, TABLE, Table, run
 
 from pinot_assets.errors import ListingFailed
 from pinot_assets.session.driver import Driver

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.lives import make_table, planned, pointer_lost, rolled_back, write
-from model.process import Kind, Trouble
-from model.table import TABLE, Table, run
 from model.test_gc import Gc
+from model.world.lives import make_table, planned, pointer_lost, rolled_back, write
+from model.world.process import Kind, Trouble
+from model.world.table import TABLE, Table, run
 
 from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.context.cluster_marker import mark_of

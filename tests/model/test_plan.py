@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from fakes.objects import new_memory
-from fakes.staged import EMPTY
-from model.lives import (
+from fakes.pinot.staged import EMPTY
+from fakes.stores.memory import new_memory
+from model.world.lives import (
     LIVES,
     UNKNOWN_TO_TRUTH,
     Change,
@@ -25,8 +25,8 @@ from model.lives import (
     state,
     write,
 )
-from model.process import Kind, Trouble
-from model.table import MODES, TABLE, Table, run
+from model.world.process import Kind, Trouble
+from model.world.table import MODES, TABLE, Table, run
 
 from pinot_assets.errors import PlanOutdated
 from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema

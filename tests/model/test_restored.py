@@ -7,11 +7,11 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from fakes.objects import open_memory
-from model.builder import ROWS
-from model.lives import PUSHES, make_table, write
-from model.process import Kind, Trouble
-from model.restored import (
+from fakes.stores.memory import open_memory
+from model.world.builder import ROWS
+from model.world.lives import PUSHES, make_table, write
+from model.world.process import Kind, Trouble
+from model.world.restored import (
     MOMENTS,
     STAGINGS,
     ZOOKEEPERS,
@@ -29,7 +29,7 @@ from model.restored import (
     store_of,
     watch,
 )
-from model.table import MODES, TABLE, Table, run
+from model.world.table import MODES, TABLE, Table, run
 
 from pinot_assets.errors import SessionError, SnapshotCorrupt
 from pinot_assets.pinot.lineage import LineageState

@@ -8,9 +8,9 @@ from contextlib import nullcontext
 
 import dagster as dg
 import pytest
-from fakes.objects import open_memory
-from model.lives import PUSHES, make_table, write
-from model.restored import (
+from fakes.stores.memory import open_memory
+from model.world.lives import PUSHES, make_table, write
+from model.world.restored import (
     STAGINGS,
     ZOOKEEPERS,
     between_sessions,
@@ -22,7 +22,7 @@ from model.restored import (
     take_backup,
     watch,
 )
-from model.table import TABLE, Table
+from model.world.table import TABLE, Table
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.partitions import ALL_FILES

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from model.ending import settle
-from model.lives import make_table, pointer_lost, rolled_back, run_now, write
-from model.process import Kind, Trouble
-from model.specs import spec_of
-from model.table import MODES, TABLE, Table, clear, run
 from model.test_gc import Gc
+from model.world.ending import settle
+from model.world.lives import make_table, pointer_lost, rolled_back, run_now, write
+from model.world.process import Kind, Trouble
+from model.world.specs import spec_of
+from model.world.table import MODES, TABLE, Table, clear, run
 
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.staging import Staging

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.process import Kind, Trouble
-from model.specs import spec_of
-from model.table import TABLE, Table, run
+from model.world.process import Kind, Trouble
+from model.world.specs import spec_of
+from model.world.table import TABLE, Table, run
 
 from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.driver import Driver

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 
-from fakes.pinot import BROKERS
+from fakes.pinot.memory import BROKERS
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from model.ending import settle
-from model.process import Kind, Trouble
-from model.specs import losing_spec_of
-from model.table import MODES, Running, Table, clear, run
+from model.world.ending import settle
+from model.world.process import Kind, Trouble
+from model.world.specs import losing_spec_of
+from model.world.table import MODES, Running, Table, clear, run
 
 EXAMPLES = os.environ.get("PINOT_ASSETS_MODEL_EXAMPLES")
 

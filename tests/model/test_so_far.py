@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from model.lives import make_table, write
-from model.process import Kind, Trouble
-from model.table import CLUSTER, TABLE, Table, run
-from model.watched import WRITES
+from model.world.lives import make_table, write
+from model.world.process import Kind, Trouble
+from model.world.table import CLUSTER, TABLE, Table, run
+from model.world.watched import WRITES
 
 from pinot_assets.errors import PinotUnreachable, SourceError, SwitchStateUnknown
 from pinot_assets.pinot import LineageState

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from model.ending import settle
-from model.lives import make_table, of_format_1
-from model.process import Kind, Trouble
-from model.table import MODES, TABLE, Table
+from model.world.ending import settle
+from model.world.lives import make_table, of_format_1
+from model.world.process import Kind, Trouble
+from model.world.table import MODES, TABLE, Table
 
 from pinot_assets.cli.watch.watch import Watched, look_at
 from pinot_assets.errors import PinotUnreachable, SessionHeld, SourceError

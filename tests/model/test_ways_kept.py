@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model.specs import spec_of
-from model.table import CLUSTER, TABLE, Table, run
+from model.world.specs import spec_of
+from model.world.table import CLUSTER, TABLE, Table, run
 
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.rollback.rollback_options import look

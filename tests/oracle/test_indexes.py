@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.other_jvm import java_fails
+from fakes.processes.other_jvm import java_fails
 from oracle.case import Case, property_of
 
 STRING = {"dataType": "STRING"}

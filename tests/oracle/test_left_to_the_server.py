@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from fakes.other_jvm import java_fails
+from fakes.processes.other_jvm import java_fails
 from oracle.case import CREATED
 
 from pinot_assets.errors import UnsupportedFeature

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 import pytest
-from fakes.other_jvm import java_fails
+from fakes.processes.other_jvm import java_fails
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F

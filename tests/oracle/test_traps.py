@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from fakes.other_jvm import java_fails
+from fakes.processes.other_jvm import java_fails
 from oracle.case import CREATED, Case, alone, arrow_array, property_of
 
 from pinot_assets.errors import BuildError, UnsupportedFeature

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from fakes.shared_pauseless import code_allowed, shared, whole
+from fakes.pauseless.shared import code_allowed, shared, whole
 
 __all__ = ["code_allowed", "shared", "whole"]

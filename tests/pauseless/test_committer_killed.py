@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import pytest
-from fakes.pauseless import PauselessCluster, pauseless_cluster
-from fakes.pauseless_kills import SMALL
-from fakes.pauseless_table import committing, rows_table
+from fakes.pauseless.kills import SMALL
+from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
+from fakes.pauseless.table import committing, rows_table
 
 from pinot_assets.core.check_result import Health
 from pinot_assets.realtime.health.checks import examine

@@ -7,10 +7,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
-from fakes.kafka_table import schema
-from fakes.pauseless import PauselessCluster
-from fakes.pauseless_kills import SMALL
-from fakes.pauseless_table import Rows, rows_table
+from fakes.pauseless.kills import SMALL
+from fakes.pauseless.servers import PauselessCluster
+from fakes.pauseless.table import Rows, rows_table
+from fakes.realtime.kafka_table import schema
 
 from pinot_assets.assets.definitions.realtime import build_realtime_definitions
 from pinot_assets.errors import SpecDrift

@@ -6,8 +6,7 @@ The repair refuses with what to set; once it is set, every row is there.
 from __future__ import annotations
 
 import pytest
-from fakes.pauseless import PauselessCluster
-from fakes.pauseless_kills import (
+from fakes.pauseless.kills import (
     GIVES_UP_SOON,
     SMALL,
     kill_both,
@@ -16,7 +15,8 @@ from fakes.pauseless_kills import (
     start_both,
     until_given_up,
 )
-from fakes.pauseless_table import LATER_MS, rows_table
+from fakes.pauseless.servers import PauselessCluster
+from fakes.pauseless.table import LATER_MS, rows_table
 
 from pinot_assets.realtime.repair.model import Kind
 

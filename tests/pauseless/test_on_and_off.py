@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from fakes.pauseless import PauselessCluster, pauseless_cluster
-from fakes.pauseless_kills import SMALL
-from fakes.pauseless_table import committing, rows_table
+from fakes.pauseless.kills import SMALL
+from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
+from fakes.pauseless.table import committing, rows_table
 
 from pinot_assets.realtime.model.state import Copy, Status
 from pinot_assets.realtime.operations.pauseless_plan import Do, Goal

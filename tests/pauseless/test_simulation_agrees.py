@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pytest
-from fakes.pauseless import PauselessCluster, pauseless_cluster
-from fakes.pauseless_table import Rows, committing, rows_table
+from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
+from fakes.pauseless.table import Rows, committing, rows_table
 
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.settings import RealtimeSettings

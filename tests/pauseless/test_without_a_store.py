@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from fakes.pauseless import PauselessCluster, pauseless_cluster
-from fakes.pauseless_kills import (
+from fakes.pauseless.kills import (
     GIVES_UP_SOON,
     SMALL,
     kill_both_while_they_commit,
     start_both,
     until_given_up,
 )
-from fakes.pauseless_table import LATER_MS, Rows, committing, rows_table
+from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
+from fakes.pauseless.table import LATER_MS, Rows, committing, rows_table
 
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.state import Copy, RealtimeState, Status

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from fakes.middles import place, started
+from fakes.processes.middles import place, started
 from fakes.waiting import until
 
 from pinot_assets.local import Stack

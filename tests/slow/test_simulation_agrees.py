@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from fakes.commit_story import (
+from fakes.realtime.commit_story import (
     Number,
     Order,
     Said,
@@ -27,7 +27,7 @@ from fakes.commit_story import (
     simulated_until,
     without_repeats,
 )
-from fakes.kafka_table import Clicks
+from fakes.realtime.kafka_table import Clicks
 
 from demos.realtime_faults import kill, kill_committer
 from pinot_assets.local import Stack

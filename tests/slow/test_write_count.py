@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fakes.tables import SYNC, write_table
-from model.counted import assert_as_little, written
+from model.world.counted import assert_as_little, written
 
 
 def test_a_session_of_100_000_files_writes_as_little_as_one_of_a_hundred(tmp_path: Path) -> None:

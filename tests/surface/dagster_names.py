@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import dagster as dg
-from fakes.stream_tables import write_realtime_table
+from fakes.realtime.specs import write_realtime_table
 from fakes.tables import SYNC, write_table
 
 from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG

@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 import yaml
 from dagster.components.testing.utils import create_defs_folder_sandbox
-from fakes.stream_tables import write_realtime_table
+from fakes.realtime.specs import write_realtime_table
 
 from pinot_assets.authoring.starter import starting_realtime_table, starting_table
 from pinot_assets.components import SPEC_FILE, PinotResources, PinotTable

@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 import yaml
 from dagster_cloud_cli.config.models import load_dagster_cloud_yaml
-from fakes.stream_tables import write_realtime_table
+from fakes.realtime.specs import write_realtime_table
 from fakes.tables import SWAP, SYNC, write_table
 
 import pinot_assets.definitions as definitions_module

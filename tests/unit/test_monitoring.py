@@ -13,7 +13,7 @@ from typing import Any
 import promql_parser
 import pytest
 import yaml
-from fakes.every_metric import every_sample, run_steps
+from fakes.monitoring.every_metric import every_sample, run_steps
 
 from pinot_assets.metrics.catalogue import FAMILIES
 from pinot_assets.metrics.run import run_samples

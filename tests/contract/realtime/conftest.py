@@ -1,7 +1,7 @@
 """One fresh REALTIME table in a fake, or in a real Pinot 0.11.0 that consumes from Kafka.
 
 Two partitions, two replicas, a peer scheme; 500 rows make a segment. A fake's table and a real one have the
-same face (`fakes.flowing.FakeClicks`, `fakes.kafka_table.Clicks`): `send`, `store_away`, `look`, `until`.
+same face (`fakes.realtime.flowing.FakeClicks`, `fakes.realtime.kafka_table.Clicks`): `send`, `store_away`, `look`, `until`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fakes.flowing import fake_clicks
+from fakes.realtime.flowing import fake_clicks
 
 OLD_FAKE = pytest.param("0.11.0", id="fake of 0.11.0")
 FAKE = pytest.param("1.5.1", id="fake of 1.5.1")

@@ -19,7 +19,7 @@ from pinot_assets.realtime.model.names import upload_of
 from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, Segment, Status
 from pinot_assets.realtime.operations.rebalance_plan import Preview, Request, judge
 
-Lab = Any  # fakes.flowing.FakeClicks or fakes.kafka_table.Clicks
+Lab = Any  # fakes.realtime.flowing.FakeClicks or fakes.realtime.kafka_table.Clicks
 URL = "segment.download.url"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from fakes.builder import InProcessBuilder
-from fakes.code_location import Table
+from fakes.locations.code_location import Table
 
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster

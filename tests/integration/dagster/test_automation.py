@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 import yaml
 from dagster._core.storage.tags import ASSET_EVALUATION_ID_TAG
-from fakes.code_location import Table, failure
+from fakes.locations.code_location import Table, failure
 
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.table_spec import load_table

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from fakes.builder import InProcessBuilder
-from fakes.code_location import Table, failure, materializations, staged_and_published, values
+from fakes.locations.code_location import Table, failure, materializations, staged_and_published, values
 from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.assets.partitions import ALL_FILES

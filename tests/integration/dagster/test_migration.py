@@ -6,7 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from fakes.code_location import Table
+from fakes.locations.code_location import Table
 from fakes.tables import SYNC, write_table
 from typer.testing import CliRunner
 

@@ -12,7 +12,7 @@ from dagster._core.storage.tags import (
     ASSET_PARTITION_RANGE_START_TAG,
     BACKFILL_ID_TAG,
 )
-from fakes.code_location import QUIET, Table, materializations, staged_and_published, values
+from fakes.locations.code_location import QUIET, Table, materializations, staged_and_published, values
 
 from pinot_assets.assets.keys import partitions_name
 from pinot_assets.assets.partitions import ALL_FILES

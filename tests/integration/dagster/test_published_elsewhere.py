@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from fakes.builder import InProcessBuilder
-from fakes.code_location import Table
+from fakes.locations.code_location import Table
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of

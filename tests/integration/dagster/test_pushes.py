@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 import pytest
-from fakes.code_location import Table, materializations, staged_and_published
+from fakes.locations.code_location import Table, materializations, staged_and_published
 from fakes.tables import write_table
 
 from pinot_assets.assets.partitions import ALL_FILES

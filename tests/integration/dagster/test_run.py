@@ -6,8 +6,15 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from fakes.code_location import Table, failure, materializations, observations, staged_and_published, values
-from fakes.pushgateway import pushgateway
+from fakes.locations.code_location import (
+    Table,
+    failure,
+    materializations,
+    observations,
+    staged_and_published,
+    values,
+)
+from fakes.monitoring.pushgateway import pushgateway
 
 from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG
 from pinot_assets.assets.partitions import ALL_FILES

@@ -13,7 +13,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._utils.schedules import schedule_execution_time_iterator
-from fakes.code_location import QUIET, Table, failures, materializations, said, staged_and_published, values
+from fakes.locations.code_location import (
+    QUIET,
+    Table,
+    failures,
+    materializations,
+    said,
+    staged_and_published,
+    values,
+)
 from fakes.tables import SYNC, write_table
 
 from demos.load import QueryLoad, answer

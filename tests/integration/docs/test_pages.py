@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from fakes.pages import ROOT, STORIES, Block, shell_blocks
-from fakes.shell import Line, Shell, Typed
+from fakes.processes.shell import Line, Shell, Typed
 
 from pinot_assets.local import StackState
 from pinot_assets.local.sample_data import first_days, write_days

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from fakes.controller import ControllerCluster
-from fakes.shared_pauseless import code_allowed, shared, whole
+from fakes.pauseless.shared import code_allowed, shared, whole
+from fakes.pinot.controller import ControllerCluster
 from kazoo.client import KazooClient
 
 __all__ = ["code_allowed", "shared", "whole"]

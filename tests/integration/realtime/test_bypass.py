@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from fakes.kafka_table import Clicks
+from fakes.realtime.kafka_table import Clicks
 
 from demos.realtime_faults import kill, kill_committer, lose_disk
 from pinot_assets.core.check_result import Health

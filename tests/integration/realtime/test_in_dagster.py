@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
-from fakes.kafka_table import Clicks, schema
+from fakes.realtime.kafka_table import Clicks, schema
 
 from pinot_assets.assets.definitions.realtime import build_realtime_definitions
 from pinot_assets.realtime.health.checks import CHECKS

@@ -8,8 +8,7 @@ for (five minutes), and those that take longest, are in `tests/pauseless`.
 from __future__ import annotations
 
 import pytest
-from fakes.pauseless import PauselessCluster
-from fakes.pauseless_kills import (
+from fakes.pauseless.kills import (
     GIVES_UP_SOON,
     SMALL,
     kill_both_while_they_commit,
@@ -17,7 +16,8 @@ from fakes.pauseless_kills import (
     start_both,
     until_given_up,
 )
-from fakes.pauseless_table import LATER_MS, rows_table
+from fakes.pauseless.servers import PauselessCluster
+from fakes.pauseless.table import LATER_MS, rows_table
 
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.state import Copy, Status

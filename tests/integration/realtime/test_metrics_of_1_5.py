@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from fakes.pauseless import PauselessCluster
-from fakes.pauseless_kills import GIVES_UP_SOON
-from fakes.pauseless_table import Rows, committing, rows_table
+from fakes.pauseless.kills import GIVES_UP_SOON
+from fakes.pauseless.servers import PauselessCluster
+from fakes.pauseless.table import Rows, committing, rows_table
 
 from pinot_assets.realtime.read.metrics import Exported, Metric, Origin, metrics, read_exporters
 

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from fakes.kafka_table import Clicks, schema, table_config
-from fakes.kafka_topic import create_topic
+from fakes.realtime.kafka_table import Clicks, schema, table_config
+from fakes.realtime.kafka_topic import create_topic
 
 from pinot_assets.errors import PreflightRefused
 from pinot_assets.local import StackState

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
-from fakes.kafka_table import schema
-from fakes.pauseless import PauselessCluster
-from fakes.pauseless_table import rows_table
+from fakes.pauseless.servers import PauselessCluster
+from fakes.pauseless.table import rows_table
+from fakes.realtime.kafka_table import schema
 
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.realtime.model.state import Status

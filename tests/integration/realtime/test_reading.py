@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from fakes.kafka_table import Clicks
+from fakes.realtime.kafka_table import Clicks
 
 from pinot_assets.local import Stack
 from pinot_assets.metrics.realtime import realtime_samples

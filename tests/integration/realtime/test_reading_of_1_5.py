@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from fakes.controller import ControllerCluster
-from fakes.laid_table import lay_table
+from fakes.pauseless.laid_table import lay_table
+from fakes.pinot.controller import ControllerCluster
 from kazoo.client import KazooClient
 
 from pinot_assets.pinot.realtime.clients import RealtimePinot

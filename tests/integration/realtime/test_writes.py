@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fakes.kafka_table import Clicks
+from fakes.realtime.kafka_table import Clicks
 
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from fakes.pauseless import PauselessCluster
-from fakes.pauseless_table import Rows, rows_table
+from fakes.pauseless.servers import PauselessCluster
+from fakes.pauseless.table import Rows, rows_table
 
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.realtime.clients import RealtimePinot

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import fakes.pinot as fake_pinot
+import fakes.pinot.memory as fake_pinot
 import pytest
 import yaml
 from fakes.builder import BuildsHere
-from fakes.queries import Queries
+from fakes.pinot.queries import Queries
 from fakes.waiting import until
-from fakes.zookeeper import FakeZooKeeper
-from fakes.zookeeper_server import zookeeper_server
+from fakes.zookeeper.memory import FakeZooKeeper
+from fakes.zookeeper.server import zookeeper_server
 
 from pinot_assets.audit import Finding
 from pinot_assets.core.policy import UNLIMITED

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fakes.servers import WithServers
+from fakes.pinot.server_answers import WithServers
 from fakes.waiting import until
 
 from pinot_assets.core.policy import UNLIMITED

@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 import pytest
-from fakes.pushgateway import Numbers, numbers, pushgateway
-from fakes.servers import WithServers
+from fakes.monitoring.pushgateway import Numbers, numbers, pushgateway
+from fakes.pinot.server_answers import WithServers
 from fakes.waiting import until
 
 from pinot_assets.core.policy import UNLIMITED

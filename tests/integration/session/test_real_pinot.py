@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fakes.queries import Queries
+from fakes.pinot.queries import Queries
 
 from pinot_assets.session.values.report import Result
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from fakes.staged import EMPTY
+from fakes.pinot.staged import EMPTY
 
 from pinot_assets.errors import LeaseLost
 from pinot_assets.pinot import QueryResult

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fakes.lineage import SERVERS
+from fakes.pinot.lineage import SERVERS
 
 from pinot_assets.errors import RollbackRefused, SnapshotIncomplete
 from pinot_assets.session.stores.staging import Staging

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fakes.frames import read_frame, write_frame
+from fakes.zookeeper.frames import read_frame, write_frame
 from kazoo.client import KazooClient, TransactionRequest
 
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 from dagster_pyspark import LazyPySparkResource
 from fakes.tables import SYNC, write_table
-from model.lives import lived, planned
+from model.world.lives import lived, planned
 
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.plan import metadata_of, plan_job

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fakes.pinot import FakePinot
+from fakes.pinot.memory import FakePinot
 from fakes.tables import write_table
 
 from pinot_assets.assets.published import Publication, publication

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fakes.middles import MIDDLES
-from fakes.stream_tables import write_realtime_table
+from fakes.processes.middles import MIDDLES
+from fakes.realtime.specs import write_realtime_table
 from fakes.tables import write_table
 from typer.main import get_command
 from typer.testing import CliRunner, Result

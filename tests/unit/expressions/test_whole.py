@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 
 import pytest
-from fakes.legitimate_expressions import LEGITIMATE
+from fakes.expressions.legitimate import LEGITIMATE
 
 from pinot_assets.errors import BuildError
 from pinot_assets.expressions.pinot import check_question

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from fakes.left_nodes import CLUSTER, CONFIG, TABLE, left_by_a_table, store_of
-from fakes.zookeeper import FakeZooKeeper
+from fakes.pinot.left_nodes import CLUSTER, CONFIG, TABLE, left_by_a_table, store_of
+from fakes.zookeeper.memory import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.core.stored_format import NEWEST

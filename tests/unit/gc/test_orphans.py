@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fakes.objects import new_memory
+from fakes.stores.memory import new_memory
 
 from pinot_assets.gc.orphans import Facts, Kind, orphans
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState

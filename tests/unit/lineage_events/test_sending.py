@@ -11,9 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fakes.objects import new_memory
+from fakes.monitoring.webhook import SECRET, webhook
+from fakes.stores.memory import new_memory
 from fakes.tables import write_table
-from fakes.webhook import SECRET, webhook
 
 from pinot_assets.errors import PlanOutdated, SessionHeld
 from pinot_assets.lineage_events import sending

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from fakes.pushgateway import Numbers, numbers
+from fakes.monitoring.pushgateway import Numbers, numbers
 from fakes.waiting import until
 
 from pinot_assets.errors import SourceError

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.pushgateway import Gateway, pushgateway
+from fakes.monitoring.pushgateway import Gateway, pushgateway
 from fakes.tables import write_table
 
 from pinot_assets.errors import PinotUnreachable, PlanOutdated, SessionHeld

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fakes.pushgateway import Numbers, numbers
-from fakes.realtime import S2, FakeRealtime
+from fakes.monitoring.pushgateway import Numbers, numbers
+from fakes.realtime.memory import S2, FakeRealtime
 
 from pinot_assets.audit import Finding
 from pinot_assets.core.check_result import Health, Severity, unknown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any
 
-from fakes.pushgateway import Numbers, numbers
+from fakes.monitoring.pushgateway import Numbers, numbers
 
 from pinot_assets.metrics.exposition import text_of
 from pinot_assets.metrics.session import Seen, session_samples

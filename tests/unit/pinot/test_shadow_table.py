@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fakes.pinot import FakePinot
+from fakes.pinot.memory import FakePinot
 
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.shadow_table import (

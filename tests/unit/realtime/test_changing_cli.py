@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from fakes.realtime import S1, S2, FakeRealtime
-from fakes.zookeeper import FakeZooKeeper
+from fakes.realtime.memory import S1, S2, FakeRealtime
+from fakes.zookeeper.memory import FakeZooKeeper
 from typer.testing import CliRunner
 
 from pinot_assets.cli.main import app

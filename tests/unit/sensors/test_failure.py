@@ -10,9 +10,9 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from fakes.stream_tables import write_realtime_table
+from fakes.monitoring.webhook import SECRET, Hook, webhook
+from fakes.realtime.specs import write_realtime_table
 from fakes.tables import write_table
-from fakes.webhook import SECRET, Hook, webhook
 from tenacity import wait_none
 
 from pinot_assets.assets.keys import TABLE_TAG, pool_of

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from fakes.realtime import FakeRealtime
-from fakes.stream_tables import write_realtime_table
+from fakes.realtime.memory import FakeRealtime
+from fakes.realtime.specs import write_realtime_table
 
 from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.assets.realtime.jobs import realtime_jobs

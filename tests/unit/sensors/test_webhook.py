@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator
 
 import pytest
-from fakes.webhook import SECRET, Hook, webhook
+from fakes.monitoring.webhook import SECRET, Hook, webhook
 from tenacity import wait_none
 
 from pinot_assets.errors import PinotAssetsError

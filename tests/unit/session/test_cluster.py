@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fakes.left_nodes import CLUSTER, left_by_a_table
-from fakes.zookeeper import FakeZooKeeper
+from fakes.pinot.left_nodes import CLUSTER, left_by_a_table
+from fakes.zookeeper.memory import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.errors import SessionError

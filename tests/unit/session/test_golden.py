@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fakes.objects import new_memory
+from fakes.stores.memory import new_memory
 
 from pinot_assets.core.parquet_bytes import metadata_of, table_of
 from pinot_assets.core.stored_format import NEWEST, RELEASES, plain, structured

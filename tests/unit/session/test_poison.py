@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fakes.objects import new_memory
-from fakes.poison import NO_OBJECT, poisoned
-from fakes.zookeeper import FakeZooKeeper
+from fakes.stores.memory import new_memory
+from fakes.stores.poison import NO_OBJECT, poisoned
+from fakes.zookeeper.memory import FakeZooKeeper
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model.specs import spec_of
-from model.table import CLUSTER, Table, run
+from model.world.specs import spec_of
+from model.world.table import CLUSTER, Table, run
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import NodeUnreadable, PinotAssetsError, SessionError, SnapshotCorrupt

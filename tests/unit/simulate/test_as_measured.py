@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fakes.simulated_truth import always
+from fakes.realtime.simulated_truth import always
 
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import Status

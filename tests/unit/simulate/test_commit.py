@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fakes.simulated_truth import always
+from fakes.realtime.simulated_truth import always
 
 from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.faults import BadNetwork, Point, SlowZooKeeper, Strike

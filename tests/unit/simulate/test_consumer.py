@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fakes.simulated_truth import always
+from fakes.realtime.simulated_truth import always
 
 from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.faults import BadNetwork, Point, Strike

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fakes.simulated_repair import SimulatedRepair
-from fakes.simulated_truth import all_well, always
+from fakes.realtime.simulated_repair import SimulatedRepair
+from fakes.realtime.simulated_truth import all_well, always
 
 from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.faults import Point, StoreOutage, Strike

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fakes.simulated_repair import SimulatedRepair
-from fakes.simulated_truth import all_well, always, lag_rows
+from fakes.realtime.simulated_repair import SimulatedRepair
+from fakes.realtime.simulated_truth import all_well, always, lag_rows
 
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.simulate.faults import (

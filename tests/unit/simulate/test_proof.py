@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from fakes.simulated_repair import SimulatedRepair
-from fakes.simulated_truth import Kept, all_well, always, found_by_health, lag_rows, lost_rows
+from fakes.realtime.simulated_repair import SimulatedRepair
+from fakes.realtime.simulated_truth import Kept, all_well, always, found_by_health, lag_rows, lost_rows
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyspark
 import pytest
-from fakes.other_jvm import errors_of_py4j
+from fakes.processes.other_jvm import errors_of_py4j
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from fakes.expression_rows import ASSERTED, recorded, sent_of
-from fakes.hostile_expressions import HOSTILE
-from fakes.legitimate_expressions import LEGITIMATE
+from fakes.expressions.hostile import HOSTILE
+from fakes.expressions.legitimate import LEGITIMATE
+from fakes.expressions.rows import ASSERTED, recorded, sent_of
 from pyspark.sql import SparkSession
 
 from pinot_assets.errors import BuildError, SpecError, UnsupportedFeature

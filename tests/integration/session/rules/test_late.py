@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fakes.lineage import SERVERS
+from fakes.pinot.lineage import SERVERS
 
 from pinot_assets.errors import PinotAssetsError, PinotError, SessionError, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageEntry, LineageState

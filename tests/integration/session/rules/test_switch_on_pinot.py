@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import pytest
-from fakes.inside import Inside
+from fakes.pinot.direct import Inside
 from fakes.waiting import until
 from rich.console import Console
 

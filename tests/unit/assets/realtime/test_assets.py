@@ -6,8 +6,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from fakes.realtime import S1, S2, FakeRealtime
-from fakes.stream_tables import write_realtime_table
+from fakes.realtime.memory import S1, S2, FakeRealtime
+from fakes.realtime.specs import write_realtime_table
 from fakes.tables import write_table
 
 from pinot_assets.assets.definitions.realtime import build_realtime_definitions

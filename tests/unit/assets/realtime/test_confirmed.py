@@ -8,9 +8,9 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from fakes.realtime import S1, S2, FakeRealtime
-from fakes.stream_tables import write_realtime_table
-from fakes.zookeeper import FakeZooKeeper
+from fakes.realtime.memory import S1, S2, FakeRealtime
+from fakes.realtime.specs import write_realtime_table
+from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.assets.realtime import confirmed, operations
 from pinot_assets.assets.realtime.confirmed import BREAK, CONFIRMED, LOAD_FROM_PEERS, MEND

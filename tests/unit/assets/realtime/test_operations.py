@@ -6,10 +6,10 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from fakes.opened_zookeeper import opened_zookeeper
-from fakes.realtime import FakeRealtime
-from fakes.stream_tables import write_realtime_table
-from fakes.zookeeper import FakeZooKeeper
+from fakes.realtime.memory import FakeRealtime
+from fakes.realtime.specs import write_realtime_table
+from fakes.zookeeper.memory import FakeZooKeeper
+from fakes.zookeeper.opened import opened_zookeeper
 
 from pinot_assets.assets.realtime import operations
 from pinot_assets.assets.realtime.jobs import realtime_jobs

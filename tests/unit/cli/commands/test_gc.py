@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import typer
-from fakes.left_nodes import left_by_a_table, store_of
-from fakes.zookeeper import FakeZooKeeper
+from fakes.pinot.left_nodes import left_by_a_table, store_of
+from fakes.zookeeper.memory import FakeZooKeeper
 from typer.testing import CliRunner, Result
 
 from pinot_assets.cli.commands.gc import add_gc_command

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from fakes.pushgateway import numbers
+from fakes.monitoring.pushgateway import numbers
 from fakes.tables import write_table
 from typer.testing import CliRunner, Result
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import typer
-from model.lives import failed, lived, make_table, planned, remove, run_now, write
-from model.table import TABLE, Table
+from model.world.lives import failed, lived, make_table, planned, remove, run_now, write
+from model.world.table import TABLE, Table
 from typer.testing import CliRunner, Result
 
 from pinot_assets.cli.commands.plan import add_plan_command

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.objects import new_memory
+from fakes.stores.memory import new_memory
 from fakes.tables import write_table
-from fakes.zookeeper import FakeZooKeeper
+from fakes.zookeeper.memory import FakeZooKeeper
 from typer.testing import CliRunner, Result
 
 from pinot_assets.cli.commands import state

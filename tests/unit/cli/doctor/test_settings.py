@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.left_nodes import CLUSTER, left_by_a_table
-from fakes.zookeeper import FakeZooKeeper
+from fakes.pinot.left_nodes import CLUSTER, left_by_a_table
+from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.cli.doctor import settings
 from pinot_assets.cli.doctor.check import Check

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fakes.realtime import FakeRealtime
+from fakes.realtime.memory import FakeRealtime
 from typer.testing import CliRunner
 
 from pinot_assets.cli.main import app

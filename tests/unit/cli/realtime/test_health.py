@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import typer
-from fakes.realtime import S1, S2, FakeRealtime
+from fakes.realtime.memory import S1, S2, FakeRealtime
 from typer.testing import CliRunner
 
 from pinot_assets.cli.realtime import health, table

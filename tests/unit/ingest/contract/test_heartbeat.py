@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from fakes.builder import make_order, tasks_of, write_names
-from fakes.objects import MemoryObjectStore, new_memory
+from fakes.stores.memory import MemoryObjectStore, new_memory
 
 from pinot_assets.errors import SourceError
 from pinot_assets.ingest import build_file, moving

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from fakes.staged import Staged
+from fakes.pinot.staged import Staged
 
 from pinot_assets.errors import LeaseLost, PinotError, PinotUnreachable, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import PushMode, online, wait_online

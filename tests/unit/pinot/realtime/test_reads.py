@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fakes.realtime import MINUTE_MS, NOW_MS, S1, S2, TABLE, FakeRealtime
+from fakes.realtime.memory import MINUTE_MS, NOW_MS, S1, S2, TABLE, FakeRealtime
 
 from pinot_assets.errors import PinotError, PinotNotFound, PinotUnreachable
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
-from fakes.realtime import MINUTE_MS, S1, S2, TABLE, FakeRealtime
+from fakes.realtime.memory import MINUTE_MS, S1, S2, TABLE, FakeRealtime
 
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchStateUnknown
 from pinot_assets.pinot.realtime.clients import RealtimePinot

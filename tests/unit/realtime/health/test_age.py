@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fakes.realtime import S1, S2, FakeRealtime
+from fakes.realtime.memory import S1, S2, FakeRealtime
 
 from pinot_assets.realtime.health.answers import answers
 from pinot_assets.realtime.health.consuming import consumption

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fakes.realtime import MINUTE_MS, S1, S2, FakeRealtime
+from fakes.realtime.memory import MINUTE_MS, S1, S2, FakeRealtime
 
 from pinot_assets.core.check_result import Severity
 from pinot_assets.realtime.health.answers import answers, new_segments_on_dead_servers

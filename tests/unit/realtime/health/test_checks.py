@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fakes.realtime import FakeRealtime
+from fakes.realtime.memory import FakeRealtime
 
 from pinot_assets.realtime.health.checks import CHECKS, examine
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fakes.realtime import MINUTE_MS, S1, S2, FakeRealtime
+from fakes.realtime.memory import MINUTE_MS, S1, S2, FakeRealtime
 
 from pinot_assets.core.check_result import Severity
 from pinot_assets.realtime.health.copies import download_urls, only_copies, only_copy, replicas

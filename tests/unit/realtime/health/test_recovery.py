@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from fakes.realtime import S1, S2, FakeRealtime, table_config
+from fakes.realtime.memory import S1, S2, FakeRealtime, table_config
 
 from pinot_assets.core.check_result import Severity
 from pinot_assets.realtime.health.errors import error_segments, replicas_not_moved

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fakes.realtime import MINUTE_MS, NOW_MS, S1, S2, FakeRealtime
+from fakes.realtime.memory import MINUTE_MS, NOW_MS, S1, S2, FakeRealtime
 
 from pinot_assets.core.check_result import Severity
 from pinot_assets.core.policy import UNLIMITED

@@ -6,9 +6,9 @@ import signal
 from dataclasses import replace
 
 import pytest
-from fakes.hurt_pinot import Clock, HurtPinot
-from fakes.hurt_tables import NOW, consuming, replicas, segment, table
-from fakes.zookeeper import FakeZooKeeper
+from fakes.realtime.hurt_pinot import Clock, HurtPinot
+from fakes.realtime.hurt_tables import NOW, consuming, replicas, segment, table
+from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.errors import PinotError
 from pinot_assets.realtime.model.state import Consumption, RealtimeState, Status, StreamPartition

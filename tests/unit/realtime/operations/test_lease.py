@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from fakes.zookeeper import FakeZooKeeper
+from fakes.zookeeper.memory import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
 from kazoo.security import OPEN_ACL_UNSAFE
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from fakes.committing_pinot import CommittingPinot
-from fakes.hurt_pinot import Clock
-from fakes.hurt_tables import NOW, PAUSELESS, consuming, replicas, segment, table
-from fakes.zookeeper import FakeZooKeeper
+from fakes.realtime.committing import CommittingPinot
+from fakes.realtime.hurt_pinot import Clock
+from fakes.realtime.hurt_tables import NOW, PAUSELESS, consuming, replicas, segment, table
+from fakes.zookeeper.memory import FakeZooKeeper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,9 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fakes.hurt_pinot import Clock
-from fakes.hurt_tables import NOW, PAUSELESS, consuming, hurt_tables, replicas, segment, server, table
-from fakes.zookeeper import FakeZooKeeper
+from fakes.realtime.hurt_pinot import Clock
+from fakes.realtime.hurt_tables import (
+    NOW,
+    PAUSELESS,
+    consuming,
+    hurt_tables,
+    replicas,
+    segment,
+    server,
+    table,
+)
+from fakes.zookeeper.memory import FakeZooKeeper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fakes.hurt_pinot import Clock
-from fakes.hurt_tables import BYPASS, NOW, OLD, PAUSELESS, consuming, replicas, segment, table
-from fakes.zookeeper import FakeZooKeeper
+from fakes.realtime.hurt_pinot import Clock
+from fakes.realtime.hurt_tables import BYPASS, NOW, OLD, PAUSELESS, consuming, replicas, segment, table
+from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.errors import PinotError, PinotUnreachable, SessionError, SwitchStateUnknown
 from pinot_assets.realtime.model.settings import ClusterSettings

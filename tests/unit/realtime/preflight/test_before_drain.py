@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fakes.realtime import TABLE, FakeRealtime
+from fakes.realtime.memory import TABLE, FakeRealtime
 
 from pinot_assets.errors import PinotNotFound
 from pinot_assets.realtime.operations.pauseless import flipped

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from fakes.realtime import MINUTE_MS, S1, S2, FakeRealtime
-from fakes.unmade_table import UnmadeTable
+from fakes.realtime.memory import MINUTE_MS, S1, S2, FakeRealtime
+from fakes.realtime.unmade_table import UnmadeTable
 
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.model.state import Segment, Status

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import httpx
-from fakes.realtime import S1, S2, FakeRealtime
+from fakes.realtime.memory import S1, S2, FakeRealtime
 
 from pinot_assets.realtime.read.metrics import (
     MISSING_URL,

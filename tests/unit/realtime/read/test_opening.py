@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from fakes.opened_zookeeper import opened_zookeeper
-from fakes.zookeeper import FakeZooKeeper
+from fakes.zookeeper.memory import FakeZooKeeper
+from fakes.zookeeper.opened import opened_zookeeper
 
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.operations.lease import OperationsStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fakes.realtime import S1, S2, FakeRealtime
+from fakes.realtime.memory import S1, S2, FakeRealtime
 
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
 from pinot_assets.realtime.health.checks import CHECKS

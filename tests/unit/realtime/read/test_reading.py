@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from fakes.realtime import MINUTE_MS, NOW_MS, S1, S2, TABLE, FakeRealtime
+from fakes.realtime.memory import MINUTE_MS, NOW_MS, S1, S2, TABLE, FakeRealtime
 
 from pinot_assets.errors import PinotNotFound, PinotUnreachable, StreamUnreadable
 from pinot_assets.realtime.model.state import Copy, PauseReason, Replica, Status

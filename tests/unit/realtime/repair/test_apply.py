@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from fakes.hurt_pinot import Clock, HurtPinot
-from fakes.hurt_tables import BYPASS, NOW, OLD, consuming, replicas, segment, table
-from fakes.zookeeper import FakeZooKeeper
+from fakes.realtime.hurt_pinot import Clock, HurtPinot
+from fakes.realtime.hurt_tables import BYPASS, NOW, OLD, consuming, replicas, segment, table
+from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.errors import LeaseLost, PinotError, SessionError, SwitchStateUnknown
 from pinot_assets.realtime.model.settings import ClusterSettings

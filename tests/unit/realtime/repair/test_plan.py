@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fakes.hurt_tables import (
+from fakes.realtime.hurt_tables import (
     BYPASS,
     NOW,
     OLD,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fakes.hurt_tables import hurt_tables, tried_tables
+from fakes.realtime.hurt_tables import hurt_tables, tried_tables
 from hypothesis import given, settings
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fakes.hurt_tables import consuming, hurt_tables, replicas, segment, table
+from fakes.realtime.hurt_tables import consuming, hurt_tables, replicas, segment, table
 from hypothesis import given, settings
 
 from pinot_assets.realtime.model.state import RealtimeState, Segment, Status, TmpUpload

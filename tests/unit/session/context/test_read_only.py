@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from fakes.zookeeper import FakeZooKeeper
+from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.errors import LeaseLost
 from pinot_assets.session.context.read_only import Unleased

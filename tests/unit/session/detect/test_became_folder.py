@@ -3,7 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from fakes.objects import new_memory
+from fakes.stores.memory import new_memory
 
 from pinot_assets.session.detect.became_folder import with_folders
 from pinot_assets.session.values.plan import Changes

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fakes.objects import new_memory
+from fakes.stores.memory import new_memory
 from fakes.tables import write_table
 
 from pinot_assets.session.detect import listing

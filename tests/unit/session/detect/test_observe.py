@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fakes.tables import APPEND, SWAP, SYNC, write_table
-from fakes.zookeeper import FakeZooKeeper
+from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.session.detect.observe import Observation, Sighting, list_source, sight, standing

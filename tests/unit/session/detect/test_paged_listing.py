@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from fakes.objects import MemoryObjectStore, new_memory
+from fakes.stores.memory import MemoryObjectStore, new_memory
 from fakes.tables import SYNC, write_table
 from hypothesis import given, settings
 from hypothesis import strategies as st

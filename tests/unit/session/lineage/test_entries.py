@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from fakes.pinot import FakePinot
-from fakes.staged import EMPTY
+from fakes.pinot.memory import FakePinot
+from fakes.pinot.staged import EMPTY
 
 from pinot_assets.errors import SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageEntry, LineageState

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 from dagster._utils.schedules import cron_string_iterator, is_valid_cron_string
-from fakes.other_jvm import errors_of_py4j
+from fakes.processes.other_jvm import errors_of_py4j
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway

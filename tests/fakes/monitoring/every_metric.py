@@ -1,0 +1,127 @@
+"""A table that shows everything that metrics can show: at least one sample of each family."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from fakes.realtime.memory import FakeRealtime
+
+from pinot_assets import health
+from pinot_assets.audit import Finding
+from pinot_assets.core.check_result import Health, Severity, unknown
+from pinot_assets.health.source import Difference
+from pinot_assets.metrics.collector import Collector
+from pinot_assets.metrics.family import Sample
+from pinot_assets.metrics.health import health_samples, rollback_sample
+from pinot_assets.metrics.probe import Part
+from pinot_assets.metrics.realtime import realtime_samples
+from pinot_assets.metrics.run import run_samples
+from pinot_assets.metrics.session import Seen, session_samples
+from pinot_assets.metrics.source import LEFT_OUT, source_samples
+from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
+from pinot_assets.session.driver import Step
+from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.state import (
+    AuditReceipt,
+    Checked,
+    Mode,
+    ObjectRef,
+    Outcome,
+    Owner,
+    Session,
+    State,
+)
+
+NOW_MS = 1_700_000_000_000
+ORPHANS = ("segments_visible", "segments_hidden", "session_nodes", "staged_objects", "staged_bytes")
+
+
+def every_sample() -> Iterator[Sample]:
+    """All of them, through the collector where that is their way."""
+    collector = Collector(lambda _: None)
+    parts = [
+        Part("t", "session", lambda: [*session_samples("t", _seen(), 3, 24.0)]),
+        Part("t", "health", lambda: [*_health(), *_source()]),
+        Part("r_REALTIME", "realtime", lambda: [*_stream()]),
+        Part("away", "session", _away),
+    ]
+    stopped = threading.Event()
+    stopped.set()
+    collector.look_for_ever(parts, 30, stopped)  # tells how often
+    collector.look(parts)
+    yield from collector.samples()
+    yield from run_samples("t", run_steps(), NOW_MS / 1000)
+
+
+def _away() -> list[Sample]:
+    raise OSError("no answer")
+
+
+def _seen() -> Seen:
+    audit = AuditReceipt(1, "00", True, NOW_MS + 2, "", checks=(Checked("rows_as_built", True, 1, 1),))
+    done = Session(
+        "cp1-aaaaaa",
+        1,
+        Mode.SYNC,
+        "f",
+        NOW_MS,
+        ObjectRef("k", "0"),
+        State.DONE,
+        Outcome.PUBLISHED,
+        attempt_started_ms=NOW_MS,
+        switch_ms=NOW_MS + 1,
+        done_ms=NOW_MS + 3,
+        audit=audit,
+    )
+    opened = Session(
+        "cp2-bbbbbb",
+        2,
+        Mode.SYNC,
+        "f",
+        NOW_MS,
+        ObjectRef("k", "0"),
+        State.IN_PROGRESS,
+        trouble_since_ms=NOW_MS,
+    )
+    header = {
+        "publishedMs": NOW_MS,
+        "counts": {"files": 1, "segments": 1, "rows": 1},
+        "audit": asdict(audit),
+    }
+    return Seen(opened, (done, opened), Owner("run", "host", 1, NOW_MS), header)
+
+
+def _source() -> Iterator[Sample]:
+    found = Difference(3, missing=("a",), stale=("b",), extra=("c",), held=0, unready=1)
+    yield from (
+        *source_samples("t", found, {"a": NOW_MS, "b": NOW_MS}, {"d": NOW_MS}, NOW_MS),
+        LEFT_OUT.of(1, "t"),
+    )
+
+
+def _health() -> Iterator[Sample]:
+    numbers = dict.fromkeys(ORPHANS, 1.0)
+    answers = [
+        Health(c.name, False, 0, 0, "", severity=Severity.ERROR, numbers=numbers) for c in health.CHECKS
+    ]
+    yield from health_samples("t", [*answers, unknown("room", "no answer", "")])
+    yield rollback_sample("t", NOW_MS, 1000)
+
+
+def _stream() -> Iterator[Sample]:
+    fake = FakeRealtime()
+    fake.segment(sequence=0, end=100)
+    fake.segment(sequence=1, status="COMMITTING", start=100, end=150, age_ms=60_000)
+    fake.segment(sequence=2, status="IN_PROGRESS", start=150, end=160, age_ms=60_000)
+    yield from realtime_samples("r_REALTIME", fake.look())
+    yield from health_samples("r_REALTIME", [Health(c.name, True, 0, 0, "") for c in OF_STREAMS])
+
+
+def run_steps() -> dict[str, Step]:
+    """Of a run of `t`, with a build and an audit."""
+    return {
+        "trigger": Step(1.0, Report(Result.STAGED, None, 1)),
+        "audit": Step(1.0, (None, (Finding("files_built", True, 1, 1, ""),))),
+    }

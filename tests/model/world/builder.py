@@ -1,0 +1,153 @@
+"""A builder without Spark: real receipts and real segments, in this process."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+from fakes.builder import BuildsInMemory
+from fakes.stores.memory import open_memory
+from model.world.process import Died, Process
+
+from pinot_assets.errors import BuildError
+from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, nobody, segment_name
+from pinot_assets.ingest.contract.keys import cut_key, receipt_key, version_text
+from pinot_assets.ingest.contract.truncations import CutValues
+from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
+from pinot_assets.segment.write.segment import ColumnStats
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt
+from pinot_assets.source import ObjectStore
+
+ROWS = "test.rows"
+"""Key of a segment's custom map that holds its rows: they go wherever the segment goes."""
+
+Built = Callable[[BuildOrder, FileTask, bytes], None]
+
+
+class ModelBuilder(BuildsInMemory):
+    """Reads files of the form `one two`: two rows, each a segment. `!…` cannot be read. Knows one filter:
+    `v = 'one'`.
+
+    :param built: told of each receipt that was written, and what was read.
+    :param orphaned: told of the tasks that executors go on with after their driver has died.
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        source: ObjectStore,
+        built: Built,
+        orphaned: Callable[[BuildOrder, Sequence[FileTask]], None],
+        ordered: Callable[[BuildOrder, FileTask], None],
+    ) -> None:
+        self._process = process
+        self._source = source
+        self._built = built
+        self._orphaned = orphaned
+        self._ordered = ordered
+
+    def build(
+        self,
+        order: BuildOrder,
+        tasks: Sequence[FileTask],
+        on_done: Callable[[Receipt | Failure], None],
+        on_rows: Callable[[int], None] = nobody,
+    ) -> None:
+        for task in tasks:
+            self._ordered(order, task)
+        for n, task in enumerate(tasks):
+            what = f"build {self._source.key_of(task.file.uri)}"
+            try:
+                with self._process.effect(what, lambda: BuildError("the Spark application died")):
+                    outcome = build(order, task, self._source, self._built)
+            except Died:
+                self._orphaned(order, tasks[n + 1 :])
+                raise
+            on_done(outcome)
+
+
+def build(order: BuildOrder, task: FileTask, source: ObjectStore, built: Built) -> Receipt | Failure:
+    """As `pinot_assets.ingest.task.build_file.build_file` does it."""
+    key = source.key_of(task.file.uri)
+    read = source.stat(key)
+    if read is None:
+        return Failure(task.file.uri, task.ordinal, order.attempt, "VANISHED", "it is not there any more")
+    content = source.read(key)
+    if content.startswith(b"!"):
+        return Failure(task.file.uri, task.ordinal, order.attempt, "UNREADABLE", "as the test wants it")
+    where = order.query.where if order.query is not None else ""
+    rows = [row for row in content.decode().split() if where in ("", f"v = '{row}'")]
+    custom = {
+        "pinotAssets.file": task.file.uri,
+        "pinotAssets.session": order.session,
+        "pinotAssets.version": version_text(read),
+    }
+    staged = [_stage(order, task, k, row, custom) for k, row in enumerate(rows)]
+    outputs = tuple(output for output, _ in staged)
+    receipt = Receipt(
+        uri=task.file.uri,
+        ordinal=task.ordinal,
+        attempt=order.attempt,
+        read=read,
+        sha256=source.sha256(key),
+        rows=len(rows),
+        bad_rows=0,
+        outputs=outputs,
+        seconds=0.0,
+        worker="",
+        tars=tuple(_token(order, output) for output in outputs),
+        format=order.format,
+    )
+    store = open_memory(order.staging_uri)
+    if (cut := CutValues.of((columns for _, columns in staged), order.format)).columns:
+        store.put_if_absent(cut_key(receipt.uri, read, order.attempt), cut.to_bytes())
+    store.put_if_absent(receipt_key(receipt.uri, read, order.attempt), receipt.to_bytes())
+    built(order, task, content)
+    return receipt
+
+
+def _stage(
+    order: BuildOrder, task: FileTask, k: int, row: str, custom: dict[str, str]
+) -> tuple[Output, tuple[ColumnStats, ...]]:
+    name = segment_name(order.table, order.session, order.attempt, task.ordinal, k)
+    segment = build_segment(
+        pa.table({"v": [row]}),
+        _spec(order.table),
+        name=name,
+        table_name=order.table,
+        creation_time_ms=order.creation_time_ms,
+        now_ms=order.creation_time_ms,
+        custom={**custom, ROWS: row},
+    )
+    store = open_memory(order.segments_uri)
+    with tempfile.TemporaryDirectory(prefix="pinot-assets-model-") as folder:
+        path = Path(folder) / "tar"
+        tar = write_tar(segment, path)
+        store.put_file_if_absent(f"{name}.tar.gz", path)
+    store.put_if_absent(f"{name}.metadata.tar.gz", metadata_tar(segment))
+    output = Output(
+        segment=name,
+        crc=segment.crc,
+        rows=segment.rows,
+        tar_uri=store.uri_of(f"{name}.tar.gz"),
+        tar_bytes=tar.bytes,
+        tar_sha256=tar.sha256,
+        metadata_uri=store.uri_of(f"{name}.metadata.tar.gz"),
+    )
+    return output, segment.columns
+
+
+def _token(order: BuildOrder, output: Output) -> str:
+    store = open_memory(order.segments_uri)
+    found = store.stat(store.key_of(output.tar_uri))
+    return found.token if found is not None else ""
+
+
+@cache
+def _spec(table: str) -> SegmentSpec:
+    schema = {"schemaName": table, "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}]}
+    config = {"tableName": f"{table}_OFFLINE", "tableType": "OFFLINE", "tableIndexConfig": {}}
+    return SegmentSpec.from_pinot(schema, config, min_server="0.11")
