@@ -15,9 +15,9 @@ _SECRETS = ("password", "token", "zookeeper_password")
 class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """A Pinot cluster and its ZooKeeper.
 
-    Left empty, the environment decides (`pinot_assets.settings.environment.VARIABLES` names its variables), and without
-    it the local stack, if the profile is `local`. With one field set, the fields alone count: half of them
-    and half of the environment's would be a cluster that nobody meant. Secrets are given as
+    Left empty, the environment decides (`pinot_assets.settings.environment.VARIABLES` names its variables),
+    and without it the local stack, if the profile is `local`. With one field set, the fields alone count:
+    half of them and half of the environment's would be a cluster that nobody meant. Secrets are given as
     `dg.EnvVar`; ones that are written out are refused.
     """
 

@@ -6,6 +6,6 @@ into it. So an expression is read here first: by names of functions from a list 
 and in forms that this package, Pinot and Spark read alike. `spark` and `pinot` are the checks. The commands
 that look at a spec call them, and so do the places where an expression is compiled or sent.
 
-Pinot's `transformConfigs` and `filterConfig` need no list here: `pinot_assets.segment.config.pinot_expression`
-translates them, and what it does not know it refuses.
+Pinot's `transformConfigs` and `filterConfig` need no list here:
+`pinot_assets.segment.config.pinot_expression` translates them, and what it does not know it refuses.
 """

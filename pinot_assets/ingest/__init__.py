@@ -1,7 +1,7 @@
 """Files become staged segments, one Spark task per file.
 
-`SparkBuilder` is imported from `pinot_assets.ingest.spark.builder`, so that an executor's task, and whoever only
-checks settings, does not pay for PySpark's driver side.
+`SparkBuilder` is imported from `pinot_assets.ingest.spark.builder`, so that an executor's task, and whoever
+only checks settings, does not pay for PySpark's driver side.
 """
 
 from pinot_assets.core.file_errors import FileRejected

@@ -1,8 +1,8 @@
 """What the rest of the project may ask of Pinot.
 
-One protocol with two implementations: `pinot_assets.pinot.http_client.PinotCluster` (HTTP) and the in-memory fake
-of the tests. One contract suite (`tests/contract/test_pinot.py`) holds both to the same promises, so a test
-against the fake means something. Every `table` is a raw table name; OFFLINE is implied.
+One protocol with two implementations: `pinot_assets.pinot.http_client.PinotCluster` (HTTP) and the in-memory
+fake of the tests. One contract suite (`tests/contract/test_pinot.py`) holds both to the same promises, so a
+test against the fake means something. Every `table` is a raw table name; OFFLINE is implied.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[2]
+from fakes.project import ROOT
+
 PAGES: Final = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
 PROGRAMS: Final = ("pinot-assets", "make", "dagster")
 """What a test can look up. Others (`export`, `rm`, `docker`) are the shell's business."""

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from fakes.project import ROOT
 from fakes.tables import write_table
 from fakes.waiting import until
 
@@ -19,7 +20,6 @@ from pinot_assets.local import StackState, ui
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[2]
 LOCATIONS = """
 { workspaceOrError { ... on Workspace { locationEntries {
     name

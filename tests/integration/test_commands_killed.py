@@ -15,11 +15,11 @@ import time
 import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from fakes.processes.forked import context
 from fakes.processes.middles import MIDDLES, SERVICES, Middle, Place, maven, silence, started, type_in
+from fakes.project import ROOT
 from fakes.waiting import until
 from typer.main import get_command
 
@@ -152,7 +152,7 @@ def test_ctrl_c_while_the_program_is_loaded(here: Place) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_the_program_that_is_installed(here: Place, number: signal.Signals) -> None:
-    scripts = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"]
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"pinot-assets": "pinot_assets.__main__:main"}
     there = maven(here)
     with started(here, "doctor") as process:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fakes.processes.middles import place, started
+from fakes.project import ROOT
 from fakes.waiting import until
 
 from pinot_assets.local import Stack
@@ -23,7 +24,7 @@ def test_no_server_goes_on(tmp_path: Path, number: signal.Signals) -> None:
     with place(tmp_path) as here:
         here.environment |= {
             "PINOT_ASSETS_CACHE": str(default_cache()),
-            "PINOT_ASSETS_TABLES": str(Path(__file__).parents[2] / "tables"),
+            "PINOT_ASSETS_TABLES": str(ROOT / "tables"),
         }
         try:
             with started(here, "", "demos") as process:

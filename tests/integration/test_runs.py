@@ -16,6 +16,7 @@ import httpx
 import psutil
 import pytest
 import yaml
+from fakes.project import ROOT
 from fakes.tables import write_files, write_table
 from fakes.waiting import until
 
@@ -32,7 +33,6 @@ from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[2]
 LAUNCH = """
 mutation ($params: ExecutionParams!) { launchRun(executionParams: $params) {
     __typename

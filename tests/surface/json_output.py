@@ -86,7 +86,7 @@ def _of_table(part: str) -> list[str]:
 def dagster_metadata() -> Iterator[str]:
     """Keys of all metadata that assets, checks and sensors give to Dagster."""
     for package in (pinot_assets.assets, pinot_assets.sensors):
-        for info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             module = importlib.import_module(info.name)
             tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
             name = info.name.removeprefix("pinot_assets.")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import dagster as dg
+from fakes.project import ROOT
 from typer.main import get_command
 
 import pinot_assets
@@ -36,7 +37,6 @@ from surface.json_output import dagster_metadata, json_output, notices
 from tools.docs import error_codes
 from tools.docs.cli_page import commands
 
-ROOT = Path(__file__).parents[2]
 SNAPSHOT = ROOT / "tests" / "public_surface.json"
 RELEASED = Path(__file__).parent / "released"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -144,7 +144,7 @@ def command_words() -> Iterator[str]:
 def gate_checks() -> Iterator[str]:
     """Names of the gate's checks; `*` is a part that the table spec says."""
     folder = Path(pinot_assets.__file__).parent
-    for path in (*sorted((folder / "audit").glob("*.py")), folder / "session" / "publish.py"):
+    for path in (*sorted((folder / "audit").glob("*.py")), folder / "session" / "commit" / "publish.py"):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(call, ast.Call) or ast.unparse(call.func) not in ("Finding", "finding_of"):
                 continue

@@ -6,14 +6,13 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-_ROOT = Path(__file__).parents[2]
+from fakes.project import ROOT
 
 
 def test_all_of_them_can_be_imported() -> None:
-    names = [path.stem for path in (_ROOT / "benchmarks").glob("*.py")]
-    paths = os.pathsep.join(str(_ROOT / folder) for folder in ("benchmarks", "tests"))
+    names = [path.stem for path in (ROOT / "benchmarks").glob("*.py")]
+    paths = os.pathsep.join(str(ROOT / folder) for folder in ("benchmarks", "tests"))
     subprocess.run(
         [sys.executable, "-W", "error", "-c", f"import {', '.join(sorted(names))}"],
         env=os.environ | {"PYTHONPATH": paths},
@@ -22,8 +21,8 @@ def test_all_of_them_can_be_imported() -> None:
 
 
 def test_the_readme_names_every_one_of_them() -> None:
-    targets = re.findall(r"^(bench-\w+):", (_ROOT / "Makefile").read_text(), re.MULTILINE)
-    readme = (_ROOT / "README.md").read_text()
+    targets = re.findall(r"^(bench-\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    readme = (ROOT / "README.md").read_text()
     assert targets
     assert [
         target for target in targets if f"`{target}`" not in readme and f"`make {target}`" not in readme

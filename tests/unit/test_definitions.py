@@ -15,6 +15,7 @@ import dagster as dg
 import pytest
 import yaml
 from dagster_cloud_cli.config.models import load_dagster_cloud_yaml
+from fakes.project import ROOT
 from fakes.realtime.specs import write_realtime_table
 from fakes.tables import SWAP, SYNC, write_table
 
@@ -25,8 +26,6 @@ from pinot_assets.errors import SpecError
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 from pinot_assets.table_spec.tables.asset_names import RESERVED, asset_name
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
+from fakes.project import ROOT
 from pymdownx.slugs import slugify
 
 from pinot_assets.health import CHECKS
@@ -16,7 +16,6 @@ from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.plan import NO_HOLD
 from pinot_assets.session.values.state import Pointer
 
-ROOT = Path(__file__).parents[2]
 BOOK = (ROOT / "docs" / "operations.md").read_text()
 ALERTS = {
     rule["alert"]: rule["annotations"]["runbook_url"]

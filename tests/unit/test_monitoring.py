@@ -7,18 +7,17 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import promql_parser
 import pytest
 import yaml
 from fakes.monitoring.every_metric import every_sample, run_steps
+from fakes.project import ROOT
 
 from pinot_assets.metrics.catalogue import FAMILIES
 from pinot_assets.metrics.run import run_samples
 
-ROOT = Path(__file__).parents[2]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy" / "grafana" / "pinot-assets.json").read_text())
 RULES = [
     rule

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from coverage import CoverageData
+from fakes.project import ROOT
 from mutants import __main__ as mutants
 from mutants.defects import AREAS, RISKS, Defect, Unplantable, defects
 from mutants.reach import Reach, parts
 
-ROOT = Path(__file__).parents[2]
 PLANTED = defects("")
 
 

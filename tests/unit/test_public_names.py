@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from fakes.project import ROOT
 from fakes.tables import write_table
 
 import pinot_assets
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec import load_table
 
-PAGE = Path(__file__).parents[2] / "docs" / "library.md"
+PAGE = ROOT / "docs" / "library.md"
 
 
 def test_importing_it_loads_neither_dagster_nor_spark() -> None:

@@ -1,6 +1,7 @@
 """docs/reference/configuration.md, made of the models and of the list of variables.
 
-`python -m tools.docs.configuration_page > docs/reference/configuration.md` writes it; a test holds the page to it.
+`python -m tools.docs.configuration_page > docs/reference/configuration.md` writes it; a test holds the page
+to it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """One fresh REALTIME table in a fake, or in a real Pinot 0.11.0 that consumes from Kafka.
 
 Two partitions, two replicas, a peer scheme; 500 rows make a segment. A fake's table and a real one have the
-same face (`fakes.realtime.flowing.FakeClicks`, `fakes.realtime.kafka_table.Clicks`): `send`, `store_away`, `look`, `until`.
+same face (`fakes.realtime.flowing.FakeClicks`, `fakes.realtime.kafka_table.Clicks`): `send`, `store_away`,
+`look`, `until`.
 """
 
 from __future__ import annotations

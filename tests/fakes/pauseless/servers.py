@@ -1,8 +1,8 @@
 """Servers that consume: a real controller of Pinot 1.5.1, its real data managers, and a real Kafka.
 
-Pinot's own server is not on Maven Central from 0.12 on. What it is made of is: `fakes/pauseless/server` has the little
-that is missing (a Helix participant, its HTTP endpoint, a client of Kafka), so every commit, download,
-re-ingestion and query here is Pinot's own code at work.
+Pinot's own server is not on Maven Central from 0.12 on. What it is made of is: `server` beside this module
+has the little that is missing (a Helix participant, its HTTP endpoint, a client of Kafka), so every commit,
+download, re-ingestion and query here is Pinot's own code at work.
 
 Each server builds its segments behind a gate. A pauseless segment that is to be built is COMMITTING already,
 so a test that shuts the gate has all the time in the world to look at it, or to kill its server.
@@ -124,7 +124,7 @@ class PauselessCluster(RealController):
         return self._with_sources([*super()._jars(), *client], "*.java")
 
     def _with_sources(self, needed: Sequence[Path], wanted: str) -> Sequence[Path]:
-        """Compile those of `fakes/pauseless/server` against the jars that they need, and put them before these."""
+        """Compile those of `server` beside this module against the jars that they need; they come first."""
         javac = find_java().executable.resolve().with_name("javac")
         quiet = ["-proc:none", "-Xlint:none", "-nowarn"]
         class_path = os.pathsep.join(map(str, needed))

@@ -1,4 +1,4 @@
-"""A pauseless REALTIME table of `fakes.pauseless.servers`, two replicas, whose rows can be counted and added up."""
+"""A pauseless REALTIME table of `servers`, two replicas, whose rows can be counted and added up."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A real controller of Pinot 1.5.1, with stand-ins for the servers and brokers that Maven Central lacks.
 
 Everything that the controller decides (lineage, assignment, retention, what it refuses) is Pinot's own;
-the servers fetch and read segments (`fakes.pinot.stand_in_server`), the brokers only take Helix's messages. Servers
-that consume from a stream are in `fakes.pauseless.servers`.
+the servers fetch and read segments (`fakes.pinot.stand_in_server`), the brokers only take Helix's messages.
+Servers that consume from a stream are in `fakes.pauseless.servers`.
 """
 
 from __future__ import annotations

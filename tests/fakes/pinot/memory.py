@@ -1,8 +1,8 @@
-"""An in-memory Pinot with the real rules of lineage, for tests of what stands on `pinot_assets.pinot.api`.
+"""An in-memory Pinot with the real rules of lineage: `pinot_assets.pinot.api` for tests.
 
 The contract suite (`tests/contract`) holds it to what the real thing does. Rules: spec/lineage.md sections 2
-and 4 to 8, those that change many entries at once in `fakes.pinot.lineage`. What happens to a real cluster from
-time to time (a slow load, a broken replica, a lost message, a lost reply) happens here when a test asks for
+and 4 to 8, those that change many entries at once in `lineage`. What happens to a real cluster from time to
+time (a slow load, a broken replica, a lost message, a lost reply) happens here when a test asks for
 it, see under "trouble".
 """
 

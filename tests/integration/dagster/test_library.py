@@ -14,13 +14,14 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from fakes.locations.code_location import QUIET, Table
+from fakes.project import ROOT
 
 from pinot_assets.assets.keys import partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
 
 pytestmark = pytest.mark.integration
 
-PAGE = Path(__file__).parents[3] / "docs" / "library.md"
+PAGE = ROOT / "docs" / "library.md"
 _FILE = re.compile(r"^`([\w/]+\.py)`:\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MODULES = ("definitions", "resources", "sensors")
 

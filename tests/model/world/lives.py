@@ -25,7 +25,7 @@ PUSHES: dict[str, dict[str, Any]] = {
     "plain": FILE_BY_FILE,
     "atomic": {**FILE_BY_FILE, "enableAtomicUpload": "true"},
 }
-"""Kinds of push beside the modes of `model.world.table`; the truth of the model knows of consistent push alone."""
+"""Kinds of push beside the modes of `table`; the truth of the model knows of consistent push alone."""
 
 
 def make_table(mode: str, **options: Any) -> Table:

@@ -57,7 +57,7 @@ def call(*arguments: str, answer: str | None = None) -> Result:
     return CliRunner().invoke(main.app, list(arguments), input=answer)
 
 
-def main(
+def program(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
 ) -> tuple[int, str]:
     """The program as it is installed: exit code and standard error."""
@@ -178,7 +178,7 @@ def test_a_command_that_does_not_exist() -> None:
 def test_a_wrong_table_name_is_a_sentence_with_the_right_one(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, said = main(monkeypatch, capsys, *command, "fligths")
+    code, said = program(monkeypatch, capsys, *command, "fligths")
     assert code == 1
     assert said.startswith("error: there is no table spec for fligths")
     assert "flights" in said.splitlines()[1]
@@ -188,7 +188,7 @@ def test_a_wrong_table_name_is_a_sentence_with_the_right_one(
 def test_without_a_pinot_the_error_says_how_to_get_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, said = main(monkeypatch, capsys, "run", "flights")
+    code, said = program(monkeypatch, capsys, "run", "flights")
     assert code == 1
     assert said.startswith("error: no Pinot to talk to")
     assert "pinot-assets local up" in said
@@ -197,7 +197,7 @@ def test_without_a_pinot_the_error_says_how_to_get_one(
 def test_a_directory_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, said = main(monkeypatch, capsys, "status", "flights", "--tables", "nowhere")
+    code, said = program(monkeypatch, capsys, "status", "flights", "--tables", "nowhere")
     assert code == 1
     assert "nowhere:1: is no directory" in said
 
@@ -206,7 +206,7 @@ def test_what_is_refused_is_no_error_of_the_command(
     drive: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drive(resume=PreflightRefused("the rebalance is refused", why="downtime", hint="leave it out"))
-    code, said = main(monkeypatch, capsys, "resume", "flights")
+    code, said = program(monkeypatch, capsys, "resume", "flights")
     assert (code, said) == (2, "error: the rebalance is refused: downtime\n  → leave it out\n")
 
 
@@ -214,7 +214,7 @@ def test_brackets_in_an_error_are_shown(
     drive: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drive(resume=PinotAssetsError(f"{ODD} is wrong", why="[bold] is no number", hint="x" * 200))
-    code, said = main(monkeypatch, capsys, "resume", "flights")
+    code, said = program(monkeypatch, capsys, "resume", "flights")
     assert code == 1
     assert said == f"error: {ODD} is wrong: [bold] is no number\n  → {'x' * 200}\n"
 
@@ -258,7 +258,7 @@ def test_a_plan_that_does_not_hold_exits_2(
 ) -> None:
     """Also one of a variable that was never set: that is no leave to run whatever comes."""
     driver = drive(trigger_planned=PlanOutdated("flights is another", why=f"{ODD} is new", hint="plan again"))
-    code, said = main(monkeypatch, capsys, "run", "flights", "--plan", wanted)
+    code, said = program(monkeypatch, capsys, "run", "flights", "--plan", wanted)
     assert (code, said) == (2, f"error: flights is another: {ODD} is new\n  → plan again\n")
     assert driver.asked == ["pinot-assets run", "trigger_planned"]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import typer
+from fakes.project import ROOT
 from fakes.tables import write_table
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -112,7 +113,7 @@ def test_every_help_tells_its_exit_codes(name: str) -> None:
 
 def test_the_page_of_all_commands_is_up_to_date() -> None:
     """`python -m tools.docs.cli_page > docs/cli.md` writes it."""
-    written = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    written = (ROOT / "docs" / "cli.md").read_text()
     assert written == page(main.app)
     assert all(f"| {code} | {told} |" in written for code, told in MEANINGS.items())
 
@@ -155,7 +156,8 @@ def test_a_zookeeper_that_has_no_address(
 
 
 def test_what_standard_output_does_not_take_is_told_on_the_other() -> None:
-    code = "import sys; sys.argv = ['x', 'status', 'nowhere', '--json']; import pinot_assets.cli.main as c; c.main()"
+    argv = "import sys; sys.argv = 'x status nowhere --json'.split()"
+    code = f"{argv}; from pinot_assets.cli import main as c; c.main()"
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)

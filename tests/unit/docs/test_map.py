@@ -8,8 +8,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from fakes.project import ROOT
 
-ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 PLACES = re.findall(r"^\| .+\? \| `(.+):(.+)` \|$", TEXT, re.MULTILINE)
 ONLY_IN_ALL = re.findall(r"^\| (.*tests/(?:slow|pauseless).*) \| ([^|]+) \| ([^|]+) \|$", TEXT, re.MULTILINE)

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from fakes.project import ROOT
 from markdown_it import MarkdownIt
 from pymdownx.slugs import slugify
 
-ROOT = Path(__file__).parents[3]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 OUTSIDE = sorted(ROOT.glob("*.md"))
 LINK = re.compile(r"\]\(([^)\s]+)\)")

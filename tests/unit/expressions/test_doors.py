@@ -19,11 +19,11 @@ def files_with(pattern: str) -> set[str]:
 
 def test_spark_sql_is_made_of_texts_in_one_place() -> None:
     made = r"\bF\.expr\(|\bimport expr\b|selectExpr\(|parseExpression\(|session\.sql\(|spark\.sql\("
-    assert files_with(made) == {"build/spark_expression.py"}
+    assert files_with(made) == {"ingest/spark/expression.py"}
 
 
 def test_servers_and_shadow_tables_are_asked_what_a_question_makes() -> None:
-    assert files_with(r"\.query_server\(") == {"session/asking.py"}
-    assert files_with(r"\.query_broker\(") == {"session/shadow.py"}
-    for name in ("session/asking.py", "session/shadow.py"):
+    assert files_with(r"\.query_server\(") == {"session/checks/staged_queries.py"}
+    assert files_with(r"\.query_broker\(") == {"session/checks/shadow.py"}
+    for name in ("session/checks/staged_queries.py", "session/checks/shadow.py"):
         assert "question.of(" in (ROOT / name).read_text("utf-8")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from fakes.project import ROOT
 
 from pinot_assets.ingest.formats.content import _PACKED
 from pinot_assets.ingest.formats.read import FORMATS
 from pinot_assets.ingest.formats.typed import BATCH_ROWS
 from pinot_assets.session.values.small_files import MANY, SMALL_BYTES
 
-PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "formats.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guides" / "formats.md").read_text(encoding="utf-8")
 
 
 def test_every_format_has_a_line_and_every_packing_is_named() -> None:

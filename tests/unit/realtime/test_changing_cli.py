@@ -15,7 +15,8 @@ from fakes.zookeeper.memory import FakeZooKeeper
 from typer.testing import CliRunner
 
 from pinot_assets.cli.main import app
-from pinot_assets.cli.realtime import pauseless, work
+from pinot_assets.cli.realtime import pauseless as pauseless_commands
+from pinot_assets.cli.realtime import work
 from pinot_assets.errors import PinotAssetsError, PreflightRefused, SessionError, SpecDrift
 from pinot_assets.realtime.operations import pauseless
 from pinot_assets.realtime.operations.drill_plan import Finding
@@ -65,7 +66,7 @@ def run(fake: FakeRealtime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.setattr(work, "hold_table", hold)
     monkeypatch.setattr(apply, "FIRST_LOOK_S", 0.01)
     monkeypatch.setattr(pauseless, "PAUSE_S", 0.01)
-    monkeypatch.setattr(pauseless, "before_drain", lambda pinot: lambda state, goal: ())
+    monkeypatch.setattr(pauseless_commands, "before_drain", lambda pinot: lambda state, goal: ())
     monkeypatch.setenv("PINOT_ASSETS_TABLES", str(tmp_path))
     fake.controller_config["controller.data.dir"] = str(tmp_path)
 
@@ -229,7 +230,7 @@ def test_the_spec_comes_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None
         path = "tables/clicks.yaml"
         table_json = FakeRealtime().config
 
-    monkeypatch.setattr(pauseless, "realtime_table", lambda name, _: {"clicks": Spec()}[name])
+    monkeypatch.setattr(pauseless_commands, "realtime_table", lambda name, _: {"clicks": Spec()}[name])
     found = run("pauseless", "disable", "clicks")
     assert isinstance(found.exception, SpecDrift)
     assert "pauselessConsumptionEnabled: false" in str(found.exception)

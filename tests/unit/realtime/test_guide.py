@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from fakes.project import ROOT
 from typer.main import get_group
 
 from pinot_assets.assets.realtime.confirmed import CONFIRMED
@@ -17,7 +18,7 @@ from pinot_assets.realtime.preflight.judge import RULES
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.blocks.realtime import KEYS
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = ROOT / "docs"
 GUIDE = (DOCS / "guides" / "realtime.md").read_text()
 
 

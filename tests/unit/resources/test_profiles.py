@@ -17,6 +17,7 @@ from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from dagster_graphql.schema import create_schema
+from fakes.project import ROOT
 from fakes.tables import write_table
 
 from pinot_assets.errors import PinotAssetsError
@@ -24,7 +25,6 @@ from pinot_assets.resources import profile_resources
 from pinot_assets.resources.profiles import object_store
 from pinot_assets.settings.environment import Profile
 
-ROOT = Path(__file__).parents[3]
 SECRETS = {
     "PINOT_TOKEN": "shown-pinot-token",
     "PINOT_PASSWORD": "shown-pinot-password",

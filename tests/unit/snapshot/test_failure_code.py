@@ -3,19 +3,18 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from pathlib import Path
 
 import pytest
+from fakes.project import ROOT
 
 import pinot_assets.ingest
 from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.ingest.task import build_file
-from pinot_assets.pinot import api
 from pinot_assets.session.commit import per_file_steps
 from pinot_assets.snapshot.failure_code import CODES, is_transient
 from tools.docs import error_codes
 
-DOCS = Path(__file__).parents[3] / "docs" / "reference" / "errors.md"
+DOCS = ROOT / "docs" / "reference" / "errors.md"
 
 
 def _kinds(kind: type[FileRejected]) -> list[type[FileRejected]]:
@@ -53,9 +52,8 @@ def test_what_time_alone_may_mend_is_transient_and_nothing_else(code: str) -> No
 
 
 def test_every_code_that_a_file_can_fail_with_is_listed() -> None:
-    for module in pkgutil.iter_modules(pinot_assets.ingest.__path__):
-        if module.name != "worker_daemon":
-            importlib.import_module(f"pinot_assets.ingest.{module.name}")
+    for module in pkgutil.walk_packages(pinot_assets.ingest.__path__, "pinot_assets.ingest."):
+        importlib.import_module(module.name)
     codes = {kind.code for kind in _kinds(FileRejected)} | {code for _, code in build_file._CODES}
     assert codes | {per_file_steps.REFUSED} <= CODES.keys()
 

@@ -7,10 +7,12 @@ import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from fakes.project import ROOT
+
 from pinot_assets.table_spec import check_tables
 from pinot_assets.table_spec.tables.load import load_table
 
-SAMPLE = Path(__file__).parents[3] / "tables" / "flights.yaml"
+SAMPLE = ROOT / "tables" / "flights.yaml"
 """Alone: whoever tries the project out has tables of their own beside it."""
 
 

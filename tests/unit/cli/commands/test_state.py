@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.project import ROOT
 from fakes.stores.memory import new_memory
 from fakes.tables import write_table
 from fakes.zookeeper.memory import FakeZooKeeper
@@ -145,7 +146,7 @@ def test_upgrade_refuses_what_it_does_not_know(lab: Lab) -> None:
 
 
 def test_the_newest_format_needs_no_release_after_this_one() -> None:
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     newest = [int(part) for part in RELEASES[NEWEST].split(".")]
     assert newest <= [int(part) for part in project["version"].split(".")]
 

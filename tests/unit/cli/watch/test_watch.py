@@ -14,7 +14,7 @@ from fakes.tables import write_files, write_table
 from typer.testing import CliRunner
 
 from pinot_assets.cli import main
-from pinot_assets.cli.commands import watch
+from pinot_assets.cli.commands import watch as watch_command
 from pinot_assets.cli.watch.watch import State, Watched, look_at, watch
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, SnapshotIncomplete
@@ -175,11 +175,11 @@ def typed(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[
     monkeypatch.chdir(world.folder)
     monkeypatch.delenv("PINOT_ASSETS_TABLES", raising=False)
 
-    class Here(watch._Here):
+    class Here(watch_command._Here):
         look = staticmethod(world.look)
         run = staticmethod(world.run)
 
-    monkeypatch.setattr(watch, "_Here", Here)
+    monkeypatch.setattr(watch_command, "_Here", Here)
 
     def type_in(*words: str) -> tuple[int, str]:
         result = CliRunner().invoke(main.app, ["watch", *words])

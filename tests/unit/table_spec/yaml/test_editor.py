@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import jsonschema
 import pytest
+from fakes.project import ROOT
 
 from pinot_assets.table_spec.yaml.document import read_document
 from pinot_assets.table_spec.yaml.editor import FILE_NAME, editor_schema
 
-TABLES = Path(__file__).parents[3] / "tables"
+TABLES = ROOT / "tables"
 SAMPLE = TABLES / "flights.yaml"
 
 

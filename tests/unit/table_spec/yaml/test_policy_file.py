@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fakes.project import ROOT
 
 from pinot_assets.core.policy import Layer
 from pinot_assets.errors import PinotAssetsError, SpecError
@@ -230,7 +231,7 @@ def test_a_home_or_a_whole_disk_is_no_project(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_file_to_start_from_says_what_counts_without_one(tables: Path) -> None:
-    file = Path(__file__).parents[3] / "deploy" / "policy.yaml"
+    file = ROOT / "deploy" / "policy.yaml"
     production = {"PINOT_ASSETS_PROFILE": "production"}
     (said,) = policy_of(tables, {**production, "PINOT_ASSETS_POLICY": str(file)}).layers
     (usual,) = policy_of(tables, production).layers

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+
+from fakes.project import ROOT
 
 from pinot_assets.settings import environment
 from pinot_assets.settings.variables import VARIABLES
@@ -14,7 +15,6 @@ from pinot_assets.table_spec.blocks.realtime import RealtimeBlock
 from pinot_assets.table_spec.yaml.descriptions import described_schema
 from tools.docs.configuration_page import configuration_page
 
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "configuration.md"
 NAMES = [variable.name for group in VARIABLES.values() for variable in group]
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from pathlib import Path
+from fakes.project import ROOT
 
 from pinot_assets.segment.config.support import Feature
 from tools.docs.formats_page import support_tables
 
-PAGE = Path(__file__).parents[3] / "docs" / "guides" / "formats.md"
+PAGE = ROOT / "docs" / "guides" / "formats.md"
 
 
 def test_the_page_shows_the_list() -> None:
