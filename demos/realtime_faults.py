@@ -14,9 +14,9 @@ import psutil
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import Stack, StackState
 from pinot_assets.local.helix import forget
-from pinot_assets.local.state import SERVERS
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.model.state import Status
+from pinot_assets.settings.local_stack import SERVERS
 
 _LOOK_S: Final = 0.001
 _TRIES: Final = 20  # on a busy machine a commit is often over before it is seen

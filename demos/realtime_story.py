@@ -26,7 +26,6 @@ from pinot_assets.cli.realtime.preflight import gate
 from pinot_assets.cli.realtime.work import Work, open_work
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import Stack, StackState
-from pinot_assets.local.state import SERVERS
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.state import RealtimeState, Status
@@ -34,6 +33,7 @@ from pinot_assets.realtime.operations.drill import Drill
 from pinot_assets.realtime.operations.drill_plan import Finding, Lengths, sample_of
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.settings.environment import load_settings
+from pinot_assets.settings.local_stack import SERVERS
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 

@@ -73,7 +73,7 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
         Of a table whose spec is wrong, or clashes with that of another component, an asset that is red and
         says why: the rest of the project loads.
         """
-        from pinot_assets.assets.definitions.left_out import built_or_left_out, in_place_of
+        from pinot_assets.code_location.left_out import built_or_left_out, in_place_of
         from pinot_assets.table_spec import LeftOut
 
         file, _ = self._place

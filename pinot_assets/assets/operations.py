@@ -18,7 +18,8 @@ from pinot_assets.assets.partition_events import Event
 from pinot_assets.assets.published import publication_by
 from pinot_assets.assets.run_driver import driver_of
 from pinot_assets.core.text import plural
-from pinot_assets.gc.probe import GRACE_HOURS
+from pinot_assets.gc.collect import collect
+from pinot_assets.gc.probe import GRACE_HOURS, garbage
 from pinot_assets.gc.report import lines
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.resources import ConsistentPushResource
@@ -82,8 +83,8 @@ def _clear(driver: Driver, _config: Mapping[str, Any], _log: dg.DagsterLogManage
 def _gc(driver: Driver, config: Mapping[str, Any], log: dg.DagsterLogManager) -> str:
     grace_ms = int(config["grace_hours"] * HOUR_MS)
     if not config["apply"]:
-        return "\n\n".join(lines(driver.garbage(grace_ms), None))
-    collected = driver.collect(grace_ms, lambda _done, _total: None)
+        return "\n\n".join(lines(garbage(driver, grace_ms), None))
+    collected = collect(driver, grace_ms, lambda _done, _total: None)
     for name, why in collected.failed.items():
         log.warning(f"{name} could not be taken away: {why}")
     return "\n\n".join(lines(collected.garbage, collected))

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from pinot_assets.session.stores.clients import Edges
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time and waits."""
+
+    def now_ms(self) -> int:
+        """Epoch milliseconds."""
+
+    def sleep(self, seconds: float, /) -> None:
+        """Wait."""
 
 
 class Deadline:
@@ -13,14 +23,14 @@ class Deadline:
     :param seconds: how long it may last.
     """
 
-    def __init__(self, edges: Edges, seconds: float) -> None:
-        self._edges, self._seconds = edges, seconds
-        self._begun_ms, self._paused = edges.now_ms(), 0.0
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock, self._seconds = clock, seconds
+        self._begun_ms, self._paused = clock.now_ms(), 0.0
 
     @property
     def waited(self) -> float:
         """Seconds so far."""
-        return max(self._paused, (self._edges.now_ms() - self._begun_ms) / 1000)
+        return max(self._paused, (self._clock.now_ms() - self._begun_ms) / 1000)
 
     @property
     def left(self) -> float:
@@ -34,5 +44,5 @@ class Deadline:
 
     def pause(self, seconds: float) -> None:
         """Sleep before the next look."""
-        self._edges.sleep(seconds)
+        self._clock.sleep(seconds)
         self._paused += seconds

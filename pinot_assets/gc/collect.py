@@ -15,7 +15,9 @@ from pinot_assets.gc.orphans import IN_STAGING, Kind, Orphan
 from pinot_assets.gc.probe import Garbage, look
 from pinot_assets.session.checks.shadow import remove_shadow
 from pinot_assets.session.context.context import Run
+from pinot_assets.session.driver import Driver
 from pinot_assets.session.recover.abandon import sweep
+from pinot_assets.session.recover.catch_up import catch_up
 from pinot_assets.session.rollback.retention import take_away
 from pinot_assets.source.object_store import ObjectStore, probe_key
 
@@ -55,12 +57,19 @@ def store_now_ms(store: ObjectStore) -> int:
     return found.mtime_us // 1000
 
 
-def collect(run: Run, grace_ms: int, told: Told) -> Collected:
-    """Take away what nothing needs any more and is old enough.
+def collect(driver: Driver, grace_ms: int, told: Told) -> Collected:
+    """Take away what nothing needs any more and is old enough, looked up anew under the lease.
+
+    :param grace_ms: how old it has to be, by the clock of the staging area.
 
     :raises LeaseLost: another run owns the table now; what was not taken away stays.
     :raises PinotAssetsError: as `look`; nothing was taken away.
     """
+    return driver.carry_out("collect", lambda run: _collect(run, grace_ms, told))
+
+
+def _collect(run: Run, grace_ms: int, told: Told) -> Collected:
+    catch_up(run)
     run.edges.staging.store.probe()  # a disk clears away what killed writers left unfinished
     garbage = look(run.spec, run.edges, run.lease.pointer, grace_ms, store_now_ms(run.edges.staging.store))
     failed = dict[str, str]()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.gc.orphans import Facts, Orphan, orphans
 from pinot_assets.pinot.shadow_table import left_shadow
+from pinot_assets.session.driver import Driver
 from pinot_assets.session.lineage.stale_pointer import published
 from pinot_assets.session.recover.abandon import unknown_of
 from pinot_assets.session.rollback.retention import Retention, needed, reach_of, why_none_goes
@@ -36,6 +37,17 @@ class Garbage:
     young: tuple[Orphan, ...]
     expired: tuple[Header, ...]
     notes: tuple[str, ...]
+
+
+def garbage(driver: Driver, grace_ms: int) -> Garbage:
+    """What of a table nothing needs any more; needs no lease and changes nothing.
+
+    :param grace_ms: how old it has to be before it may go, by this machine's clock.
+    :raises PinotAssetsError: as `look`.
+    """
+    driver.require_known()
+    edges = driver.edges
+    return look(driver.spec, edges, edges.store.pointer(), grace_ms, edges.now_ms())
 
 
 def look(spec: TableSpec, edges: Edges, pointer: Pointer, grace_ms: int, now_ms: int) -> Garbage:

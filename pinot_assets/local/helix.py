@@ -11,7 +11,7 @@ from kazoo.exceptions import NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from pinot_assets.core.untrusted import fields_of_json
-from pinot_assets.local.state import CLUSTER
+from pinot_assets.settings.local_stack import CLUSTER
 
 _LIVE = f"/{CLUSTER}/LIVEINSTANCES"
 _LEADER = f"/{CLUSTER}/CONTROLLER/LEADER"

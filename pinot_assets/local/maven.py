@@ -21,7 +21,7 @@ from pinot_assets.core.java import find_java
 from pinot_assets.core.subprocesses import child, run_child
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local.paths import default_cache
+from pinot_assets.settings.local_paths import default_cache
 
 MINIMUM_FREE_BYTES = 1_000_000_000
 """A cold cache takes about 300 MB here and as much in Maven's own repository."""

@@ -13,7 +13,7 @@ import httpx
 
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import ports, processes
-from pinot_assets.local.state import LOOPBACK
+from pinot_assets.settings.local_stack import LOOPBACK
 
 _PATIENCE = 60.0
 

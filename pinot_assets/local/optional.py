@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 
 from pinot_assets.local.part import SMALL_JVM, Part, Site
-from pinot_assets.local.state import LOOPBACK
+from pinot_assets.settings.local_stack import LOOPBACK
 
 
 def _kafka_arguments(site: Site) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pinot_assets.local.state import Record
+from pinot_assets.settings.local_stack import Record
 
 SMALL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # fast to start, small; not for benchmarks
 

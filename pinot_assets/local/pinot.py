@@ -14,7 +14,7 @@ import httpx
 from pinot_assets.core.untrusted import fields_of_json, listed
 from pinot_assets.local.helix import owner_of
 from pinot_assets.local.part import SMALL_JVM, Part, Site
-from pinot_assets.local.state import BROKERS, CLUSTER, LOOPBACK, SERVERS
+from pinot_assets.settings.local_stack import BROKERS, CLUSTER, LOOPBACK, SERVERS
 
 _LOG4J = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.xml')}"
 # What Pinot's own start script opens for the newer versions that PINOT_HOME may name.

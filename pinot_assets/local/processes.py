@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from pinot_assets.local.state import ProcessRecord
+from pinot_assets.settings.local_stack import ProcessRecord
 
 _USUAL_SIGNALS = [signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
 """What a child would inherit as ignored: SIGPIPE, which Python ignores, and others after `nohup`, in the

@@ -23,7 +23,7 @@ from pinot_assets.errors import LocalStackError
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.helix import forget
 from pinot_assets.local.parts import Part, Site
-from pinot_assets.local.state import (
+from pinot_assets.settings.local_stack import (
     BROKERS,
     LOOPBACK,
     SERVERS,

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import ports, processes
-from pinot_assets.local.state import LOOPBACK, ProcessRecord
+from pinot_assets.settings.local_stack import LOOPBACK, ProcessRecord
 
 PREFERRED_PORT = 3000  # Dagster's own
 _PATIENCE_S = 180.0

@@ -1,5 +1,13 @@
 """The only door to Pinot: controller, brokers and servers over HTTP, lineage as values, push."""
 
+from pinot_assets.core.connections.pinot import (
+    Auth,
+    BasicAuth,
+    PinotConnection,
+    Timeouts,
+    Tls,
+    TokenAuth,
+)
 from pinot_assets.pinot.api import (
     Pinot,
     PushMode,
@@ -13,14 +21,6 @@ from pinot_assets.pinot.client.broker import Broker, NoResult, QueryResult
 from pinot_assets.pinot.http_client import PinotCluster
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.pinot.online import wait_online
-from pinot_assets.settings.pinot_connection import (
-    Auth,
-    BasicAuth,
-    PinotConnection,
-    Timeouts,
-    Tls,
-    TokenAuth,
-)
 
 __all__ = [
     "Auth",

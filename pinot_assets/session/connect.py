@@ -12,14 +12,15 @@ from pinot_assets.errors import SpecError
 from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.nodes import tables_with_sessions
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.zookeeper import cluster_client, tables_with_sessions
 from pinot_assets.settings.environment import Settings
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.source.notifications import Hints, SqsHints
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec import TableSpec
+from pinot_assets.zookeeper.client import cluster_client
 
 
 def open_source(spec: TableSpec) -> ObjectStore:

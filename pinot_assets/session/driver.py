@@ -21,8 +21,6 @@ from pinot_assets.audit import Finding
 from pinot_assets.core.effects import told_so_far
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown
-from pinot_assets.gc.collect import Collected, Told, collect
-from pinot_assets.gc.probe import Garbage, look
 from pinot_assets.session.checks.row_count import Counted, count
 from pinot_assets.session.checks.shadow import sweep_shadow
 from pinot_assets.session.commit import no_segment_change, per_file_push
@@ -54,25 +52,11 @@ T = TypeVar("T")
 
 
 def _watched(step: Callable[Concatenate[Driver, P], T]) -> Callable[Concatenate[Driver, P], T]:
-    """A step under the driver's watchdog (rule R25); one that leaves a write to Pinot unknown says so,
-    whatever breaks it off, and an error that does says what was done before."""
+    """A step of the driver's own, as `carry_out` does it."""
 
     @wraps(step)
     def watched(driver: Driver, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        begun = time.monotonic()
-        try:
-            with driver.guard(), told_so_far(lambda: so_far(driver._run, step.__name__)):
-                try:
-                    came_to = step(driver, *args, **kwargs)
-                except BaseException as error:  # an interrupt, too: what was sent goes on without us (R2)
-                    if isinstance(error, SwitchStateUnknown) or driver._run.effects.unknown:
-                        driver._run.lease.left_unknown()
-                    raise
-        except Exception as error:
-            driver.steps[step.__name__] = Step(time.monotonic() - begun, error)
-            raise
-        driver.steps[step.__name__] = Step(time.monotonic() - begun, came_to)
-        return came_to
+        return driver.carry_out(step.__name__, lambda _: step(driver, *args, **kwargs))
 
     return watched
 
@@ -143,6 +127,29 @@ class Driver:
         _ = self._run
         return self._watchdog.guard()
 
+    def carry_out(self, name: str, work: Callable[[Run], T]) -> T:
+        """A step under the lease and the watchdog (rule R25), told of in `steps`. Callers define more.
+
+        One that leaves a write to Pinot unknown says so, whatever breaks it off, and an error that does says
+        what was done before.
+
+        :raises SessionHeld: another run holds the table's lease.
+        """
+        begun = time.monotonic()
+        try:
+            with self.guard(), told_so_far(lambda: so_far(self._run, name)):
+                try:
+                    came_to = work(self._run)
+                except BaseException as error:  # an interrupt, too: what was sent goes on without us (R2)
+                    if isinstance(error, SwitchStateUnknown) or self._run.effects.unknown:
+                        self._run.lease.left_unknown()
+                    raise
+        except Exception as error:
+            self.steps[name] = Step(time.monotonic() - begun, error)
+            raise
+        self.steps[name] = Step(time.monotonic() - begun, came_to)
+        return came_to
+
     @cached_property
     def _run(self) -> Run:
         owner = Owner(
@@ -150,13 +157,17 @@ class Driver:
         )
         # Before the lease, so that nothing at all is written. A newer release that comes in between begins
         # with the pointer, and that is read again when the lease is taken.
-        self._require_known()
+        self.require_known()
         lease = self.edges.store.take_lease(owner)
         self._watchdog = Watchdog(self.edges.waits, self.edges.store.let_go)
         lease.on_progress = self._watchdog.feed
         return Run(self.spec, self.edges, lease, Fed(self._progress, self._watchdog))
 
-    def _require_known(self) -> None:
+    def require_known(self) -> None:
+        """See that what is stored was written by a release that this one knows.
+
+        :raises NeedsNewerRelease: it was not.
+        """
         require_known(self.edges.store, self.edges.staging)
 
     @_watched
@@ -229,23 +240,6 @@ class Driver:
         expire(run)
         return snapshot
 
-    def garbage(self, grace_ms: int) -> Garbage:
-        """What nothing needs any more; needs no lease and changes nothing.
-
-        :param grace_ms: how old it has to be before it may go, by this machine's clock.
-        """
-        self._require_known()
-        return look(self.spec, self.edges, self.edges.store.pointer(), grace_ms, self.edges.now_ms())
-
-    @_watched
-    def collect(self, grace_ms: int, told: Told) -> Collected:
-        """Take it away, looked up anew under the lease.
-
-        :param grace_ms: as for `garbage`, by the clock of the staging area.
-        """
-        catch_up(self._run)
-        return collect(self._run, grace_ms, told)
-
     def observe(self) -> Observation:
         """What stands in ZooKeeper and the staging area now; needs no lease."""
         return observe(self.edges.store, self.edges.staging)
@@ -255,12 +249,12 @@ class Driver:
 
         :raises PinotAssetsError: what a run would refuse before it decides anything.
         """
-        self._require_known()
+        self.require_known()
         return outlook(only_reading(self.spec, self.edges, self._progress))
 
     def ways_back(self, newest: int) -> tuple[WayBack, ...]:
         """The newest kept snapshots, each with the way to it; needs no lease."""
-        self._require_known()
+        self.require_known()
         return tuple(ways(self.spec, self.edges, newest))
 
     def way_back(self, to: str = "") -> WayBack:
@@ -269,7 +263,7 @@ class Driver:
         :param to: number or session of a kept snapshot; "" is the one before the current one.
         :raises RollbackRefused: there is nothing to go back to.
         """
-        self._require_known()
+        self.require_known()
         return rolling_back.way_back(self.spec, self.edges, to)
 
     @_watched

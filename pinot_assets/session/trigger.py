@@ -10,7 +10,7 @@ from typing import Final
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionError
-from pinot_assets.session.attempt.attempt import Opened, begin, go_on
+from pinot_assets.session.attempt.attempt import begin, go_on
 from pinot_assets.session.attempt.building import build
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.checks.shadow import sweep_shadow
@@ -20,6 +20,7 @@ from pinot_assets.session.commit.stage import stage
 from pinot_assets.session.context.context import Run
 from pinot_assets.session.context.read_only import only_reading
 from pinot_assets.session.detect.former_table import forget_former_table
+from pinot_assets.session.detect.open_session import Opened
 from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, waits_for_resume
 from pinot_assets.session.detect.source_state import Looked, look
 from pinot_assets.session.plan_report.decision import Forecast, Step, forecast

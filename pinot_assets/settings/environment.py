@@ -16,12 +16,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pinot_assets.core.addresses import is_loopback
+from pinot_assets.core.connections.pinot import Auth, BasicAuth, GrpcDoor, PinotConnection, Tls, TokenAuth
+from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.local import default_home, load_state
-from pinot_assets.session.stores.instances import ZooKeeperInstances
-from pinot_assets.session.stores.zookeeper import ZooKeeperAccess
-from pinot_assets.settings.pinot_connection import Auth, BasicAuth, GrpcDoor, PinotConnection, Tls, TokenAuth
-from pinot_assets.settings.session_waits import Waits
+from pinot_assets.settings.local_paths import default_home
+from pinot_assets.settings.local_stack import load_state
+from pinot_assets.zookeeper.instances import ZooKeeperInstances
 
 DEFAULT_CLUSTER = "pinot"
 DEFAULT_TABLES = "tables"

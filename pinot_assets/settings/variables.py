@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.limits import (
     ANSWER,
     DEEPEST,
@@ -21,7 +22,6 @@ from pinot_assets.core.limits import (
 )
 from pinot_assets.settings.environment import DEFAULT_CLUSTER, DEFAULT_TABLES, Profile
 from pinot_assets.settings.file_limits import COLUMNS, FREE_BYTES, MEMORY, RATIO, UNPACKED, VALUE, Limits
-from pinot_assets.settings.session_waits import Waits
 
 _WAITS: Final = Waits()
 _FILE: Final = Limits()

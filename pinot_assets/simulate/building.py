@@ -9,7 +9,6 @@ import simpy
 
 from pinot_assets.simulate.actor import STOP
 from pinot_assets.simulate.faults import Point
-from pinot_assets.simulate.network import Kind
 from pinot_assets.simulate.rows import Built
 from pinot_assets.simulate.store import StoreFailed
 from pinot_assets.simulate.zookeeper import Steps
@@ -19,6 +18,7 @@ from pinot_assets.sizing.protocol import (
     LEASE_RETRY_MS,
     LEASE_TRIES,
     Answer,
+    MessageKind,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _extend(consumer: Consumer, build_ms: int) -> Steps[None]:
         yield consumer.env.timeout(build_ms * 9 // 10)
         while True:
             for _ in range(LEASE_TRIES):
-                message = replace(consumer.message(Kind.EXTEND), extra_ms=LEASE_EXTENSION_S * 1000)
+                message = replace(consumer.message(MessageKind.EXTEND), extra_ms=LEASE_EXTENSION_S * 1000)
                 reply = yield from consumer.world.network.ask(message)
                 if reply.answer is Answer.PROCESSED:
                     break
@@ -98,7 +98,7 @@ def upload(consumer: Consumer, tar: Built) -> Steps[str | None]:
         location = yield from to_store(server, tar, table.cluster.upload_timeout_ms)
         return location or (f"{PEER}{tar.name}" if table.settings.bypasses else None)
     reply = yield from consumer.world.network.ask(
-        replace(consumer.message(Kind.UPLOAD), tar=tar, timeout_ms=table.cluster.upload_timeout_ms)
+        replace(consumer.message(MessageKind.UPLOAD), tar=tar, timeout_ms=table.cluster.upload_timeout_ms)
     )
     return reply.location if reply.answer is Answer.UPLOAD_SUCCESS else None
 

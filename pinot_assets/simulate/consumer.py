@@ -16,7 +16,7 @@ from pinot_assets.simulate.actor import STOP
 from pinot_assets.simulate.building import BuildFailed, build, build_for_commit, upload
 from pinot_assets.simulate.download import download
 from pinot_assets.simulate.faults import Point
-from pinot_assets.simulate.network import Kind, Message
+from pinot_assets.simulate.network import Message
 from pinot_assets.simulate.reading import Reader
 from pinot_assets.simulate.rows import NEVER, Built
 from pinot_assets.simulate.zookeeper import Node, Steps
@@ -25,6 +25,7 @@ from pinot_assets.sizing.protocol import (
     HOLD_MS,
     STOPPED_RETRY_MS,
     Answer,
+    MessageKind,
     Reason,
     Reply,
 )
@@ -87,7 +88,7 @@ class Consumer:
         self._turn = server.turns(node.name.partition).request()
         self.process = server.spawn(self._run())
 
-    def message(self, kind: Kind) -> Message:
+    def message(self, kind: MessageKind) -> Message:
         """A message about this segment."""
         return Message(kind, self.name, self.server.name, self.reader.position(), self.reason, self.indexed())
 
@@ -107,7 +108,7 @@ class Consumer:
                 if self.state in (State.INITIAL, State.CATCHING_UP):
                     yield from self._read()
                 self.state = State.HOLDING
-                reply = yield from self.world.network.ask(self.message(Kind.CONSUMED))
+                reply = yield from self.world.network.ask(self.message(MessageKind.CONSUMED))
                 yield from self._obey(reply)
         except ConsumerFailed:
             self.state = State.ERROR
@@ -158,7 +159,7 @@ class Consumer:
 
     def _say_stopped(self) -> Steps[None]:
         while True:
-            reply = yield from self.world.network.ask(self.message(Kind.STOPPED))
+            reply = yield from self.world.network.ask(self.message(MessageKind.STOPPED))
             if reply.answer is Answer.PROCESSED:
                 return
             yield self.env.timeout(STOPPED_RETRY_MS)
@@ -196,7 +197,7 @@ class Consumer:
             except BuildFailed:
                 self.state = State.ERROR
                 if self.world.table.precheck_retry:
-                    yield from self.world.network.ask(self.message(Kind.CANNOT_BUILD))
+                    yield from self.world.network.ask(self.message(MessageKind.CANNOT_BUILD))
                 return
             if (yield from self._publish()):
                 self.state = State.COMMITTED
@@ -206,7 +207,7 @@ class Consumer:
 
     def _start(self) -> Steps[bool]:
         self.world.faults.reached(Point.BEFORE_START, self.server)
-        reply = yield from self.world.network.ask(self.message(Kind.START))
+        reply = yield from self.world.network.ask(self.message(MessageKind.START))
         return reply.answer is Answer.COMMIT_CONTINUE
 
     def _publish(self) -> Steps[bool]:
@@ -223,7 +224,7 @@ class Consumer:
         self.world.faults.reached(Point.BEFORE_END, self.server)
         reply = yield from self.world.network.ask(
             replace(
-                self.message(Kind.END),
+                self.message(MessageKind.END),
                 tar=tar,
                 location=location,
                 timeout_ms=self.world.table.cluster.upload_timeout_ms,

@@ -16,7 +16,7 @@ from pinot_assets.simulate.commit import commit_done, commit_start, finish_pause
 from pinot_assets.simulate.election import Election, PauselessElection
 from pinot_assets.simulate.faults import Point
 from pinot_assets.simulate.helix import CONSUMING, OFFLINE
-from pinot_assets.simulate.network import Kind, Message
+from pinot_assets.simulate.network import Message
 from pinot_assets.simulate.store import StoreFailed
 from pinot_assets.simulate.validation import validate_for_ever
 from pinot_assets.simulate.zookeeper import Placement, Refused, Steps
@@ -27,6 +27,7 @@ from pinot_assets.sizing.protocol import (
     NOT_LEADER,
     PROCESSED,
     Answer,
+    MessageKind,
     Reply,
 )
 
@@ -85,9 +86,9 @@ class Controller(Actor):
 
     def handle(self, message: Message) -> Steps[Reply]:
         """Answer one message."""
-        if message.kind is Kind.UPLOAD:
+        if message.kind is MessageKind.UPLOAD:
             return (yield from self._take_upload(message))
-        if message.kind is Kind.CANNOT_BUILD:
+        if message.kind is MessageKind.CANNOT_BUILD:
             return (yield from self._reduce(message))
         if not self.leads:
             return NOT_LEADER
@@ -114,7 +115,7 @@ class Controller(Actor):
                 longest_ms=self.longest_ms,
                 committed_at=committed_at,
             )
-            if message.kind is Kind.STOPPED:
+            if message.kind is MessageKind.STOPPED:
                 election.first_is_stop()
             seat = self.seats[message.segment] = Seat(election, simpy.Resource(self.env))
         return seat
@@ -122,14 +123,14 @@ class Controller(Actor):
     def _answer(self, election: Election, message: Message) -> Steps[Reply]:
         server, offset, now = message.server, message.offset, self.env.now
         match message.kind:
-            case Kind.CONSUMED:
+            case MessageKind.CONSUMED:
                 return election.consumed(server, offset, message.reason, now)
-            case Kind.EXTEND:
+            case MessageKind.EXTEND:
                 return election.extend(message.extra_ms, now)
-            case Kind.STOPPED:
+            case MessageKind.STOPPED:
                 election.stopped(server)
                 return (yield from self._set_offline(message))
-            case Kind.START:
+            case MessageKind.START:
                 return election.start(server, offset, now) or (yield from self._start(election, message))
             case _:
                 return election.end(server, offset) or (yield from self._end(election, message))

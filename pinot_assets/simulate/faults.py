@@ -10,9 +10,9 @@ from enum import StrEnum
 import simpy
 
 from pinot_assets.simulate.actor import Actor, Died
-from pinot_assets.simulate.network import ARRIVES, Fate, Kind, Message
-from pinot_assets.simulate.store import Outage
+from pinot_assets.simulate.network import ARRIVES, Fate, Message
 from pinot_assets.simulate.zookeeper import Steps
+from pinot_assets.sizing.protocol import MessageKind, Outage
 
 
 class Point(StrEnum):
@@ -71,7 +71,7 @@ class BadNetwork:
     at_ms: int
     lasts_ms: int
     fate: Fate
-    kinds: frozenset[Kind] = frozenset()
+    kinds: frozenset[MessageKind] = frozenset()
     every: int = 2
 
 

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import simpy
 
 from pinot_assets.simulate.rows import Built
 from pinot_assets.simulate.zookeeper import Steps
-from pinot_assets.sizing.protocol import NOT_SENT, REQUEST_TIMEOUT_MS, Reason, Reply
-
-
-class Kind(StrEnum):
-    """Messages of the protocol (spec section 1)."""
-
-    CONSUMED = "segmentConsumed"
-    STOPPED = "segmentStoppedConsuming"
-    START = "segmentCommitStart"
-    UPLOAD = "segmentUpload"
-    END = "segmentCommitEndWithMetadata"
-    EXTEND = "extendBuildTime"
-    CANNOT_BUILD = "segmentBuildDeterministicFailure"
+from pinot_assets.sizing.protocol import NOT_SENT, REQUEST_TIMEOUT_MS, MessageKind, Reason, Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +20,7 @@ class Message:
     :ivar location: with the commit's end: where the tar lies, `peer://…` where only servers have it.
     """
 
-    kind: Kind
+    kind: MessageKind
     segment: str
     server: str
     offset: int

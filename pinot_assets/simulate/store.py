@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import count
 from typing import Final
 
@@ -12,18 +11,10 @@ import simpy
 from pinot_assets.simulate.rows import Built
 from pinot_assets.simulate.timing import Hardware
 from pinot_assets.simulate.zookeeper import Steps
+from pinot_assets.sizing.protocol import Outage
 
 TMP: Final = ".tmp."
 """Between a segment's name and a number: an upload that nobody has moved yet."""
-
-
-class Outage(StrEnum):
-    """How a store is down."""
-
-    REFUSES = "refuses"
-    """Every call fails within a second or so."""
-    HANGS = "hangs"
-    """No call ever returns, until the store is back: then what hung goes on."""
 
 
 class StoreFailed(Exception):

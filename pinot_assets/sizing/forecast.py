@@ -10,8 +10,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pinot_assets.simulate.network import Kind
-from pinot_assets.simulate.store import Outage
 from pinot_assets.sizing.load import Load, Way
 from pinot_assets.sizing.profile import (
     LISTED_BYTES,
@@ -21,7 +19,7 @@ from pinot_assets.sizing.profile import (
     tasks_bytes_per_s,
     transition_bytes,
 )
-from pinot_assets.sizing.protocol import HOLD_MS
+from pinot_assets.sizing.protocol import HOLD_MS, MessageKind, Outage
 from pinot_assets.sizing.sizing import Commit, Day, simulate
 
 MINUTE: Final = 60.0
@@ -157,8 +155,13 @@ def _retries(load: Load, way: Way, day: Day, bins: int) -> Series:
 
 def _messages(load: Load, day: Day, bins: int) -> Series:
     """The winner's messages, and those of replicas that wait and ask every three seconds."""
-    consumed = message_bytes(Kind.CONSUMED)
-    fixed = consumed + message_bytes(Kind.START) + message_bytes(Kind.END) + load.commit.metadata_bytes
+    consumed = message_bytes(MessageKind.CONSUMED)
+    fixed = (
+        consumed
+        + message_bytes(MessageKind.START)
+        + message_bytes(MessageKind.END)
+        + load.commit.metadata_bytes
+    )
 
     def amount(commit: Commit) -> float:
         polls = 1 + (commit.ready_s - commit.full_s) // (HOLD_MS / 1000)

@@ -8,10 +8,9 @@ from enum import StrEnum
 from typing import Final
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.simulate.store import Outage
 from pinot_assets.sizing.flush import Flush
 from pinot_assets.sizing.profile import MEASURED, MeasuredCommit
-from pinot_assets.sizing.protocol import LEASE_EXTENSION_S, LEASE_PERIOD_MS, NOTIFY_WINNER_MS
+from pinot_assets.sizing.protocol import LEASE_EXTENSION_S, LEASE_PERIOD_MS, NOTIFY_WINNER_MS, Outage
 
 SHORTEST_FLUSH_MS: Final = 60_000
 """A day of shorter segments would take the simulation longer than anybody waits."""

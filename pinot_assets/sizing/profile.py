@@ -18,7 +18,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pinot_assets.simulate.network import Kind
+from pinot_assets.sizing.protocol import MessageKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ _NODE_FIELDS: Final = (
 )
 
 
-def message_bytes(kind: Kind) -> int:
+def message_bytes(kind: MessageKind) -> int:
     """A message of that kind and its answer, without what a body carries."""
     values = {
         "instance": _SERVER,
@@ -105,9 +105,9 @@ def message_bytes(kind: Kind) -> int:
         "rowCount": "1250000",
         "memoryUsedBytes": "123456789",
     }
-    if kind in (Kind.START, Kind.END):
+    if kind in (MessageKind.START, MessageKind.END):
         values |= {"buildTimeMillis": "36000", "segmentSizeBytes": "100643307", "waitTimeMillis": "0"}
-    if kind is Kind.END:
+    if kind is MessageKind.END:
         values |= {"location": f"s3://pinot/segments/orders/{_SEGMENT}.tmp.0b7c1f6e-9f0e-4c37-8f3a-0d5a"}
     query = "&".join(f"{key}={value}" for key, value in values.items())
     head = (

@@ -31,6 +31,27 @@ CATCH_UP_MS: Final = 31_000
 """`MAX_TIME_FOR_CONSUMING_TO_ONLINE_IN_SECONDS`."""
 
 
+class MessageKind(StrEnum):
+    """Messages of the protocol (spec section 1)."""
+
+    CONSUMED = "segmentConsumed"
+    STOPPED = "segmentStoppedConsuming"
+    START = "segmentCommitStart"
+    UPLOAD = "segmentUpload"
+    END = "segmentCommitEndWithMetadata"
+    EXTEND = "extendBuildTime"
+    CANNOT_BUILD = "segmentBuildDeterministicFailure"
+
+
+class Outage(StrEnum):
+    """How a store is down."""
+
+    REFUSES = "refuses"
+    """Every call fails within a second or so."""
+    HANGS = "hangs"
+    """No call ever returns, until the store is back: then what hung goes on."""
+
+
 class Answer(StrEnum):
     """`ControllerResponseStatus`."""
 

@@ -19,7 +19,7 @@ from crash.table import WAITS, Table, open_table
 from fakes.waiting import until
 
 from pinot_assets.local import Stack, StackState, processes
-from pinot_assets.local.state import load_record
+from pinot_assets.settings.local_stack import load_record
 
 STATES: Mapping[str, Point] = {
     "INIT": Point("zk delete session", 1, Fate.OUTAGE),

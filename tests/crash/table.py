@@ -23,16 +23,16 @@ from crash.zookeeper_proxy import ZooKeeperProxy, zookeeper_proxy
 from fakes.tables import document, on_s3
 from fakes.waiting import until
 
+from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.zookeeper import close, connect
 from pinot_assets.settings.environment import Settings
-from pinot_assets.settings.session_waits import Waits
 from pinot_assets.source import open_store
+from pinot_assets.zookeeper.client import close, connect
 
 WAITS = Waits(lease=12.0, pinot_write=8.0, second_look=1.0)
 """Short, so that a crash costs seconds; long enough for a machine that has much else to do."""

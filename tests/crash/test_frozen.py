@@ -13,8 +13,8 @@ from crash.scenarios import Lane, start
 from crash.table import open_table
 from fakes.waiting import until
 
+from pinot_assets.core.connections.waits import Waits
 from pinot_assets.local import StackState
-from pinot_assets.settings.session_waits import Waits
 
 pytestmark = pytest.mark.integration
 

@@ -12,8 +12,8 @@ from fakes.processes.middles import Place, place, started
 from fakes.waiting import until
 
 from pinot_assets.local import Stack
-from pinot_assets.local.paths import default_cache
-from pinot_assets.local.state import load_record
+from pinot_assets.settings.local_paths import default_cache
+from pinot_assets.settings.local_stack import load_record
 
 pytestmark = pytest.mark.integration
 

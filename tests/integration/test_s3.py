@@ -41,13 +41,13 @@ from pinot_assets.local.moto import moto_server
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.session.connect import open_edges, open_session_store, open_staging
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.stores.zookeeper import close, connect
 from pinot_assets.session.values.report import Report, Result
 from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.settings import endpoints
 from pinot_assets.table_spec import TableSpec, load_tables
+from pinot_assets.zookeeper.client import close, connect
 
 pytestmark = pytest.mark.integration
 

@@ -24,6 +24,7 @@ from model.world.table import TABLE, Table, run
 
 from pinot_assets.core.stored_format import FIRST, NEWEST
 from pinot_assets.errors import PinotAssetsError, SessionError, SnapshotCorrupt, SourceError
+from pinot_assets.gc.collect import collect
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import kept_refs
@@ -39,8 +40,8 @@ def clear(driver: Driver) -> None:
     driver.clear()
 
 
-def collect(driver: Driver) -> None:
-    driver.collect(0, lambda done, of: None)
+def collects(driver: Driver) -> None:
+    collect(driver, 0, lambda done, of: None)
 
 
 def publish(table: Table, **files: str) -> SnapshotRef:
@@ -199,7 +200,7 @@ JOBS: dict[str, Callable[[Driver], Any]] = {
     "run": run,
     "clear": clear,
     "rollback": rollback,
-    "gc": collect,
+    "gc": collects,
 }
 
 

@@ -20,6 +20,8 @@ from model.world.watched import WRITES
 
 from pinot_assets.core.stored_format import FIRST, NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease, SessionError
+from pinot_assets.gc.collect import collect
+from pinot_assets.gc.probe import garbage
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.formats import _KINDS, require_known
 from pinot_assets.session.stores.session_store import SessionStore
@@ -51,11 +53,11 @@ def resumes(driver: Driver) -> None:
 
 
 def collects(driver: Driver) -> None:
-    driver.collect(0, lambda done, total: None)
+    collect(driver, 0, lambda done, total: None)
 
 
 def shows_garbage(driver: Driver) -> None:
-    driver.garbage(0)
+    garbage(driver, 0)
 
 
 def plans(driver: Driver) -> None:

@@ -13,8 +13,8 @@ from model.world.table import CLUSTER, HOUR_MS, TABLE, Table, clear, run
 
 from pinot_assets.errors import PinotNotFound, SessionHeld
 from pinot_assets.gc import orphans
-from pinot_assets.gc.collect import Collected
-from pinot_assets.gc.probe import Garbage
+from pinot_assets.gc.collect import Collected, collect
+from pinot_assets.gc.probe import Garbage, garbage
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
 from pinot_assets.session.context import naming
@@ -38,7 +38,7 @@ class Gc:
         self.collected: Collected | None = None
 
     def __call__(self, driver: Driver) -> None:
-        self.collected = driver.collect(self.grace_ms, lambda done, total: None)
+        self.collected = collect(driver, self.grace_ms, lambda done, total: None)
 
 
 def plan(table: Table) -> Garbage:
@@ -46,7 +46,7 @@ def plan(table: Table) -> Garbage:
     found: list[Garbage] = []
 
     def gc(driver: Driver) -> None:
-        found.append(driver.garbage(0))
+        found.append(garbage(driver, 0))
 
     before = len(table.zookeeper.writes), {info.key for info in table.staging.list()}
     process = table.start(gc).process

@@ -32,6 +32,8 @@ from model.world.restored import (
 from model.world.table import MODES, TABLE, Table, run
 
 from pinot_assets.errors import SessionError, SnapshotCorrupt
+from pinot_assets.gc.collect import collect
+from pinot_assets.gc.probe import garbage
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.scheduling.decision import decide
 from pinot_assets.session.detect.observe import list_source, observe
@@ -222,10 +224,10 @@ def test_gc_and_its_plan_leave_alone_what_is_published(mode: str) -> None:
     restore_nodes(table, backup)
     seen = watch(table)
     found = []
-    _, error = start(table, lambda driver: found.append(driver.garbage(0)))
+    _, error = start(table, lambda driver: found.append(garbage(driver, 0)))
     assert error is None
     assert not [o for o in found[0].old if o.kind == "visible segment"]
-    _, error = start(table, lambda driver: driver.collect(0, lambda done, of: None))
+    _, error = start(table, lambda driver: collect(driver, 0, lambda done, of: None))
     assert error is None
     assert len(seen) == 1
 

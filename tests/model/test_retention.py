@@ -12,6 +12,7 @@ from model.world.process import Kind, Trouble
 from model.world.specs import spec_of
 from model.world.table import MODES, TABLE, Table, clear, run
 
+from pinot_assets.gc.collect import collect
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import kept_refs, read_kept
@@ -115,7 +116,7 @@ def _rolled_back(to: str, keep: int = 1) -> Table:
 
 
 def _collect(driver: Driver) -> None:
-    driver.collect(0, lambda done, total: None)
+    collect(driver, 0, lambda done, total: None)
 
 
 def test_what_a_rollback_left_stays_after_a_session_without_a_switch() -> None:

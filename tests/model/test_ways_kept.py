@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from model.world.specs import spec_of
 from model.world.table import CLUSTER, TABLE, Table, run
 
+from pinot_assets.gc.collect import collect
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.rollback.rollback_options import look
 from pinot_assets.session.stores.session_store import SessionStore
@@ -57,7 +58,7 @@ def back(place: int) -> Act:
 
 
 def gc(table: Table) -> None:
-    table.start(lambda driver: driver.collect(0, lambda done, total: None))
+    table.start(lambda driver: collect(driver, 0, lambda done, total: None))
 
 
 ACTS = st.one_of(

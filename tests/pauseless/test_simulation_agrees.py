@@ -20,11 +20,11 @@ from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import RealtimeState, Status
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.simulate.faults import Fault, Point, Strike
-from pinot_assets.simulate.network import Kind
 from pinot_assets.simulate.timing import Stream, Table
 from pinot_assets.simulate.view import realtime_state
 from pinot_assets.simulate.world import World
 from pinot_assets.sizing.flush import Flush
+from pinot_assets.sizing.protocol import MessageKind
 
 pytestmark = pytest.mark.integration
 
@@ -61,7 +61,7 @@ class Story:
 
 def story(state: RealtimeState, talk: list[tuple[str, str, str]]) -> Story:
     """Put together from a state and what was said of its first segment: server, message, answer."""
-    committer = next(server for server, said, _ in talk if said == Kind.START)
+    committer = next(server for server, said, _ in talk if said == MessageKind.START)
     # Whether the other one is asked before or after is chance, but it is never told to commit.
     assert {answer for server, _, answer in talk if server != committer} <= {"HOLD", "KEEP"}
     later = replace(state, read_ms=state.read_ms + LATER_MS)

@@ -35,12 +35,11 @@ from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import Copy, RealtimeState, Status
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.simulate.faults import Point, Strike
-from pinot_assets.simulate.store import Outage
 from pinot_assets.simulate.timing import Hardware, Stream, Table
 from pinot_assets.simulate.view import realtime_state
 from pinot_assets.simulate.world import World
 from pinot_assets.sizing.flush import Flush
-from pinot_assets.sizing.protocol import HOLD_MS
+from pinot_assets.sizing.protocol import HOLD_MS, Outage
 
 pytestmark = pytest.mark.integration
 

@@ -20,7 +20,7 @@ from soak.watched import Watched
 
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import Stack, processes
-from pinot_assets.local.state import load_record
+from pinot_assets.settings.local_stack import load_record
 
 RUN_WITHIN_S: Final = 60.0
 """How long a kill waits for a run to be under way; after that it strikes without one."""

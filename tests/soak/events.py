@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from pinot_assets.local.state import BROKERS
-from pinot_assets.local.state import SERVERS as PINOT_SERVERS
+from pinot_assets.settings.local_stack import BROKERS
+from pinot_assets.settings.local_stack import SERVERS as PINOT_SERVERS
 
 
 class Kind(StrEnum):

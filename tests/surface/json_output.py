@@ -19,7 +19,6 @@ from pinot_assets.cli.doctor import doctor, pinot
 from pinot_assets.cli.main import app
 from pinot_assets.core.check_result import Health
 from pinot_assets.local.stack import PartStatus
-from pinot_assets.local.state import StackState
 from pinot_assets.realtime.model import rows
 from pinot_assets.realtime.operations import rebalance, rebalance_plan
 from pinot_assets.realtime.preflight.answer import Answer
@@ -30,6 +29,7 @@ from pinot_assets.sensors import notice
 from pinot_assets.session import gate_and_publish
 from pinot_assets.session.checks.row_count import Counted
 from pinot_assets.session.plan_report.history import FileState
+from pinot_assets.settings.local_stack import StackState
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.table_spec.yaml.problem import Note, Problem
 from surface.json_keys import Reader, Scope

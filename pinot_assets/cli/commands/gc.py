@@ -22,9 +22,9 @@ from pinot_assets.cli.table_selection import Chosen
 from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
-from pinot_assets.gc.collect import Collected
+from pinot_assets.gc.collect import Collected, collect
 from pinot_assets.gc.dropped_tables import forget, gone
-from pinot_assets.gc.probe import GRACE_HOURS, Garbage
+from pinot_assets.gc.probe import GRACE_HOURS, Garbage, garbage
 from pinot_assets.gc.report import lines, values
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.driver import Driver
@@ -120,11 +120,11 @@ def _answer(
     try:
         with driver_of(spec, "gc") as driver:
             if progress is None:
-                return Answer(spec.name, driver.garbage(grace_ms))
+                return Answer(spec.name, garbage(driver, grace_ms))
             with progress:
                 task = progress.add_task(spec.name, total=None)
-                collected = driver.collect(
-                    grace_ms, lambda done, total: progress.update(task, completed=done, total=total)
+                collected = collect(
+                    driver, grace_ms, lambda done, total: progress.update(task, completed=done, total=total)
                 )
             return Answer(spec.name, collected.garbage, collected)
     except PinotNotFound:

@@ -16,9 +16,9 @@ from rich.table import Table
 from pinot_assets.cli.options import AsJson, show_json
 from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.interrupts import saying
-from pinot_assets.local.paths import default_home
 from pinot_assets.local.stack import PartStatus, Progress, Stack
-from pinot_assets.local.state import StackState
+from pinot_assets.settings.local_paths import default_home
+from pinot_assets.settings.local_stack import StackState
 
 app = typer.Typer(
     help="A real Apache Pinot with its ZooKeeper on this machine: controller, 2 brokers, 2 servers.",

@@ -20,9 +20,9 @@ from pinot_assets.sizing import quantities
 from pinot_assets.sizing.quantities import QuantityError
 
 if TYPE_CHECKING:
-    from pinot_assets.simulate.store import Outage
     from pinot_assets.sizing.load import Load
     from pinot_assets.sizing.plots import Forecasts
+    from pinot_assets.sizing.protocol import Outage
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -146,7 +146,7 @@ def _read_some(option: str, text: str, parse: Callable[[str], N]) -> N:
 
 
 def _outage(text: str) -> Outage:
-    from pinot_assets.simulate.store import Outage
+    from pinot_assets.sizing.protocol import Outage
 
     try:
         return Outage(text)

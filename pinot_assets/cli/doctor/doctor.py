@@ -37,7 +37,7 @@ from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import default_cache, default_home, jars, maven, ports
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
-from pinot_assets.local.state import Record, load_record
+from pinot_assets.settings.local_stack import Record, load_record
 
 _GB = 10**9
 _STACK_MEMORY = 1.6 * _GB  # measured: six small JVMs

@@ -20,7 +20,6 @@ from pinot_assets.core.policy import POLICY
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.metrics.pushing import PASSWORD, USER
 from pinot_assets.pinot import PinotCluster, Timeouts
-from pinot_assets.session.stores.zookeeper import cluster_client
 from pinot_assets.settings.environment import (
     PROFILE,
     Profile,
@@ -33,6 +32,7 @@ from pinot_assets.settings.environment import (
 from pinot_assets.settings.file_limits import Limits
 from pinot_assets.settings.variables import VARIABLES
 from pinot_assets.table_spec.yaml.policy_file import policy_notes, policy_of
+from pinot_assets.zookeeper.client import cluster_client
 
 _TIMEOUTS: Final = Timeouts(connect=1.0, call=3.0)
 _PATIENCE_S: Final = 3.0

@@ -25,12 +25,12 @@ import pyarrow.types as pt
 from pinot_assets.core.file_errors import BadRow, Unreadable, one_line, shown
 from pinot_assets.ingest.cast.conform import conform
 from pinot_assets.ingest.contract.bad_rows import Verdicts
+from pinot_assets.ingest.contract.csv_settings import CsvSettings, twice
 from pinot_assets.ingest.contract.target_schema import Wanted
 from pinot_assets.ingest.formats.content import BLOCK_BYTES, Readable
 from pinot_assets.ingest.formats.csv_bytes import ForeignBytes
 from pinot_assets.ingest.formats.csv_comments import without_comments
 from pinot_assets.ingest.formats.csv_quotes import Quotes
-from pinot_assets.ingest.formats.csv_settings import CsvSettings, twice
 from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 _HEADER_BYTES: Final = 1 << 20

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from pinot_assets.core.file_errors import Unreadable
+from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.formats.content import BLOCK_BYTES
 from pinot_assets.ingest.formats.csv_quotes import cell_pattern
-from pinot_assets.ingest.formats.csv_settings import CsvSettings
 
 _LINE_END: Final = rb"(?:\n|\r\n|\r(?=[^\n]))"  # whether a last \r is all of it, the next block knows
 

@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.formats.content import BLOCK_BYTES
-from pinot_assets.ingest.formats.csv_settings import CsvSettings
 
 _LINE_ENDS: Final = (ord("\n"), ord("\r"))
 _END: Final = rb"(?:\r\n|\n|\r)"

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pinot_assets.core.file_errors import Unreadable, shown
+from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.formats.csv_comments import without_comments
 from pinot_assets.ingest.formats.csv_quotes import Quotes
-from pinot_assets.ingest.formats.csv_settings import CsvSettings
 
 _CR, _LF, _CRLF = b"\r", b"\n", b"\r\n"
 _SHOWN: Final = {_CR: r"\r", _LF: r"\n", _CRLF: r"\r\n"}

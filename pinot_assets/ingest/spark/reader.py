@@ -17,8 +17,8 @@ from pyspark.sql.types import ArrayType, DecimalType, DoubleType, StringType, St
 from pinot_assets.core.file_errors import Unreadable, one_line
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildOrder
+from pinot_assets.ingest.contract.csv_settings import CsvSettings, twice
 from pinot_assets.ingest.formats.content import BLOCK_BYTES
-from pinot_assets.ingest.formats.csv_settings import CsvSettings, twice
 from pinot_assets.ingest.spark.rows import CORRUPT
 from pinot_assets.ingest.spark.text import LONGEST_ROW
 from pinot_assets.source.policy import refused_by_spark

@@ -22,9 +22,9 @@ from pinot_assets.errors import BuildError, SourceChanged
 from pinot_assets.ingest.cast.conform import conform
 from pinot_assets.ingest.contract.bad_rows import Verdicts
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
+from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.contract.target_schema import Wanted
 from pinot_assets.ingest.formats.csv import split_cells
-from pinot_assets.ingest.formats.csv_settings import CsvSettings
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.ingest.formats.typed import check_values
 from pinot_assets.ingest.spark.sizes import check_sizes

@@ -17,10 +17,10 @@ import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 
 from pinot_assets.core.file_errors import Unreadable
+from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.formats.avro_blocks import count_rows
 from pinot_assets.ingest.formats.content import packing, text_blocks
 from pinot_assets.ingest.formats.csv_scan import scan_csv
-from pinot_assets.ingest.formats.csv_settings import CsvSettings
 from pinot_assets.ingest.formats.json_lines import check_lines
 from pinot_assets.ingest.formats.typed import BATCH_ROWS, damaged
 from pinot_assets.settings.file_limits import DEFAULTS, Limits

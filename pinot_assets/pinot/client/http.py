@@ -26,6 +26,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.core.limits import ERROR_BYTES, REPLY
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import (
@@ -38,7 +39,6 @@ from pinot_assets.errors import (
 )
 from pinot_assets.pinot.client.reply import ACCEPTED, BadReply, unpacked
 from pinot_assets.pinot.client.trust import Guard
-from pinot_assets.settings.pinot_connection import PinotConnection
 
 ATTEMPTS = 3
 # Failures that httpx reports before the first byte of the request left.

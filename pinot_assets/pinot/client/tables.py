@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import httpx
 
+from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.client.http import Call, Doors, Kind
-from pinot_assets.settings.pinot_connection import PinotConnection
 
 
 class Tables:

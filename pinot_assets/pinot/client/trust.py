@@ -14,8 +14,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pinot_assets.core.addresses import may_be_loopback, origin_of
+from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotAssetsError, PinotError
-from pinot_assets.settings.pinot_connection import PinotConnection
 
 ADDRESSES: Final = "PINOT_ADDRESSES"
 """The variable that lists addresses which get credentials, where ZooKeeper does not name them."""

@@ -26,16 +26,10 @@ from kazoo.exceptions import (
 from pinot_assets.core.stored_format import Marks, plain
 from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
-from pinot_assets.session.stores.zookeeper import (
-    answered,
-    first_error,
-    lease_holder,
-    lease_is_ours,
-    make_own_path,
-    require_cluster,
-)
+from pinot_assets.session.stores.nodes import first_error, lease_holder, lease_is_ours, make_own_path
 from pinot_assets.session.values.state import Owner
 from pinot_assets.session.values.znrecord import fields_of
+from pinot_assets.zookeeper.client import answered, require_cluster
 
 TASK: Final = "RealtimeOperations"
 

@@ -14,12 +14,12 @@ from typing import Final
 
 import httpx
 
+from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.http import Call, Door, Kind
 from pinot_assets.realtime.health.recovery import ERROR, all_in_error
 from pinot_assets.realtime.model.settings import reingests
 from pinot_assets.realtime.model.state import Copy, RealtimeState
-from pinot_assets.settings.pinot_connection import PinotConnection
 
 SECONDS: Final = 15.0
 """How long one exporter may take: a broker's page has thousands of lines."""

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from pinot_assets.core.stored_format import NEWEST
@@ -14,6 +13,7 @@ from pinot_assets.session.checks.staging_probe import require_reach
 from pinot_assets.session.context.cluster_marker import leave_mark
 from pinot_assets.session.context.context import Run
 from pinot_assets.session.context.naming import is_fresh, next_seq
+from pinot_assets.session.detect.open_session import Opened, Receipts
 from pinot_assets.session.lineage.lineage_size import require_plan_fits
 from pinot_assets.session.recover.abandon import abandon
 from pinot_assets.session.recover.finalize import read_switch
@@ -21,74 +21,12 @@ from pinot_assets.session.recover.resolve_interrupted import is_lost
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Changes, Next, Plan
 from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State, new_session_id
-from pinot_assets.session.values.trouble import passes
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.receipt import Failure, Receipt
 
 _NO_WORD: Final = (
     f"{planning.STALLS} runs in a row ended before a file was built, without a reason: "
     "they were killed, or ran out of memory"
 )
-
-Receipts = Mapping[int, tuple[str, Receipt]]
-"""Valid receipts by ordinal, each with its key."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """An open session as its last attempt left it.
-
-    :ivar receipts: valid receipts by ordinal, each with its key, less those of files at fault (R12, R14).
-    :ivar failures: why files of the last attempt failed.
-    :ivar stalls: attempts in a row that came no further, the last one included (R10).
-    :ivar next: what a trigger does with it.
-    :ivar newest: the newest attempt that built something, whose names are given: later than the plan's only
-        where ZooKeeper was put back to a backup.
-    """
-
-    session: Session
-    plan: Plan
-    receipts: Receipts
-    failures: Sequence[Failure]
-    stalls: int
-    next: Next
-    newest: int
-
-    @property
-    def keeps_dying(self) -> bool:
-        """Whether its last builds ended without a file, and without a word about any."""
-        return bool(self.plan.to_build) and self.stalls >= planning.STALLS
-
-
-def look_at(run: Run, session: Session) -> Opened:
-    """Read what the last attempt left; decide what comes next (the retries are counted now)."""
-    staging = run.edges.staging
-    plan = staging.plan(session.plan)
-    failures = staging.failures(session.failures) if session.failures else ()
-    at_fault = {f.ordinal for f in failures}
-    receipts = {o: r for o, r in staging.receipts(plan).items() if o not in at_fault}
-    stalls = _stalls(session, plan, receipts)
-    audit = session.audit
-    audit_failed = audit is not None and not audit.passed and not audit.waits
-    step = planning.decide(
-        # A build that ended without a word says nothing about the files: that is trouble, no failure.
-        failed=(session.held_up and not passes(failures))
-        or audit_failed
-        or (not plan.to_build and stalls >= planning.STALLS),
-        at_nobodys_fault=audit_failed and session.failures is None,
-        same_config=session.config_fingerprint == run.fingerprint,
-        retry_count=session.retry_count,
-        max_retries=run.spec.ingestion.retries,
-    )
-    newest = max(plan.attempt, staging.newest_attempt(session.id))
-    return Opened(session, plan, receipts, failures, stalls, step, newest)
-
-
-def _stalls(session: Session, plan: Plan, receipts: Receipts) -> int:
-    if not plan.to_build or session.failures is not None or session.trouble_since_ms:
-        return session.stalls
-    return 0 if any(row.ordinal in receipts for row in plan.to_build) else session.stalls + 1
-
 
 # --- a new session ---------------------------------------------------------------------------------
 

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
+from pinot_assets.core.connections.waits import Waits
 from pinot_assets.errors import LeaseLost
 from pinot_assets.session.values.report import Progress
-from pinot_assets.settings.session_waits import Waits
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 GRACE_S = 60.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pinot_assets.session.attempt.attempt import Opened, look_at
 from pinot_assets.session.context.context import Run
 from pinot_assets.session.detect.became_folder import with_folders
 from pinot_assets.session.detect.listing import changes_of, list_ready
+from pinot_assets.session.detect.open_session import Opened, look_at
 from pinot_assets.session.values.hold import as_listed
 from pinot_assets.session.values.plan import Changes, Hold
 from pinot_assets.session.values.state import Mode, Session

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pinot_assets.core.connections.waits import Waits
 from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.pinot.api import Pinot
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.settings.session_waits import Waits
 from pinot_assets.source.object_store import ObjectStore
 
 

@@ -25,17 +25,11 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 
+from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.stored_format import plain
 from pinot_assets.core.untrusted import reading, whole_number
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
-from pinot_assets.session.stores.zookeeper import (
-    answered,
-    first_error,
-    lease_holder,
-    lease_is_ours,
-    make_own_path,
-    require_cluster,
-)
+from pinot_assets.session.stores.nodes import first_error, lease_holder, lease_is_ours, make_own_path
 from pinot_assets.session.values.state import (
     Outcome,
     Owner,
@@ -46,7 +40,7 @@ from pinot_assets.session.values.state import (
     session_from_bytes,
     session_to_bytes,
 )
-from pinot_assets.settings.session_waits import Waits
+from pinot_assets.zookeeper.client import answered, require_cluster
 
 KEPT_SESSIONS = 2
 """Sessions whose nodes stay readable, the active one included (seed 000)."""

@@ -283,7 +283,7 @@ def reader_problem(name: str, text: str, input_format: str) -> str | None:
     if name not in CSV_READER_KEYS:
         return "is not a property of the csv reader"
     if name in SINGLE_CHARACTER:
-        from pinot_assets.ingest.formats.csv_settings import (
+        from pinot_assets.ingest.contract.csv_settings import (
             character_problem,  # here, since it brings Spark along
         )
 

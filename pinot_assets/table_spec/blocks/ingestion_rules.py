@@ -218,7 +218,7 @@ def _reader_settings_are_known(case: Case) -> Iterator[Finding]:
         for key in keys:
             yield Finding(key, f"has no use with inputFormat {case.spec.input_format}", is_note=True)
         return
-    from pinot_assets.ingest.formats.csv_settings import CsvSettings  # here, since it brings Spark along
+    from pinot_assets.ingest.contract.csv_settings import CsvSettings  # here, since it brings Spark along
 
     try:
         settings = CsvSettings.from_reader(case.spec.reader)
@@ -232,7 +232,7 @@ def _reader_settings_are_known(case: Case) -> Iterator[Finding]:
 
 def _header_names_columns(case: Case, names: list[str]) -> Iterator[Finding]:
     """What the readers would refuse each file for: Arrow's look at the table's columns alone."""
-    from pinot_assets.ingest.formats.csv_settings import twice  # here, since it brings Spark along
+    from pinot_assets.ingest.contract.csv_settings import twice  # here, since it brings Spark along
 
     by_spark = reads_by_spark(case)
     looked_at = [name for name in names if by_spark or name in case.around.columns]

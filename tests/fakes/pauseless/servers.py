@@ -22,13 +22,13 @@ import psutil
 from fakes.monitoring.exporter import Exporters
 from fakes.pinot.controller import CLUSTER, RealController, starts
 
+from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.core.java import find_java
 from pinot_assets.local import jars, maven
 from pinot_assets.local.optional import KAFKA
 from pinot_assets.local.part import Site
-from pinot_assets.local.state import ProcessRecord, Record
 from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.settings.pinot_connection import PinotConnection
+from pinot_assets.settings.local_stack import ProcessRecord, Record
 
 _HERE = Path(__file__).parent
 _KAFKA_POM = Path(maven.__file__).with_name("kafka.xml")

@@ -16,6 +16,7 @@ from fakes.realtime.kafka_table import schema, table_config
 from fakes.realtime.kafka_topic import create_topic
 from kazoo.client import KazooClient
 
+from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import Broker
 from pinot_assets.pinot.client.http import Doors
@@ -31,7 +32,6 @@ from pinot_assets.realtime.repair.apply import Outcome, Repair
 from pinot_assets.realtime.repair.model import Kind, Plan
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.session.values.state import Owner
-from pinot_assets.settings.pinot_connection import PinotConnection
 
 _NUMBERS = itertools.count(1)
 LATER_MS = 301_000

@@ -23,7 +23,7 @@ from fakes.zookeeper.door import ZookeeperDoor
 from pinot_assets.core.java import find_java
 from pinot_assets.local import maven, ports, processes
 from pinot_assets.local.part import SMALL_JVM
-from pinot_assets.local.state import ProcessRecord
+from pinot_assets.settings.local_stack import ProcessRecord
 
 CLUSTER = "pinot"
 _HERE = Path(__file__).parent

@@ -14,6 +14,7 @@ import httpx
 from fakes.realtime.kafka_topic import create_topic
 
 from demos.realtime_faults import StoreOutage
+from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.local import StackState
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.model.state import RealtimeState
@@ -22,7 +23,6 @@ from pinot_assets.realtime.read.opening import hold_table
 from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair.apply import Outcome, Repair
 from pinot_assets.settings.environment import Settings
-from pinot_assets.settings.pinot_connection import PinotConnection
 
 
 @dataclass

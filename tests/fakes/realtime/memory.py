@@ -15,10 +15,10 @@ from urllib.parse import unquote
 
 import httpx
 
+from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.model.state import RealtimeState, StreamPartition
 from pinot_assets.realtime.read.reading import read_state
-from pinot_assets.settings.pinot_connection import PinotConnection
 from pinot_assets.source import ObjectStore
 
 CONTROLLER = "http://controller:9000"

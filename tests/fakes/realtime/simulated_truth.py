@@ -11,12 +11,11 @@ from pinot_assets.realtime.health.errors import ERRORS
 from pinot_assets.realtime.health.progress import NEXT, STATUS
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate.network import Kind
 from pinot_assets.simulate.rows import Ranges, joined, missing
 from pinot_assets.simulate.view import realtime_state
 from pinot_assets.simulate.world import World
 from pinot_assets.simulate.zookeeper import Node, Placement
-from pinot_assets.sizing.protocol import Answer
+from pinot_assets.sizing.protocol import Answer, MessageKind
 
 
 def on_disks(world: World, name: str) -> Ranges:
@@ -80,7 +79,7 @@ class Kept:
             self.before[name] = held
 
 
-COMMITTED = (Kind.END, Answer.COMMIT_SUCCESS)
+COMMITTED = (MessageKind.END, Answer.COMMIT_SUCCESS)
 
 
 def one_committers_data(world: World) -> None:

@@ -24,6 +24,7 @@ from fakes.zookeeper.memory import FakeZooKeeper
 from fakes.zookeeper.server import zookeeper_server
 
 from pinot_assets.audit import Finding
+from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, nobody
 from pinot_assets.ingest.task.build_file import build_file
@@ -33,14 +34,13 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import Edges
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.zookeeper import close, connect
 from pinot_assets.session.values.report import Report, Result
 from pinot_assets.session.values.state import Pointer, Session
-from pinot_assets.settings.session_waits import Waits
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.table_spec import TableSpec, load_tables
+from pinot_assets.zookeeper.client import close, connect
 
 CLUSTER = "pinot"
 HOUR_MS = 3_600_000

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.connections.waits import Waits
 from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.session.lineage import upload
 from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.report import Result
 from pinot_assets.session.values.state import Outcome, State
-from pinot_assets.settings.session_waits import Waits
 
 pytestmark = pytest.mark.integration
 

@@ -10,8 +10,8 @@ from kazoo.exceptions import NoNodeError
 from pinot_assets.errors import PlanOutdated
 from pinot_assets.session.plan_report.decision import Step
 from pinot_assets.session.plan_report.plan_report import Outlook
-from pinot_assets.session.stores.zookeeper import close
 from pinot_assets.session.values.report import Result
+from pinot_assets.zookeeper.client import close
 
 pytestmark = pytest.mark.integration
 

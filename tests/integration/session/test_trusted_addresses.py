@@ -8,8 +8,8 @@ from fakes.tables import write_table
 from pinot_assets.errors import PinotError
 from pinot_assets.local import StackState
 from pinot_assets.pinot import BasicAuth, PinotCluster, PinotConnection
-from pinot_assets.session.stores.instances import ZooKeeperInstances
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
+from pinot_assets.zookeeper.instances import ZooKeeperInstances
 
 TABLE = "trusted_addresses"
 

@@ -20,14 +20,14 @@ import pytest
 from fakes.zookeeper.frames import read_frame, write_frame
 from kazoo.client import KazooClient, TransactionRequest
 
+from pinot_assets.core.connections.pinot import Timeouts
+from pinot_assets.core.connections.waits import Waits
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
 from pinot_assets.session.stores.session_store import (
     SessionStore,
 )
-from pinot_assets.session.stores.zookeeper import close, connect
 from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Session, State
-from pinot_assets.settings.pinot_connection import Timeouts
-from pinot_assets.settings.session_waits import Waits
+from pinot_assets.zookeeper.client import close, connect
 
 pytestmark = pytest.mark.integration
 
@@ -224,7 +224,7 @@ import sys
 from pinot_assets.errors import SessionHeld
 from pinot_assets.session.values.state import Owner
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.stores.zookeeper import connect
+from pinot_assets.zookeeper.client import connect
 store = SessionStore(connect(sys.argv[1]), "pinot", sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()

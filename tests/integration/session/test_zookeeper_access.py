@@ -17,16 +17,17 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 from kazoo.security import OPEN_ACL_UNSAFE
 
+from pinot_assets.core.connections.pinot import Tls
+from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
 from pinot_assets.core.java import find_java
 from pinot_assets.errors import SessionError
 from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.state import Record
 from pinot_assets.session.connect import open_session_store
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.stores.zookeeper import ZooKeeperAccess, close, connect
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.settings.pinot_connection import Tls
+from pinot_assets.settings.local_stack import Record
+from pinot_assets.zookeeper.client import close, connect
 
 CLUSTER = "pinot"
 ME = Owner("run-1", "host", 1, 0)

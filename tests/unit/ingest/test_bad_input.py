@@ -25,9 +25,9 @@ from pinot_assets.core.file_errors import (
 )
 from pinot_assets.ingest import content, csv_file, json_blocks, typed
 from pinot_assets.ingest.contract.bad_rows import Limit, Quarantine, Verdicts
+from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.contract.target_schema import Wanted
 from pinot_assets.ingest.formats.csv import read_csv
-from pinot_assets.ingest.formats.csv_settings import CsvSettings
 from pinot_assets.ingest.formats.json import read_json
 from pinot_assets.ingest.formats.read import read_batches
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from pinot_assets.local import processes
-from pinot_assets.local.state import ProcessRecord
+from pinot_assets.settings.local_stack import ProcessRecord
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 

@@ -18,7 +18,7 @@ import pytest
 
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import Progress, load_state, stack
-from pinot_assets.local.state import load_record
+from pinot_assets.settings.local_stack import load_record
 
 ALL = {"zookeeper", "controller", "broker-1", "broker-2", "server-1", "server-2"}
 Executable = Callable[[str, str], Path]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local.state import ProcessRecord, Record, load_record, load_state, save_record
+from pinot_assets.settings.local_stack import ProcessRecord, Record, load_record, load_state, save_record
 
 PORTS = {
     "zookeeper": {"client": 1},

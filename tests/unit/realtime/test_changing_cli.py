@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from pinot_assets.cli.main import app
 from pinot_assets.cli.realtime import pauseless as pauseless_commands
 from pinot_assets.cli.realtime import work
+from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotAssetsError, PreflightRefused, SessionError, SpecDrift
 from pinot_assets.realtime.operations import pauseless
 from pinot_assets.realtime.operations.drill_plan import Finding
@@ -25,7 +26,6 @@ from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair import apply
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import Settings
-from pinot_assets.settings.pinot_connection import PinotConnection
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from pinot_assets.core.connections.pinot import BasicAuth, Tls, TokenAuth
+from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource, PinotResource, SparkResource
-from pinot_assets.session.stores.zookeeper import ZooKeeperAccess
 from pinot_assets.settings.environment import PROFILE, VARIABLES
-from pinot_assets.settings.pinot_connection import BasicAuth, Tls, TokenAuth
-from pinot_assets.settings.session_waits import Waits
 
 HERE = {"controller_url": "http://pinot:9000", "zookeeper": "zk:2181"}
 

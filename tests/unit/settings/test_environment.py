@@ -8,19 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pinot_assets.errors import PinotAssetsError
-from pinot_assets.local import parts
-from pinot_assets.local.state import ProcessRecord, Record, save_record
-from pinot_assets.session.stores.instances import ZooKeeperInstances
-from pinot_assets.session.stores.zookeeper import ZooKeeperAccess
-from pinot_assets.settings.environment import (
-    Profile,
-    Settings,
-    load_profile,
-    load_settings,
-    tables_directory,
-)
-from pinot_assets.settings.pinot_connection import (
+from pinot_assets.core.connections.pinot import (
     BasicAuth,
     GrpcDoor,
     PinotConnection,
@@ -28,7 +16,19 @@ from pinot_assets.settings.pinot_connection import (
     Tls,
     TokenAuth,
 )
-from pinot_assets.settings.session_waits import Waits
+from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.local import parts
+from pinot_assets.settings.environment import (
+    Profile,
+    Settings,
+    load_profile,
+    load_settings,
+    tables_directory,
+)
+from pinot_assets.settings.local_stack import ProcessRecord, Record, save_record
+from pinot_assets.zookeeper.instances import ZooKeeperInstances
 
 OPEN = {"PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER": "true"}
 PRODUCTION = {"PINOT_ASSETS_PROFILE": "production", **OPEN}

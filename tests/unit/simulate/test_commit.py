@@ -7,16 +7,16 @@ from fakes.realtime.simulated_truth import always
 
 from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.faults import BadNetwork, Point, SlowZooKeeper, Strike
-from pinot_assets.simulate.network import Fate, Kind
+from pinot_assets.simulate.network import Fate
 from pinot_assets.simulate.world import World
-from pinot_assets.sizing.protocol import Answer
+from pinot_assets.sizing.protocol import Answer, MessageKind
 
 from .tables import BYPASS, MINUTE, PAUSELESS, first, statuses, talk
 
 
 def ends(world: World, segment: str) -> list[Answer]:
     """Answers to commitEnd."""
-    return [reply.answer for _, message, reply in talk(world, segment) if message.kind is Kind.END]
+    return [reply.answer for _, message, reply in talk(world, segment) if message.kind is MessageKind.END]
 
 
 def written(world: World, sequence: int) -> list[Status]:
@@ -32,7 +32,7 @@ ONCE = [Status.IN_PROGRESS, Status.COMMITTING, Status.DONE]
 )
 def test_an_end_writes_nothing_once_an_upload_has_ended_the_commit(asked_ms: int, write_ms: int) -> None:
     """It comes half a minute late, at 91 s; the upload's write takes as long as its own."""
-    late = BadNetwork(0, 90_000, Fate(late_ms=30_000), frozenset({Kind.END}), every=1)
+    late = BadNetwork(0, 90_000, Fate(late_ms=30_000), frozenset({MessageKind.END}), every=1)
     world = World(PAUSELESS, [late])
     world.run(asked_ms)
     name = first(world)

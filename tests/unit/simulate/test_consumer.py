@@ -8,10 +8,10 @@ from fakes.realtime.simulated_truth import always
 
 from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.faults import BadNetwork, Point, Strike
-from pinot_assets.simulate.network import Fate, Kind
+from pinot_assets.simulate.network import Fate
 from pinot_assets.simulate.timing import Hardware, Table
 from pinot_assets.simulate.world import World
-from pinot_assets.sizing.protocol import Answer
+from pinot_assets.sizing.protocol import Answer, MessageKind
 
 from .tables import BYPASS, MINUTE, first, talk
 
@@ -25,7 +25,7 @@ def behind(server: str) -> Table:
 def told(world: World, server: str) -> list[Answer]:
     """What a server that asked about the first segment was told."""
     heard = talk(world, first(world))
-    return [r.answer for _, m, r in heard if m.kind is Kind.CONSUMED and m.server == server]
+    return [r.answer for _, m, r in heard if m.kind is MessageKind.CONSUMED and m.server == server]
 
 
 def test_one_that_is_behind_catches_up_and_commits_when_the_winner_dies() -> None:
@@ -41,7 +41,7 @@ def test_one_that_is_behind_catches_up_and_commits_when_the_winner_dies() -> Non
 
 def test_one_that_is_ahead_of_what_was_committed_discards_its_rows_and_downloads() -> None:
     """It is not heard when the winner is chosen."""
-    lost = BadNetwork(39_000, 2_000, Fate(lost=True), frozenset({Kind.CONSUMED}), every=2)
+    lost = BadNetwork(39_000, 2_000, Fate(lost=True), frozenset({MessageKind.CONSUMED}), every=2)
     world = World(behind("server-0"), [lost])
     world.run(40_000)
     world.force_commit()

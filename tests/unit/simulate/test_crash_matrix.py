@@ -10,10 +10,9 @@ from fakes.realtime.simulated_truth import all_well, always
 
 from pinot_assets.realtime.model.state import Status
 from pinot_assets.simulate.faults import Point, StoreOutage, Strike
-from pinot_assets.simulate.network import Kind
 from pinot_assets.simulate.timing import Table
 from pinot_assets.simulate.world import World
-from pinot_assets.sizing.protocol import Answer
+from pinot_assets.sizing.protocol import Answer, MessageKind
 
 from .tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, first, talk, with_settings
 
@@ -50,7 +49,7 @@ def test_a_death_at_any_point_loses_nothing_and_is_mended(table: Table, point: P
 def test_blocking_another_replica_wins_when_the_builder_dies() -> None:
     world = World(BYPASS, [Strike(Point.DURING_BUILD, back_after_ms=None)])
     world.run(10 * MINUTE)
-    ends = [(m.server, r.answer) for _, m, r in talk(world, first(world)) if m.kind is Kind.END]
+    ends = [(m.server, r.answer) for _, m, r in talk(world, first(world)) if m.kind is MessageKind.END]
     assert ends == [("server-1", Answer.COMMIT_SUCCESS)]
 
 
@@ -60,7 +59,7 @@ def test_blocking_fail_over_after_commit_start_fails_the_end_and_elects_again() 
     world = World(table, [Strike(Point.AFTER_START, back_after_ms=None)])
     world.run(10 * MINUTE)
     said = talk(world, first(world))
-    assert [r.answer for _, m, r in said if m.kind is Kind.END][-1] is Answer.COMMIT_SUCCESS
+    assert [r.answer for _, m, r in said if m.kind is MessageKind.END][-1] is Answer.COMMIT_SUCCESS
     # Nobody led for the session's time; then the election began anew.
     committed = world.zookeeper.nodes[first(world)].modified_ms
     assert committed - world.zookeeper.nodes[first(world)].name.created_ms > 90_000

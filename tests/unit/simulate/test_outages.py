@@ -12,9 +12,9 @@ from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.simulate.faults import (
     StoreOutage,
 )
-from pinot_assets.simulate.store import Outage
 from pinot_assets.simulate.timing import Table
 from pinot_assets.simulate.world import World
+from pinot_assets.sizing.protocol import Outage
 
 from .tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, first, statuses
 

@@ -24,11 +24,11 @@ from pinot_assets.simulate.faults import (
     StoreOutage,
     Strike,
 )
-from pinot_assets.simulate.network import Fate, Kind
-from pinot_assets.simulate.store import Outage
+from pinot_assets.simulate.network import Fate
 from pinot_assets.simulate.timing import Hardware, Stream, Table
 from pinot_assets.simulate.world import World
 from pinot_assets.sizing.flush import Flush
+from pinot_assets.sizing.protocol import MessageKind, Outage
 
 from .tables import HOUR, MINUTE
 
@@ -52,7 +52,12 @@ fates = st.sampled_from(
     ]
 )
 networks = st.builds(
-    BadNetwork, at, lasting, fates, st.frozensets(st.sampled_from(list(Kind)), max_size=2), st.integers(1, 4)
+    BadNetwork,
+    at,
+    lasting,
+    fates,
+    st.frozensets(st.sampled_from(list(MessageKind)), max_size=2),
+    st.integers(1, 4),
 )
 zookeepers = st.builds(SlowZooKeeper, at, lasting, st.sampled_from([1_000, 4_000, 15_000]))
 readers = st.builds(ReaderFails, at, servers)

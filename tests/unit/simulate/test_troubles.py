@@ -19,10 +19,10 @@ from pinot_assets.simulate.faults import (
     StoreOutage,
     Strike,
 )
-from pinot_assets.simulate.network import Fate, Kind
+from pinot_assets.simulate.network import Fate
 from pinot_assets.simulate.timing import Hardware, Stream, Table
 from pinot_assets.simulate.world import World
-from pinot_assets.sizing.protocol import Answer
+from pinot_assets.sizing.protocol import Answer, MessageKind
 
 from .tables import BYPASS, HOUR, MINUTE, PAUSELESS, first, statuses, talk, with_settings
 
@@ -39,21 +39,21 @@ class TestCommitTakesLong:
         world = World(self.slow(BYPASS, 50))
         world.run(HOUR)
         kinds = [(m.kind, r.answer) for _, m, r in talk(world, first(world))]
-        assert (Kind.EXTEND, Answer.PROCESSED) in kinds
+        assert (MessageKind.EXTEND, Answer.PROCESSED) in kinds
         assert world.zookeeper.nodes[first(world)].status is Status.DONE
 
     def test_no_build_takes_longer_than_half_an_hour(self) -> None:
         world = World(self.slow(BYPASS, 30))
         world.run(3 * HOUR)
         kinds = [(m.kind, r.answer) for _, m, r in talk(world, first(world))]
-        assert (Kind.EXTEND, Answer.FAILED) in kinds
+        assert (MessageKind.EXTEND, Answer.FAILED) in kinds
 
     def test_pauseless_is_refused_after_five_minutes_in_spite_of_leases(self) -> None:
         world = World(self.slow(PAUSELESS, 180))
         world.run(HOUR)
         said = [(m.kind, r.answer) for _, m, r in talk(world, first(world))]
-        assert (Kind.EXTEND, Answer.PROCESSED) in said
-        assert (Kind.END, Answer.FAILED) in said
+        assert (MessageKind.EXTEND, Answer.PROCESSED) in said
+        assert (MessageKind.END, Answer.FAILED) in said
         assert world.zookeeper.nodes[first(world)].status is Status.COMMITTING
         SimulatedRepair(world).run(HOUR)
         assert world.zookeeper.nodes[first(world)].status is Status.DONE
@@ -61,7 +61,7 @@ class TestCommitTakesLong:
 
 class TestMessages:
     def test_a_lost_answer_to_commit_end_ends_with_keep(self) -> None:
-        trouble = BadNetwork(0, 5 * MINUTE, Fate(reply_lost=True), frozenset({Kind.END}), every=1)
+        trouble = BadNetwork(0, 5 * MINUTE, Fate(reply_lost=True), frozenset({MessageKind.END}), every=1)
         # Helix is slow, too: else its ONLINE comes before the server asks again.
         table = replace(
             BYPASS,
@@ -73,15 +73,17 @@ class TestMessages:
         always(world)
         assert world.zookeeper.nodes[first(world)].status is Status.DONE
         said = [(m.kind, r.answer) for _, m, r in talk(world, first(world))]
-        assert said[-1] == (Kind.CONSUMED, Answer.KEEP), "the controller looks the segment up: it is DONE"
+        assert said[-1] == (MessageKind.CONSUMED, Answer.KEEP), (
+            "the controller looks the segment up: it is DONE"
+        )
         assert set(world.helix.external[first(world)].values()) == {"ONLINE"}
 
     def test_a_late_commit_end_is_refused_when_another_has_won(self) -> None:
         late = Fate(late_ms=8 * MINUTE)
-        world = World(BYPASS, [BadNetwork(0, 90_000, late, frozenset({Kind.END}), every=1)])
+        world = World(BYPASS, [BadNetwork(0, 90_000, late, frozenset({MessageKind.END}), every=1)])
         world.run(20 * MINUTE)
         always(world)
-        answers = [r.answer for _, m, r in talk(world, first(world)) if m.kind is Kind.END]
+        answers = [r.answer for _, m, r in talk(world, first(world)) if m.kind is MessageKind.END]
         assert sorted(answers) == [Answer.COMMIT_SUCCESS, Answer.FAILED]
 
     def test_commit_start_that_outlives_its_time_out(self) -> None:

@@ -8,8 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pinot_assets.simulate.network import Kind
-from pinot_assets.simulate.store import Outage
 from pinot_assets.simulate.timing import Hardware, Stream
 from pinot_assets.simulate.world import World
 from pinot_assets.sizing.flush import Flush
@@ -18,6 +16,7 @@ from pinot_assets.sizing.load import Load, LoadError, Way, leased_s
 from pinot_assets.sizing.page import html, last_line, rows, warnings
 from pinot_assets.sizing.plots import save
 from pinot_assets.sizing.profile import MEASURED, message_bytes, placement_bytes
+from pinot_assets.sizing.protocol import MessageKind, Outage
 from pinot_assets.sizing.sizing import simulate
 
 from .tables import BYPASS, HOUR, PAUSELESS
@@ -160,7 +159,7 @@ def test_it_agrees_with_the_world_commit_by_commit(way: Way) -> None:
 
 def test_what_is_worked_out_is_plausible() -> None:
     """A plain message of the protocol is under 2 KB; a replica's line in the ideal state under 100 bytes."""
-    assert 800 < message_bytes(Kind.CONSUMED) < 2_000
+    assert 800 < message_bytes(MessageKind.CONSUMED) < 2_000
     assert placement_bytes(1_000, 3) / 3_000 < 110
 
 

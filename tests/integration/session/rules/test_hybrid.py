@@ -13,8 +13,8 @@ from fakes.waiting import until
 from pinot_assets.core.java import find_java
 from pinot_assets.errors import PinotError
 from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.state import Record
 from pinot_assets.pinot.hybrid import time_boundary_ms
+from pinot_assets.settings.local_stack import Record
 
 pytestmark = pytest.mark.integration
 

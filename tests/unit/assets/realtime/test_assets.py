@@ -10,9 +10,9 @@ from fakes.realtime.memory import S1, S2, FakeRealtime
 from fakes.realtime.specs import write_realtime_table
 from fakes.tables import write_table
 
-from pinot_assets.assets.definitions.realtime import build_realtime_definitions
 from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.assets.realtime.assets import key_of, observed
+from pinot_assets.code_location.realtime import build_realtime_definitions
 from pinot_assets.definitions import build_definitions
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.preflight import Aim

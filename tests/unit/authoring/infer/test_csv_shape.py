@@ -6,7 +6,7 @@ import pytest
 
 from pinot_assets.authoring.infer.csv_shape import shape_of
 from pinot_assets.core.file_errors import Unreadable
-from pinot_assets.ingest.formats.csv_settings import CsvSettings
+from pinot_assets.ingest.contract.csv_settings import CsvSettings
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t", ";", "|"])

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from pinot_assets.cli.doctor import doctor
 from pinot_assets.cli.doctor.doctor import Check, run_checks
 from pinot_assets.local import jars, maven
-from pinot_assets.local.state import ProcessRecord, Record, save_record
+from pinot_assets.settings.local_stack import ProcessRecord, Record, save_record
 
 Executable = Callable[[str, str], Path]
 JAVA_17 = "echo 'openjdk version \"17.0.15\"' >&2"

@@ -15,7 +15,7 @@ from pinot_assets.cli.doctor import settings
 from pinot_assets.cli.doctor.check import Check
 from pinot_assets.cli.doctor.settings import check_environment
 from pinot_assets.errors import PinotUnreachable, SessionError
-from pinot_assets.session.stores import zookeeper
+from pinot_assets.zookeeper import client
 
 BOTH = {"PINOT_CONTROLLER_URL": "http://pinot:9000", "PINOT_ZOOKEEPER": "zk:2181", "PINOT_CLUSTER": CLUSTER}
 
@@ -25,7 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project's folder, and a Pinot and a ZooKeeper that answer wherever they are said to be."""
     monkeypatch.chdir(tmp_path)
     server = left_by_a_table(FakeZooKeeper())
-    monkeypatch.setattr(zookeeper, "connect", lambda *_, **__: server.client())
+    monkeypatch.setattr(client, "connect", lambda *_, **__: server.client())
     monkeypatch.setattr(settings, "PinotCluster", Cluster)
     return tmp_path
 

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli.main import app
 from pinot_assets.cli.realtime import preflight, table
+from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotNotFound, PinotUnreachable, PreflightRefused, SpecError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.preflight.facts import Facts, Retention
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.settings.environment import Settings
-from pinot_assets.settings.pinot_connection import PinotConnection
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.tables.apply import ApplyPlan, plan_apply
 

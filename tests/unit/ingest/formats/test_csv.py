@@ -8,9 +8,9 @@ import pytest
 
 from pinot_assets.core.file_errors import FileRejected, ReaderSettings, TypeMismatch, Unreadable, ZoneMissing
 from pinot_assets.ingest.contract.bad_rows import Verdicts
+from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.contract.target_schema import Wanted
 from pinot_assets.ingest.formats.csv import read_csv
-from pinot_assets.ingest.formats.csv_settings import CsvSettings
 
 MOMENT = pa.timestamp("ms", "UTC")
 SCHEMA = pa.schema(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.ingest import csv_comments
+from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.formats.csv_comments import without_comments
-from pinot_assets.ingest.formats.csv_settings import CsvSettings
 
 
 def kept(*blocks: bytes, reader: Mapping[str, str] | None = None) -> bytes:

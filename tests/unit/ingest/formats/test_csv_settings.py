@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from pinot_assets.ingest.formats.csv_settings import CsvSettings
+from pinot_assets.ingest.contract.csv_settings import CsvSettings
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.ingest import spark_text
-from pinot_assets.ingest.formats.csv_settings import CsvSettings
+from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.formats.json_lines import check_lines
 from pinot_assets.ingest.spark.text import check_csv, check_json, check_packing
 

@@ -14,12 +14,12 @@ import grpc
 import pytest
 from fakes.certificates import Authority
 
+from pinot_assets.core.connections.pinot import BasicAuth, GrpcDoor, PinotConnection, Timeouts, Tls
 from pinot_assets.core.limits import ANSWER
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
 from pinot_assets.pinot import PinotCluster
 from pinot_assets.pinot.client import server_query
 from pinot_assets.pinot.client.server_query import _METHOD, _REQUEST, _RESPONSE, ask_server
-from pinot_assets.settings.pinot_connection import BasicAuth, GrpcDoor, PinotConnection, Timeouts, Tls
 
 PINOT = PinotConnection("http://127.0.0.1:9000")
 

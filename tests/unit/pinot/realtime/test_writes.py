@@ -8,10 +8,10 @@ import httpx
 import pytest
 from fakes.realtime.memory import MINUTE_MS, S1, S2, TABLE, FakeRealtime
 
+from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchStateUnknown
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.pinot.realtime.writes import NAMES_A_CALL, SEGMENT_LEVEL, ConsumeFrom
-from pinot_assets.settings.pinot_connection import PinotConnection
 
 HOST1 = "http://host1:8097"
 BOTH = {S1: "ERROR", S2: "ERROR"}

@@ -9,9 +9,9 @@ from fakes.zookeeper.memory import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
 from kazoo.security import OPEN_ACL_UNSAFE
 
+from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
 from pinot_assets.errors import LeaseLost, NeedsNewerRelease, SessionError, SessionHeld
 from pinot_assets.realtime.operations.lease import OperationsStore
-from pinot_assets.session.stores.zookeeper import ZooKeeperAccess
 from pinot_assets.session.values.state import Owner
 
 ONE = Owner("one", "host", 1, 1_000)

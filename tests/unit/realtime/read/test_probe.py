@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from fakes.realtime.memory import S1, S2, FakeRealtime
 
+from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.model.numbers import numbers
@@ -14,7 +15,6 @@ from pinot_assets.realtime.read import probe
 from pinot_assets.realtime.read.deep_store import open_deep_store
 from pinot_assets.realtime.read.probe import look
 from pinot_assets.settings.environment import Settings
-from pinot_assets.settings.pinot_connection import PinotConnection
 
 
 @pytest.fixture

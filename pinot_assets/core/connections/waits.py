@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pinot_assets.core.connections.pinot import Timeouts
 from pinot_assets.errors import SpecError
-from pinot_assets.settings.pinot_connection import Timeouts
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,25 +11,21 @@ import logging
 import socket
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoAuthError, NoNodeError, RolledBackError, RuntimeInconsistency
+from kazoo.exceptions import KazooException, NoAuthError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.hosts import collect_hosts
 from kazoo.protocol.serialization import Auth
 from kazoo.retry import KazooRetry
-from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_acl, make_digest_acl
+from kazoo.security import ACL, make_acl, make_digest_acl
 
-from pinot_assets.core.untrusted import reading
-from pinot_assets.errors import NodeUnreadable, SessionError, SpecError
-from pinot_assets.session.values.state import Owner, owner_from_bytes
-from pinot_assets.settings.pinot_connection import Tls
-from pinot_assets.settings.session_waits import Waits
+from pinot_assets.core.connections.pinot import Tls
+from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
+from pinot_assets.errors import SessionError, SpecError
 
 _USUAL = Waits()
-_LEASE_HINT = "no release of this project writes that: find out who did, and delete the node"
 
 
 class _NoCredentials(logging.Filter):
@@ -43,27 +39,15 @@ _LOG = logging.getLogger("kazoo.pinot_assets")
 _LOG.addFilter(_NoCredentials())
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperAccess:
-    """How to come in.
+def acl_of(access: ZooKeeperAccess) -> list[ACL] | None:
+    """What new nodes allow: everything to this user, reading to all (Pinot's browser is nobody).
 
-    :ivar username: for the scheme `digest`, with `password`; None writes nodes that everybody may change.
-    :ivar tls: None speaks plaintext. A client certificate's key may stand in the same file.
+    None without a user: everything to all.
     """
-
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    tls: Tls | None = None
-
-    def acl(self) -> list[ACL] | None:
-        """What new nodes allow: everything to this user, reading to all (Pinot's browser is nobody).
-
-        None without a user: everything to all.
-        """
-        if self.username is None:
-            return None
-        ours = make_digest_acl(self.username, self.password or "", all=True)
-        return [ours, make_acl("world", "anyone", read=True)]
+    if access.username is None:
+        return None
+    ours = make_digest_acl(access.username, access.password or "", all=True)
+    return [ours, make_acl("world", "anyone", read=True)]
 
 
 def connect(
@@ -128,61 +112,6 @@ def answered() -> Iterator[None]:
         ) from error
 
 
-def make_own_path(client: KazooClient, path: str) -> None:
-    """Make a node of ours, which with a user is only ours to write, with what is below it.
-
-    Nodes from a time without a user are taken over. Those above stay open: they are Pinot's, and its tasks
-    write beside us.
-    """
-    client.ensure_path(path.rpartition("/")[0], acl=OPEN_ACL_UNSAFE)
-    client.ensure_path(path)
-    ours = client.default_acl
-    if not ours or client.get_acls(path)[0] == ours:
-        return
-    for child in client.get_children(path):
-        with contextlib.suppress(NoNodeError):  # a lease that was let go meanwhile
-            client.set_acls(f"{path}/{child}", ours)
-    client.set_acls(path, ours)  # last: a run that dies before begins again
-
-
-def lease_holder(client: KazooClient, path: str) -> Owner | None:
-    """Who holds the lease below that node, None when it is free.
-
-    :raises NodeUnreadable: it does not hold an owner.
-    """
-    try:
-        data, _ = client.retry(client.get, f"{path}/lease")
-    except NoNodeError:
-        return None
-    with reading(f"the lease {path}/lease", NodeUnreadable, hint=_LEASE_HINT):
-        return owner_from_bytes(data)
-
-
-def lease_is_ours(client: KazooClient, path: str) -> bool:
-    """Whether it was taken by this client's ZooKeeper session."""
-    stat = client.retry(client.exists, f"{path}/lease")
-    return stat is not None and stat.ephemeralOwner == client.client_id[0]
-
-
-def tables_with_sessions(client: KazooClient, cluster: str) -> list[str]:
-    """Tables, by their names with type, that this project keeps nodes of."""
-    path = f"/{cluster}/PROPERTYSTORE/MINION_TASK_METADATA"
-    try:
-        names = sorted(client.retry(client.get_children, path))
-    except NoNodeError:
-        return []
-    ours = "FileIngestionTask/consistentPush"
-    return [name for name in names if client.retry(client.exists, f"{path}/{name}/{ours}") is not None]
-
-
-def first_error(results: list[Any]) -> Exception | None:
-    """What failed in a transaction; None when all of it was done."""
-    # The operations around the failed one answer RolledBackError and RuntimeInconsistency.
-    errors = [r for r in results if isinstance(r, Exception)]
-    real = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
-    return next(iter(real or errors), None)
-
-
 def _client(hosts: str, access: ZooKeeperAccess, session_s: float) -> KazooClient:
     tls = access.tls
     return KazooClient(
@@ -191,7 +120,7 @@ def _client(hosts: str, access: ZooKeeperAccess, session_s: float) -> KazooClien
         connection_retry=KazooRetry(max_tries=-1, max_delay=2.0),
         command_retry=KazooRetry(max_tries=5, delay=0.2, max_delay=2.0),
         auth_data=[("digest", f"{access.username}:{access.password}")] if access.username else None,
-        default_acl=access.acl(),
+        default_acl=acl_of(access),
         logger=_LOG,
         use_ssl=tls is not None,
         ca=tls and tls.ca_bundle,

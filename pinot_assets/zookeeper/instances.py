@@ -8,9 +8,10 @@ from typing import Final
 
 from kazoo.exceptions import NoNodeError
 
+from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
 from pinot_assets.core.limits import NODE_BYTES
 from pinot_assets.core.untrusted import fields_of_json, whole_number
-from pinot_assets.session.stores.zookeeper import ZooKeeperAccess, answered, close, connect, require_cluster
+from pinot_assets.zookeeper.client import answered, close, connect, require_cluster
 
 _KINDS: Final = ("Broker_", "Controller_", "Server_")
 _PORT: Final = "port"
@@ -19,7 +20,7 @@ _PORT: Final = "port"
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperInstances:
-    """`pinot_assets.settings.pinot_connection.Instances` from the instance configs that Helix keeps.
+    """`pinot_assets.core.connections.pinot.Instances` from the instance configs that Helix keeps.
 
     :ivar hosts: connect text of ZooKeeper.
     :ivar cluster: Helix cluster name.

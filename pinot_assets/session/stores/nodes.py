@@ -1,0 +1,71 @@
+"""Nodes of ours in ZooKeeper: who may write them, who holds a lease, which tables have any."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError, RolledBackError, RuntimeInconsistency
+from kazoo.security import OPEN_ACL_UNSAFE
+
+from pinot_assets.core.untrusted import reading
+from pinot_assets.errors import NodeUnreadable
+from pinot_assets.session.values.state import Owner, owner_from_bytes
+
+_LEASE_HINT: Final = "no release of this project writes that: find out who did, and delete the node"
+
+
+def make_own_path(client: KazooClient, path: str) -> None:
+    """Make a node of ours, which with a user is only ours to write, with what is below it.
+
+    Nodes from a time without a user are taken over. Those above stay open: they are Pinot's, and its tasks
+    write beside us.
+    """
+    client.ensure_path(path.rpartition("/")[0], acl=OPEN_ACL_UNSAFE)
+    client.ensure_path(path)
+    ours = client.default_acl
+    if not ours or client.get_acls(path)[0] == ours:
+        return
+    for child in client.get_children(path):
+        with contextlib.suppress(NoNodeError):  # a lease that was let go meanwhile
+            client.set_acls(f"{path}/{child}", ours)
+    client.set_acls(path, ours)  # last: a run that dies before begins again
+
+
+def lease_holder(client: KazooClient, path: str) -> Owner | None:
+    """Who holds the lease below that node, None when it is free.
+
+    :raises NodeUnreadable: it does not hold an owner.
+    """
+    try:
+        data, _ = client.retry(client.get, f"{path}/lease")
+    except NoNodeError:
+        return None
+    with reading(f"the lease {path}/lease", NodeUnreadable, hint=_LEASE_HINT):
+        return owner_from_bytes(data)
+
+
+def lease_is_ours(client: KazooClient, path: str) -> bool:
+    """Whether it was taken by this client's ZooKeeper session."""
+    stat = client.retry(client.exists, f"{path}/lease")
+    return stat is not None and stat.ephemeralOwner == client.client_id[0]
+
+
+def tables_with_sessions(client: KazooClient, cluster: str) -> list[str]:
+    """Tables, by their names with type, that this project keeps nodes of."""
+    path = f"/{cluster}/PROPERTYSTORE/MINION_TASK_METADATA"
+    try:
+        names = sorted(client.retry(client.get_children, path))
+    except NoNodeError:
+        return []
+    ours = "FileIngestionTask/consistentPush"
+    return [name for name in names if client.retry(client.exists, f"{path}/{name}/{ours}") is not None]
+
+
+def first_error(results: list[Any]) -> Exception | None:
+    """What failed in a transaction; None when all of it was done."""
+    # The operations around the failed one answer RolledBackError and RuntimeInconsistency.
+    errors = [r for r in results if isinstance(r, Exception)]
+    real = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
+    return next(iter(real or errors), None)
