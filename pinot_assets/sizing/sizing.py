@@ -23,7 +23,7 @@ ASSUMES: Final = (
     "Messages come evenly, over time and over partitions; every table is like every other.",
     "Servers read one partition as fast as --read-rate says when behind, and are not short of CPU while they "
     "build; a warning says where that is doubtful.",
-    "A commit's cost grows with its rows; the measured one and its source stand in simulate/profile.py.",
+    "A commit's cost grows with its rows; the measured one and its source stand in sizing/profile.py.",
     "An upload through the controller passes it twice: in from the server, out to the deep store.",
     "Controller traffic is the protocol's messages, those of replicas that wait included; uploads; per "
     "commit the segments' nodes, ideal state, external view, Helix's messages and servers' current states, "

@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 import pytest
 from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
 from fakes.pauseless.table import Rows, committing, rows_table
+from simulator.faults import Fault, Point, Strike
+from simulator.timing import Stream, Table
+from simulator.view import realtime_state
+from simulator.world import World
 
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import RealtimeState, Status
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.simulate.faults import Fault, Point, Strike
-from pinot_assets.simulate.timing import Stream, Table
-from pinot_assets.simulate.view import realtime_state
-from pinot_assets.simulate.world import World
 from pinot_assets.sizing.flush import Flush
 from pinot_assets.sizing.protocol import MessageKind
 

@@ -28,16 +28,16 @@ from fakes.realtime.commit_story import (
     without_repeats,
 )
 from fakes.realtime.kafka_table import Clicks
+from simulator.faults import Point, Strike
+from simulator.timing import Hardware, Stream, Table
+from simulator.view import realtime_state
+from simulator.world import World
 
 from demos.realtime_faults import kill, kill_committer
 from pinot_assets.local import Stack
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import Copy, RealtimeState, Status
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.simulate.faults import Point, Strike
-from pinot_assets.simulate.timing import Hardware, Stream, Table
-from pinot_assets.simulate.view import realtime_state
-from pinot_assets.simulate.world import World
 from pinot_assets.sizing.flush import Flush
 from pinot_assets.sizing.protocol import HOLD_MS, Outage
 

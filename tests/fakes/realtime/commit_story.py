@@ -14,10 +14,10 @@ from pathlib import Path
 from kazoo.client import KazooClient
 from kazoo.protocol.states import ZnodeStat
 from kazoo.recipe.watchers import ChildrenWatch, DataWatch
+from simulator.world import World
+from simulator.zookeeper import Placement
 
 from pinot_assets.local import StackState
-from pinot_assets.simulate.world import World
-from pinot_assets.simulate.zookeeper import Placement
 
 Number = tuple[int, int]
 """Partition and sequence: a segment's name without what differs from run to run."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from simulator.view import realtime_state
+from simulator.world import World
+
 from pinot_assets.realtime.repair.model import NOTHING_TRIED, USUAL_LIMITS, Kind, Means, Memory, Plan, Step
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.realtime.repair.verified import Verdict, verified
-from pinot_assets.simulate.view import realtime_state
-from pinot_assets.simulate.world import World
 
 PERIOD_MS = 47_000
 """Out of step with commits."""

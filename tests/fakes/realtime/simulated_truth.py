@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from simulator.rows import Ranges, joined, missing
+from simulator.view import realtime_state
+from simulator.world import World
+from simulator.zookeeper import Node, Placement
+
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.health.copies import URLS
 from pinot_assets.realtime.health.errors import ERRORS
 from pinot_assets.realtime.health.progress import NEXT, STATUS
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate.rows import Ranges, joined, missing
-from pinot_assets.simulate.view import realtime_state
-from pinot_assets.simulate.world import World
-from pinot_assets.simulate.zookeeper import Node, Placement
 from pinot_assets.sizing.protocol import Answer, MessageKind
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from simulator.timing import Hardware, Stream, Table
+from simulator.world import World
+
 from pinot_assets.realtime.model.settings import RealtimeSettings
-from pinot_assets.simulate.timing import Hardware, Stream, Table
-from pinot_assets.simulate.world import World
 from pinot_assets.sizing.flush import Flush, Flushed, RowLimit
 
 MB = 1024 * 1024

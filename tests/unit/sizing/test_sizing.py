@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from simulator.timing import Hardware, Stream
+from simulator.world import World
 
-from pinot_assets.simulate.timing import Hardware, Stream
-from pinot_assets.simulate.world import World
 from pinot_assets.sizing.flush import Flush
 from pinot_assets.sizing.forecast import Forecast, forecast, traffic_ratio
 from pinot_assets.sizing.load import Load, LoadError, Way, leased_s

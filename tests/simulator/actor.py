@@ -7,7 +7,7 @@ from typing import Any
 
 import simpy
 
-from pinot_assets.simulate.zookeeper import Steps, T
+from simulator.zookeeper import Steps, T
 
 KILLED = object()
 """Cause of the interrupt that ends a killed actor's steps."""

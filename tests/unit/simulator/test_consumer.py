@@ -7,11 +7,11 @@ from dataclasses import replace
 from fakes.realtime.simulated_truth import always
 
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate.faults import BadNetwork, Point, Strike
-from pinot_assets.simulate.network import Fate
-from pinot_assets.simulate.timing import Hardware, Table
-from pinot_assets.simulate.world import World
 from pinot_assets.sizing.protocol import Answer, MessageKind
+from simulator.faults import BadNetwork, Point, Strike
+from simulator.network import Fate
+from simulator.timing import Hardware, Table
+from simulator.world import World
 
 from .tables import BYPASS, MINUTE, first, talk
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pinot_assets.realtime.model.settings import RealtimeSettings
-from pinot_assets.simulate.network import Message
-from pinot_assets.simulate.timing import Stream, Table
-from pinot_assets.simulate.world import BEGAN_MS, World
 from pinot_assets.sizing.flush import Flush
 from pinot_assets.sizing.protocol import Reply
+from simulator.network import Message
+from simulator.timing import Stream, Table
+from simulator.world import BEGAN_MS, World
 
 MINUTE: Final = 60_000
 HOUR: Final = 60 * MINUTE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate.rows import Built
-from pinot_assets.simulate.world import World
+from simulator.rows import Built
+from simulator.world import World
 
 from .tables import BYPASS, MINUTE, first
 

@@ -9,12 +9,12 @@ from fakes.realtime.simulated_repair import SimulatedRepair
 from fakes.realtime.simulated_truth import all_well, always, lag_rows
 
 from pinot_assets.realtime.model.settings import ClusterSettings
-from pinot_assets.simulate.faults import (
+from pinot_assets.sizing.protocol import Outage
+from simulator.faults import (
     StoreOutage,
 )
-from pinot_assets.simulate.timing import Table
-from pinot_assets.simulate.world import World
-from pinot_assets.sizing.protocol import Outage
+from simulator.timing import Table
+from simulator.world import World
 
 from .tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, first, statuses
 

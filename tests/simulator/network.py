@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from pinot_assets.simulate.rows import Built
-from pinot_assets.simulate.zookeeper import Steps
 from pinot_assets.sizing.protocol import NOT_SENT, REQUEST_TIMEOUT_MS, MessageKind, Reason, Reply
+from simulator.rows import Built
+from simulator.zookeeper import Steps
 
 
 @dataclass(frozen=True, slots=True)

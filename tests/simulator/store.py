@@ -8,10 +8,10 @@ from typing import Final
 
 import simpy
 
-from pinot_assets.simulate.rows import Built
-from pinot_assets.simulate.timing import Hardware
-from pinot_assets.simulate.zookeeper import Steps
 from pinot_assets.sizing.protocol import Outage
+from simulator.rows import Built
+from simulator.timing import Hardware
+from simulator.zookeeper import Steps
 
 TMP: Final = ".tmp."
 """Between a segment's name and a number: an upload that nobody has moved yet."""

@@ -12,10 +12,10 @@ from fakes.realtime.simulated_truth import always
 
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate.faults import Point, StoreOutage, Strike
-from pinot_assets.simulate.timing import Hardware, Stream, Table
-from pinot_assets.simulate.world import BEGAN_MS, World
 from pinot_assets.sizing.flush import Flush
+from simulator.faults import Point, StoreOutage, Strike
+from simulator.timing import Hardware, Stream, Table
+from simulator.world import BEGAN_MS, World
 
 from .tables import MINUTE, PAUSELESS, first, statuses, with_settings
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from zlib import crc32
 
-from pinot_assets.simulate.timing import Stream
+from simulator.timing import Stream
 
 Ranges = tuple[tuple[int, int], ...]
 """Half-open ranges of offsets, ascending, without touching one another."""

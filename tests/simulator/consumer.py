@@ -12,14 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 import simpy
 
-from pinot_assets.simulate.actor import STOP
-from pinot_assets.simulate.building import BuildFailed, build, build_for_commit, upload
-from pinot_assets.simulate.download import download
-from pinot_assets.simulate.faults import Point
-from pinot_assets.simulate.network import Message
-from pinot_assets.simulate.reading import Reader
-from pinot_assets.simulate.rows import NEVER, Built
-from pinot_assets.simulate.zookeeper import Node, Steps
 from pinot_assets.sizing.protocol import (
     CATCH_UP_MS,
     HOLD_MS,
@@ -29,9 +21,17 @@ from pinot_assets.sizing.protocol import (
     Reason,
     Reply,
 )
+from simulator.actor import STOP
+from simulator.building import BuildFailed, build, build_for_commit, upload
+from simulator.download import download
+from simulator.faults import Point
+from simulator.network import Message
+from simulator.reading import Reader
+from simulator.rows import NEVER, Built
+from simulator.zookeeper import Node, Steps
 
 if TYPE_CHECKING:
-    from pinot_assets.simulate.server import Server
+    from simulator.server import Server
 
 EMPTY_EXTENSION_MS: Final = 3_600_000
 SHORTEST_MS: Final = 600_000

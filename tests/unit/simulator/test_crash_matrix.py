@@ -9,10 +9,10 @@ from fakes.realtime.simulated_repair import SimulatedRepair
 from fakes.realtime.simulated_truth import all_well, always
 
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate.faults import Point, StoreOutage, Strike
-from pinot_assets.simulate.timing import Table
-from pinot_assets.simulate.world import World
 from pinot_assets.sizing.protocol import Answer, MessageKind
+from simulator.faults import Point, StoreOutage, Strike
+from simulator.timing import Table
+from simulator.world import World
 
 from .tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, first, talk, with_settings
 

@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
-from pinot_assets.simulate.faults import (
+from pinot_assets.sizing.flush import Flush
+from pinot_assets.sizing.protocol import MessageKind, Outage
+from simulator.faults import (
     BadNetwork,
     Death,
     Fault,
@@ -24,11 +26,9 @@ from pinot_assets.simulate.faults import (
     StoreOutage,
     Strike,
 )
-from pinot_assets.simulate.network import Fate
-from pinot_assets.simulate.timing import Hardware, Stream, Table
-from pinot_assets.simulate.world import World
-from pinot_assets.sizing.flush import Flush
-from pinot_assets.sizing.protocol import MessageKind, Outage
+from simulator.network import Fate
+from simulator.timing import Hardware, Stream, Table
+from simulator.world import World
 
 from .tables import HOUR, MINUTE
 

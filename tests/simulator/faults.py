@@ -9,10 +9,10 @@ from enum import StrEnum
 
 import simpy
 
-from pinot_assets.simulate.actor import Actor, Died
-from pinot_assets.simulate.network import ARRIVES, Fate, Message
-from pinot_assets.simulate.zookeeper import Steps
 from pinot_assets.sizing.protocol import MessageKind, Outage
+from simulator.actor import Actor, Died
+from simulator.network import ARRIVES, Fate, Message
+from simulator.zookeeper import Steps
 
 
 class Point(StrEnum):

@@ -8,7 +8,7 @@ import pytest
 import simpy
 
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate.zookeeper import Node, Refused, SegmentName, ZooKeeper
+from simulator.zookeeper import Node, Refused, SegmentName, ZooKeeper
 
 NODE = Node(SegmentName("events", 0, 0, 0), start=0, limit=100)
 NAME = str(NODE.name)

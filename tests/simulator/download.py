@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate.helix import ONLINE
-from pinot_assets.simulate.rows import Built
-from pinot_assets.simulate.store import StoreFailed
-from pinot_assets.simulate.zookeeper import Steps
+from simulator.helix import ONLINE
+from simulator.rows import Built
+from simulator.store import StoreFailed
+from simulator.zookeeper import Steps
 
 if TYPE_CHECKING:
-    from pinot_assets.simulate.server import Server
+    from simulator.server import Server
 
 FIND_TRIES: Final = 5
 FIND_WAIT_MS: Final = 500

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests
 from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, PauseReason, Status
-from pinot_assets.simulate.backfill import lacks_copy, upload_missing
-from pinot_assets.simulate.commit import begin_next, first_node, next_node
-from pinot_assets.simulate.helix import CONSUMING, ERROR, OFFLINE, ONLINE
-from pinot_assets.simulate.reingestion import ask_to_reingest
-from pinot_assets.simulate.zookeeper import Node, Placement, Refused, Steps
+from simulator.backfill import lacks_copy, upload_missing
+from simulator.commit import begin_next, first_node, next_node
+from simulator.helix import CONSUMING, ERROR, OFFLINE, ONLINE
+from simulator.reingestion import ask_to_reingest
+from simulator.zookeeper import Node, Placement, Refused, Steps
 
 if TYPE_CHECKING:
-    from pinot_assets.simulate.controller import Controller
+    from simulator.controller import Controller
 
 
 def validate_for_ever(controller: Controller) -> Steps[None]:

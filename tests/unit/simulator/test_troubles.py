@@ -10,7 +10,8 @@ from fakes.realtime.simulated_truth import all_well, always, lag_rows
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import PauseReason, Status
 from pinot_assets.realtime.repair.model import Kind as Repair
-from pinot_assets.simulate.faults import (
+from pinot_assets.sizing.protocol import Answer, MessageKind
+from simulator.faults import (
     BadNetwork,
     Death,
     Point,
@@ -19,10 +20,9 @@ from pinot_assets.simulate.faults import (
     StoreOutage,
     Strike,
 )
-from pinot_assets.simulate.network import Fate
-from pinot_assets.simulate.timing import Hardware, Stream, Table
-from pinot_assets.simulate.world import World
-from pinot_assets.sizing.protocol import Answer, MessageKind
+from simulator.network import Fate
+from simulator.timing import Hardware, Stream, Table
+from simulator.world import World
 
 from .tables import BYPASS, HOUR, MINUTE, PAUSELESS, first, statuses, talk, with_settings
 

@@ -6,10 +6,10 @@ import pytest
 from fakes.realtime.simulated_truth import always
 
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate.faults import BadNetwork, Point, SlowZooKeeper, Strike
-from pinot_assets.simulate.network import Fate
-from pinot_assets.simulate.world import World
 from pinot_assets.sizing.protocol import Answer, MessageKind
+from simulator.faults import BadNetwork, Point, SlowZooKeeper, Strike
+from simulator.network import Fate
+from simulator.world import World
 
 from .tables import BYPASS, MINUTE, PAUSELESS, first, statuses, talk
 

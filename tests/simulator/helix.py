@@ -8,8 +8,8 @@ from typing import Final, Protocol
 
 import simpy
 
-from pinot_assets.simulate.timing import Hardware
-from pinot_assets.simulate.zookeeper import Placement, Steps, ZooKeeper
+from simulator.timing import Hardware
+from simulator.zookeeper import Placement, Steps, ZooKeeper
 
 OFFLINE: Final = "OFFLINE"
 CONSUMING: Final = "CONSUMING"

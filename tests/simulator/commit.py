@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate.building import PEER
-from pinot_assets.simulate.faults import Point
-from pinot_assets.simulate.helix import CONSUMING, ONLINE
-from pinot_assets.simulate.network import Message
-from pinot_assets.simulate.zookeeper import Node, Placement, Refused, SegmentName, Steps
 from pinot_assets.sizing.flush import Flushed
 from pinot_assets.sizing.protocol import Reason
+from simulator.building import PEER
+from simulator.faults import Point
+from simulator.helix import CONSUMING, ONLINE
+from simulator.network import Message
+from simulator.zookeeper import Node, Placement, Refused, SegmentName, Steps
 
 if TYPE_CHECKING:
-    from pinot_assets.simulate.controller import Controller
+    from simulator.controller import Controller
 
 
 def take_place(controller: Controller, message: Message) -> Steps[str]:

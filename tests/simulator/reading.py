@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import simpy
 
-from pinot_assets.simulate.rows import NEVER, Ranges, StreamPartition, joined
-from pinot_assets.simulate.zookeeper import Steps
+from simulator.rows import NEVER, Ranges, StreamPartition, joined
+from simulator.zookeeper import Steps
 
 
 @dataclass

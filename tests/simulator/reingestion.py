@@ -10,15 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate.building import to_store
-from pinot_assets.simulate.reading import Reader
-from pinot_assets.simulate.rows import Built
-from pinot_assets.simulate.store import StoreFailed
-from pinot_assets.simulate.zookeeper import Node, Refused, Steps
+from simulator.building import to_store
+from simulator.reading import Reader
+from simulator.rows import Built
+from simulator.store import StoreFailed
+from simulator.zookeeper import Node, Refused, Steps
 
 if TYPE_CHECKING:
-    from pinot_assets.simulate.server import Server
-    from pinot_assets.simulate.world import World
+    from simulator.server import Server
+    from simulator.world import World
 
 LONGEST_MS: Final = 1_800_000
 POLL_MS: Final = 5_000

@@ -11,15 +11,6 @@ from typing import TYPE_CHECKING
 import simpy
 
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate.actor import Actor
-from pinot_assets.simulate.commit import commit_done, commit_start, finish_pauseless, take_place
-from pinot_assets.simulate.election import Election, PauselessElection
-from pinot_assets.simulate.faults import Point
-from pinot_assets.simulate.helix import CONSUMING, OFFLINE
-from pinot_assets.simulate.network import Message
-from pinot_assets.simulate.store import StoreFailed
-from pinot_assets.simulate.validation import validate_for_ever
-from pinot_assets.simulate.zookeeper import Placement, Refused, Steps
 from pinot_assets.sizing.flush import RowLimit
 from pinot_assets.sizing.protocol import (
     DISCARD,
@@ -30,9 +21,18 @@ from pinot_assets.sizing.protocol import (
     MessageKind,
     Reply,
 )
+from simulator.actor import Actor
+from simulator.commit import commit_done, commit_start, finish_pauseless, take_place
+from simulator.election import Election, PauselessElection
+from simulator.faults import Point
+from simulator.helix import CONSUMING, OFFLINE
+from simulator.network import Message
+from simulator.store import StoreFailed
+from simulator.validation import validate_for_ever
+from simulator.zookeeper import Placement, Refused, Steps
 
 if TYPE_CHECKING:
-    from pinot_assets.simulate.world import World
+    from simulator.world import World
 
 
 @dataclass

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate.building import to_store
-from pinot_assets.simulate.faults import Point
-from pinot_assets.simulate.helix import ONLINE
-from pinot_assets.simulate.store import StoreFailed
-from pinot_assets.simulate.zookeeper import Refused, Steps
+from simulator.building import to_store
+from simulator.faults import Point
+from simulator.helix import ONLINE
+from simulator.store import StoreFailed
+from simulator.zookeeper import Refused, Steps
 
 if TYPE_CHECKING:
-    from pinot_assets.simulate.controller import Controller
+    from simulator.controller import Controller
 
 
 def lacks_copy(controller: Controller, name: str) -> bool:

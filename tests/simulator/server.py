@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import simpy
 
 from pinot_assets.realtime.model.state import Status
-from pinot_assets.simulate import helix
-from pinot_assets.simulate.actor import Actor
-from pinot_assets.simulate.building import BuildFailed
-from pinot_assets.simulate.consumer import Consumer
-from pinot_assets.simulate.download import DownloadFailed, download
-from pinot_assets.simulate.helix import DROPPED, ERROR, OFFLINE
-from pinot_assets.simulate.rows import Built
-from pinot_assets.simulate.zookeeper import Node, Refused, Steps
+from simulator import helix
+from simulator.actor import Actor
+from simulator.building import BuildFailed
+from simulator.consumer import Consumer
+from simulator.download import DownloadFailed, download
+from simulator.helix import DROPPED, ERROR, OFFLINE
+from simulator.rows import Built
+from simulator.zookeeper import Node, Refused, Steps
 
 if TYPE_CHECKING:
-    from pinot_assets.simulate.world import World
+    from simulator.world import World
 
 READY_POLL_MS = 1_000
 

@@ -14,11 +14,11 @@ from pinot_assets.realtime.model.state import (
     TmpUpload,
 )
 from pinot_assets.realtime.model.state import Server as SeenServer
-from pinot_assets.simulate.consumer import State
-from pinot_assets.simulate.server import Server
-from pinot_assets.simulate.store import TMP
-from pinot_assets.simulate.world import World
-from pinot_assets.simulate.zookeeper import Node
+from simulator.consumer import State
+from simulator.server import Server
+from simulator.store import TMP
+from simulator.world import World
+from simulator.zookeeper import Node
 
 
 def realtime_state(world: World) -> RealtimeState:

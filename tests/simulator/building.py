@@ -7,11 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import simpy
 
-from pinot_assets.simulate.actor import STOP
-from pinot_assets.simulate.faults import Point
-from pinot_assets.simulate.rows import Built
-from pinot_assets.simulate.store import StoreFailed
-from pinot_assets.simulate.zookeeper import Steps
 from pinot_assets.sizing.protocol import (
     LEASE_EXTENSION_S,
     LEASE_PERIOD_MS,
@@ -20,10 +15,15 @@ from pinot_assets.sizing.protocol import (
     Answer,
     MessageKind,
 )
+from simulator.actor import STOP
+from simulator.faults import Point
+from simulator.rows import Built
+from simulator.store import StoreFailed
+from simulator.zookeeper import Steps
 
 if TYPE_CHECKING:
-    from pinot_assets.simulate.consumer import Consumer
-    from pinot_assets.simulate.server import Server
+    from simulator.consumer import Consumer
+    from simulator.server import Server
 
 PEER: Final = "peer:///"
 """Scheme of a location that says: only servers have it."""

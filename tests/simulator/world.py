@@ -16,21 +16,21 @@ from typing import Final
 import simpy
 
 from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, PauseReason
-from pinot_assets.simulate import faults as trouble
-from pinot_assets.simulate.actor import Actor
-from pinot_assets.simulate.backfill import lacks_copy, upload_missing
-from pinot_assets.simulate.commit import first_node
-from pinot_assets.simulate.controller import Controller
-from pinot_assets.simulate.faults import Fault, Faults
-from pinot_assets.simulate.helix import CONSUMING, Helix
-from pinot_assets.simulate.network import Message, Network
-from pinot_assets.simulate.reingestion import ask_to_reingest
-from pinot_assets.simulate.rows import StreamPartition
-from pinot_assets.simulate.server import Server
-from pinot_assets.simulate.store import DeepStore
-from pinot_assets.simulate.timing import Table
-from pinot_assets.simulate.validation import validate
-from pinot_assets.simulate.zookeeper import Placement, Steps, ZooKeeper
+from simulator import faults as trouble
+from simulator.actor import Actor
+from simulator.backfill import lacks_copy, upload_missing
+from simulator.commit import first_node
+from simulator.controller import Controller
+from simulator.faults import Fault, Faults
+from simulator.helix import CONSUMING, Helix
+from simulator.network import Message, Network
+from simulator.reingestion import ask_to_reingest
+from simulator.rows import StreamPartition
+from simulator.server import Server
+from simulator.store import DeepStore
+from simulator.timing import Table
+from simulator.validation import validate
+from simulator.zookeeper import Placement, Steps, ZooKeeper
 
 BEGAN_MS: Final = 1_767_225_600_000
 """When every world begins: 2026-01-01, midnight UTC."""
