@@ -6,7 +6,7 @@ An error says what happened, why, and what to do next. The class tells a caller 
 
 from __future__ import annotations
 
-from pinot_assets.core.printable import visible
+from pinot_assets.printable import visible
 
 
 class PinotAssetsError(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from pinot_assets.assets.metadata import plain
-from pinot_assets.core.printable import visible
+from pinot_assets.printable import visible
 from pinot_assets.table_spec import LeftOut
 
 CHECK = "table_spec"

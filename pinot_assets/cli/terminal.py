@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from pinot_assets.core.printable import visible
+from pinot_assets.printable import visible
 
 
 class Terminal(Console):

@@ -11,8 +11,8 @@ from pathlib import Path
 import dagster as dg
 
 from pinot_assets.assets.left_out import left_out_asset, left_out_check
-from pinot_assets.core.printable import visible
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.printable import visible
 from pinot_assets.sensors import left_out_sensor
 from pinot_assets.table_spec import AnyTableSpec, LeftOut, Problem
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pinot_assets.metrics.family import Family, Sample, gauge
-from pinot_assets.realtime.model.numbers import numbers
+from pinot_assets.realtime.health.numbers import numbers
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.read.metrics import metrics
 

@@ -35,7 +35,8 @@ from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.file_table import COLUMNS, Page, page_of, text_of
 from pinot_assets.source.interruptible import call, each
-from pinot_assets.source.object_store import CHUNK_BYTES, ObjectInfo, copied, probe_put_if_absent, whole
+from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.object_store import CHUNK_BYTES, copied, probe_put_if_absent, whole
 from pinot_assets.source.policy import require_place
 from pinot_assets.source.settings.adls import AdlsSettings
 from pinot_assets.source.settings.endpoints import CALL_TIMEOUT, TRANSFER_TIMEOUT, Settings

@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
-
-if TYPE_CHECKING:
-    from pinot_assets.source.object_store import ObjectInfo
+from pinot_assets.source.object_info import ObjectInfo
 
 COLUMNS: Final = pa.schema(
     [

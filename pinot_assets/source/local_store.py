@@ -28,7 +28,8 @@ from pinot_assets.core.limits import OBJECT, Limit
 from pinot_assets.errors import ListingFailed, SourceChanged, SourceError, StoreConflict
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.file_table import Page, pages_of
-from pinot_assets.source.object_store import CHUNK_BYTES, ObjectInfo, copied, probe_put_if_absent, whole
+from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.object_store import CHUNK_BYTES, copied, probe_put_if_absent, whole
 from pinot_assets.source.uris import Root, check_key, join_uri, key_below
 
 # Where unfinished writes lie, on the same file system as what they become. Never listed.

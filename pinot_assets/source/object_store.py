@@ -9,30 +9,18 @@ from __future__ import annotations
 import hashlib
 import io
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
 from pinot_assets.core.limits import OBJECT, Limit
-from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.file_table import Page
-from pinot_assets.source.policy import require_place
-from pinot_assets.source.uris import parse_root
+from pinot_assets.source.object_info import ObjectInfo
 
 # Bytes held in memory at a time while a file is copied or hashed.
 CHUNK_BYTES = 4 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectInfo:
-    """One listed object: key relative to the store's root, full URI, version."""
-
-    key: str
-    uri: str
-    fingerprint: Fingerprint
 
 
 class ObjectStore(Protocol):
@@ -142,29 +130,6 @@ class ObjectStore(Protocol):
         :raises SourceError: neither is known. An empty source is believed only after True (edge case E2).
         """
         ...
-
-
-def open_store(uri: str, props: Mapping[str, str], policy: Policy) -> ObjectStore:
-    """Open the store of a folder: `file:///dir`, `/dir`, `s3://bucket/prefix` (`s3a`, `s3n` are the same),
-    `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix`.
-
-    :param props: the suffixes of `input.fs.prop.*` in StarTree's and Pinot's spelling (`region`,
-        `endpoint`, `accessKey`, `secretKey`, …; `KNOWN_PROPS` of `s3_settings`, `gcs_settings` and
-        `adls_settings` have them all); values may refer to the environment (`${NAME}`). Without keys the
-        cloud's standard chain finds them. Not used locally.
-    :param policy: the table spec's; `UNLIMITED` for a place that no spec names.
-    :raises SourceError: the URI or a setting cannot be used, or the policy refuses it.
-    """
-    root = parse_root(uri)
-    if root.scheme == "file":
-        require_place(root, props, policy)
-        from pinot_assets.source.local_store import LocalObjectStore
-
-        return LocalObjectStore(root)
-    # Imported late: a local-only task does not pay for the client.
-    from pinot_assets.source.bucket_store import BucketObjectStore
-
-    return BucketObjectStore.open(root, props, policy)
 
 
 def whole(uri: str, size: int, chunks: Iterable[bytes], most: Limit) -> bytes:

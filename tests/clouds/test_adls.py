@@ -22,7 +22,8 @@ from contract.test_object_store import *  # noqa: F403  # the suite
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.local import ports, processes
-from pinot_assets.source.object_store import ObjectStore, open_store
+from pinot_assets.source.factory import open_store
+from pinot_assets.source.object_store import ObjectStore
 
 ACCOUNT = "devstoreaccount1"
 # Azurite's own, of its documentation: every Azurite has it.

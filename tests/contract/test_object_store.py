@@ -29,8 +29,9 @@ from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.settings.local_stack import Record
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.source import bucket_store, file_table
+from pinot_assets.source.factory import open_store
 from pinot_assets.source.file_table import files_of
-from pinot_assets.source.object_store import CHUNK_BYTES, ObjectStore, open_store
+from pinot_assets.source.object_store import CHUNK_BYTES, ObjectStore
 
 ODD_NAMES = [
     "a b.csv",

@@ -22,8 +22,9 @@ from fakes import spoiler as spoiling
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
+from pinot_assets.source.factory import open_store
 from pinot_assets.source.listing import take_inventory
-from pinot_assets.source.object_store import ObjectStore, open_store
+from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.settings import endpoints
 
 pytestmark = pytest.mark.integration

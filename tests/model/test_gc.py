@@ -22,7 +22,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import kept_refs, read_kept
-from pinot_assets.source.object_store import ObjectInfo
+from pinot_assets.source.object_info import ObjectInfo
 
 DAY = 25 * 3600
 TROUBLES = [Kind.DIES_AFTER, Kind.CALL_LOST, Kind.REPLY_LOST]

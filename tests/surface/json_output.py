@@ -19,7 +19,7 @@ from pinot_assets.cli.doctor import doctor, pinot
 from pinot_assets.cli.main import app
 from pinot_assets.core.check_result import Health
 from pinot_assets.local.stack import PartStatus
-from pinot_assets.realtime.model import rows
+from pinot_assets.realtime.health import rows
 from pinot_assets.realtime.operations import rebalance, rebalance_plan
 from pinot_assets.realtime.preflight.answer import Answer
 from pinot_assets.realtime.read import metrics

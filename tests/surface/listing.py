@@ -22,14 +22,14 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.health import CHECKS
 from pinot_assets.metrics.catalogue import FAMILIES
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
-from pinot_assets.realtime.operations.lease import OperationsStore
+from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.preflight import rules_change
 from pinot_assets.realtime.preflight.judge import RULES
-from pinot_assets.segment.config.support import Feature
+from pinot_assets.segment.column.support import Feature
 from pinot_assets.session.context import cluster_marker
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.settings.variables import VARIABLES
-from pinot_assets.table_spec.yaml.editor import editor_schema
+from pinot_assets.table_spec.tables.editor_schema import editor_schema
 from surface.compare import together
 from surface.dagster_names import dagster_names
 from surface.json_keys import text_of

@@ -10,7 +10,7 @@ from typing import Final
 from pinot_assets import errors
 from pinot_assets.core.exit_codes import MEANINGS
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.segment.config.support import Feature
+from pinot_assets.segment.column.support import Feature
 from tools.docs.error_codes import CLASSES, CODES, KINDS, Meaning
 
 _TOP: Final = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pinot_assets.segment.config.support import Feature, Section
+from pinot_assets.segment.column.support import Feature, Section
 
 
 def support_tables() -> str:

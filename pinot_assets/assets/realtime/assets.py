@@ -17,8 +17,8 @@ from pinot_assets.assets.evaluations import metadata_of, severity_of
 from pinot_assets.assets.metadata import cell
 from pinot_assets.core.check_result import Health
 from pinot_assets.realtime.health.checks import CHECKS
-from pinot_assets.realtime.model.numbers import numbers
-from pinot_assets.realtime.model.rows import segment_rows
+from pinot_assets.realtime.health.numbers import numbers
+from pinot_assets.realtime.health.rows import segment_rows
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.model.table_settings import table_settings

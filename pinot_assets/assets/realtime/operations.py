@@ -17,8 +17,8 @@ from pinot_assets.core.effects import recording
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SpecDrift, SpecError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.table_settings import table_settings
-from pinot_assets.realtime.operations.lease import OperationsLease
 from pinot_assets.realtime.operations.pauseless import Draining
 from pinot_assets.realtime.operations.pauseless_plan import Do, Goal
 from pinot_assets.realtime.operations.rebalance import End, Rebalancing

@@ -21,7 +21,7 @@ from pinot_assets.authoring.infer.kinds import (
     together,
 )
 from pinot_assets.ingest.cast.casts import plain
-from pinot_assets.segment.config.time_format import parse_date
+from pinot_assets.segment.functions.time_format import parse_date
 
 PARTS: Final = ";"
 """What Pinot's csv reader splits the cells of a multi-value column at."""

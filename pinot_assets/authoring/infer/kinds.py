@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.ingest.formats.json_values import Real
-from pinot_assets.segment.config.time_format import PATTERNS, parse_date
+from pinot_assets.segment.functions.time_format import PATTERNS, parse_date
 
 
 class Kind(StrEnum):

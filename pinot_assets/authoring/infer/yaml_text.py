@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pinot_assets.authoring.infer.csv_shape import CsvShape
 from pinot_assets.authoring.infer.proposal import GROUPS, Field, Proposal
-from pinot_assets.segment.values.types import FieldType
+from pinot_assets.segment.column.types import FieldType
 from pinot_assets.table_spec.yaml.writer import in_line
 
 _GROUPS = (

@@ -14,8 +14,8 @@ from pinot_assets.cli.realtime.table import find_table
 from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.effects import recording
 from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.operations.lease import OperationsLease
 from pinot_assets.realtime.read.deep_store import open_deep_store, sweeper
 from pinot_assets.realtime.read.opening import hold_table, open_operations
 from pinot_assets.realtime.read.reading import read_state

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.ingest.contract.target_schema import Wanted
-from pinot_assets.segment.values.decimals import unstorable
+from pinot_assets.segment.column.decimals import unstorable
 
 Cast = Callable[[pa.ChunkedArray], pa.ChunkedArray]
 

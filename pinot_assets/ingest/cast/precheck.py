@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from pinot_assets.ingest.cast.casts import DECIMAL, HEX
 from pinot_assets.ingest.contract.target_schema import Wanted
-from pinot_assets.segment.values.decimals import unstorable
+from pinot_assets.segment.column.decimals import unstorable
 
 Mask = npt.NDArray[np.bool_]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pinot_assets.errors import UnsupportedFeature
-from pinot_assets.segment.config.pinot_expression import Translation
 from pinot_assets.segment.config.transforms import read_transforms
+from pinot_assets.segment.functions.pinot_expression import Translation
 
 
 @dataclass(frozen=True, slots=True)

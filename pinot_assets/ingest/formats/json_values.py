@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from pinot_assets.ingest.contract.target_schema import Wanted
-from pinot_assets.segment.values.decimals import MAX_DIGITS, is_storable
+from pinot_assets.segment.column.decimals import MAX_DIGITS, is_storable
 
 Convert = Callable[[Any], Any]
 

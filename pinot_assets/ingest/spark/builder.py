@@ -21,7 +21,7 @@ from pinot_assets.ingest.spark.arrow_jobs import SparkJobs, cause_of
 from pinot_assets.ingest.spark.file_jobs import SparkFiles
 from pinot_assets.ingest.spark.restarts import RestartedFiles
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.source.object_store import open_store
+from pinot_assets.source.factory import open_store
 
 T = TypeVar("T")
 Result = Receipt | Failure

@@ -32,7 +32,8 @@ from pinot_assets.ingest.spark.text import check_binary, check_csv, check_json, 
 from pinot_assets.ingest.task.build_file import build_from, failure_of, look_at, version_of
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.source.object_store import ObjectStore, open_store
+from pinot_assets.source.factory import open_store
+from pinot_assets.source.object_store import ObjectStore
 
 ROW: Final = "#row"
 """Number of the row in the file, from 0. No column of a table begins with #, so these are free."""

@@ -46,7 +46,8 @@ from pinot_assets.segment.write.segment import ColumnStats
 from pinot_assets.snapshot.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt, SegmentFacts
-from pinot_assets.source.object_store import ObjectStore, open_store
+from pinot_assets.source.factory import open_store
+from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.policy import require_data
 
 Rows = Callable[[Path, Fingerprint, Wanted, Verdicts], Iterator[pa.Table]]

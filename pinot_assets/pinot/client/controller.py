@@ -14,10 +14,10 @@ from typing import Any
 
 from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict
-from pinot_assets.pinot.api import Replicas, SegmentMetadata
 from pinot_assets.pinot.client.http import Call, Kind
 from pinot_assets.pinot.client.tables import Tables, quoted
 from pinot_assets.pinot.lineage import Lineage, why_not_end, why_not_revert, why_not_start
+from pinot_assets.pinot.segments import Replicas, SegmentMetadata
 
 
 class Controller(Tables):

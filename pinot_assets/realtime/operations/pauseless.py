@@ -15,8 +15,8 @@ from pinot_assets.errors import (
     SessionError,
     SwitchStateUnknown,
 )
+from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.operations.lease import OperationsLease
 from pinot_assets.realtime.operations.pauseless_plan import (
     LONGEST_PAUSE_MS,
     OUR_PAUSE,

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from pinot_assets.core.text import counted, plural_are
 from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, SwitchStateUnknown
+from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.operations.lease import OperationsLease
 from pinot_assets.realtime.operations.rebalance_plan import Judgement, Preview, judge, moves_of
 from pinot_assets.realtime.operations.rebalance_request import Request
 from pinot_assets.realtime.read.api import Reader, RebalanceDoor, Tell

@@ -9,8 +9,8 @@ from typing import Final
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotError, SessionError, SwitchStateUnknown
+from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.operations.lease import OperationsLease
 from pinot_assets.realtime.operations.restart_plan import (
     SUBJECT,
     Mark,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from pinot_assets.errors import SessionError
-from pinot_assets.realtime.operations.lease import OperationsLease, OperationsStore
+from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import Settings
 from pinot_assets.zookeeper.client import cluster_client

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pinot_assets.errors import PinotError, SourceError, SwitchStateUnknown
+from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.operations.lease import OperationsLease
 from pinot_assets.realtime.read.api import Reader, RepairDoor, Sweeper, Tell
 from pinot_assets.realtime.repair import memory as memories
 from pinot_assets.realtime.repair.doing import begin

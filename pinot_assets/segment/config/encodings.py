@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pinot_assets.segment.config.encoding import Codec, Encoding, Optimize, RawFormat
-from pinot_assets.segment.config.fields import Column
-from pinot_assets.segment.config.json_values import is_true, number, whole_number
-from pinot_assets.segment.config.support import Feature, Problems
-from pinot_assets.segment.values.types import FieldType
+from pinot_assets.segment.column.encoding import Codec, Encoding, Optimize, RawFormat
+from pinot_assets.segment.column.fields import Column
+from pinot_assets.segment.column.json_values import is_true, number, whole_number
+from pinot_assets.segment.column.support import Feature, Problems
+from pinot_assets.segment.column.types import FieldType
 
 _MAX_INT = 2**31 - 1
 _DATA_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP])?B?", re.IGNORECASE | re.ASCII)

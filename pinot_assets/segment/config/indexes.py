@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from pinot_assets.segment.config.json_values import is_true, number, whole_number
-from pinot_assets.segment.config.support import Feature
-from pinot_assets.segment.indexes.bloom import DEFAULT_FPP, BloomFilter
-from pinot_assets.segment.values.types import DataType
+from pinot_assets.segment.column.json_values import is_true, number, whole_number
+from pinot_assets.segment.column.support import Feature
+from pinot_assets.segment.column.types import DataType
 
 if TYPE_CHECKING:
-    from pinot_assets.segment.config.fields import Column
+    from pinot_assets.segment.column.fields import Column
 
 _SERVER_BUILT_LISTS = {
     "rangeIndexColumns": "range index",
@@ -38,6 +37,21 @@ _OWN_INDEXES = {"inverted", "bloom", "dictionary", "forward"}
 _NO_INDEXES = {"SORTED", "TIMESTAMP"}  # index types that say nothing about a segment's buffers
 BUILD_INVERTED = "generate.inverted.index.before.push"
 """Key of the table config's `metadata.customConfigs`: deprecated, and still obeyed."""
+
+
+DEFAULT_FPP: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilter:
+    """How large a bloom filter may be.
+
+    :ivar fpp: share of values it wrongly reports as present.
+    :ivar max_bytes: largest size, which may cost a higher share; 0 for no limit.
+    """
+
+    fpp: float = DEFAULT_FPP
+    max_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from pinot_assets.segment.config.support import Feature
+from pinot_assets.segment.column.support import Feature
 
 Shape: TypeAlias = "str | dict[str, Shape] | list[Shape]"
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pinot_assets.segment.config.json_values import is_true
-from pinot_assets.segment.config.support import Feature
-from pinot_assets.segment.indexes.partition import Function, Partitioning
-from pinot_assets.segment.values.types import DataType
+from pinot_assets.segment.column.json_values import is_true
+from pinot_assets.segment.column.support import Feature
+from pinot_assets.segment.column.types import DataType
+from pinot_assets.segment.values.partition import Function, Partitioning
 
 if TYPE_CHECKING:
-    from pinot_assets.segment.config.fields import Column
+    from pinot_assets.segment.column.fields import Column
 
 _FUNCTIONS = {function.lower(): function for function in Function} | {"murmur2": Function.MURMUR}
 _MURMUR3_SINCE = (1, 1)

@@ -12,18 +12,18 @@ from typing import Any
 import pyarrow as pa
 
 from pinot_assets.errors import UnsupportedFeature
+from pinot_assets.segment.column.fields import Column, read_columns
+from pinot_assets.segment.column.json_values import is_true
+from pinot_assets.segment.column.support import Feature, refusals
+from pinot_assets.segment.column.text import utf16_key
+from pinot_assets.segment.column.types import STORAGE, DataType
 from pinot_assets.segment.config.encodings import read_encoding
-from pinot_assets.segment.config.fields import Column, read_columns
 from pinot_assets.segment.config.indexes import Indexes, read_indexes
 from pinot_assets.segment.config.json_shape import check_shape
-from pinot_assets.segment.config.json_values import is_true
 from pinot_assets.segment.config.partitions import read_partitionings, read_sort_order
-from pinot_assets.segment.config.support import Feature, refusals
 from pinot_assets.segment.config.table_config import check_table_config
-from pinot_assets.segment.config.time_format import VALID_FROM_MS, Kind, TimeFormat, parse_format
-from pinot_assets.segment.indexes.partition import Partitioning
-from pinot_assets.segment.values.text import utf16_key
-from pinot_assets.segment.values.types import STORAGE, DataType
+from pinot_assets.segment.functions.time_format import VALID_FROM_MS, Kind, TimeFormat, parse_format
+from pinot_assets.segment.values.partition import Partitioning
 
 OLDEST_SERVER = (0, 11)
 REFERENCE_SERVER = (1, 5)

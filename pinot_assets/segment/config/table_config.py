@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pinot_assets.segment.config.json_values import is_true
-from pinot_assets.segment.config.support import Feature
+from pinot_assets.segment.column.json_values import is_true
+from pinot_assets.segment.column.support import Feature
 from pinot_assets.segment.config.transforms import read_transforms
 
 _INGESTION = (

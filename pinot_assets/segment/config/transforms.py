@@ -13,8 +13,8 @@ from typing import Any
 
 from pinot_assets.expressions.refused import ExpressionRefused
 from pinot_assets.expressions.spark import check_spark_expression
-from pinot_assets.segment.config.pinot_expression import NotTranslated, Translation, translate
-from pinot_assets.segment.config.support import Feature
+from pinot_assets.segment.column.support import Feature
+from pinot_assets.segment.functions.pinot_expression import NotTranslated, Translation, translate
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from pinot_assets.errors import BuildError
+from pinot_assets.segment.config.indexes import BloomFilter
 from pinot_assets.segment.values.hashing import murmur3_x64_128
 from pinot_assets.segment.values.java_text import as_utf8
 
-DEFAULT_FPP = 0.05
 _TYPE, _VERSION = 1, 1
 _MURMUR128_MITZ_64 = 1  # Guava's hash strategy
-
-
-@dataclass(frozen=True, slots=True)
-class BloomFilter:
-    """How large a bloom filter may be.
-
-    :ivar fpp: share of values it wrongly reports as present.
-    :ivar max_bytes: largest size, which may cost a higher share; 0 for no limit.
-    """
-
-    fpp: float = DEFAULT_FPP
-    max_bytes: int = 0
 
 
 def bloom_filter(column: str, texts: pa.LargeBinaryArray, cardinality: int, how: BloomFilter) -> bytes:

@@ -11,7 +11,7 @@ import zlib
 
 import pyarrow as pa
 
-from pinot_assets.segment.config.encoding import Codec
+from pinot_assets.segment.column.encoding import Codec
 
 _IDS = {Codec.PASS_THROUGH: 0, Codec.SNAPPY: 1, Codec.ZSTANDARD: 2, Codec.LZ4: 3, Codec.GZIP: 5}
 _LZ4_LENGTH_PREFIXED = 4

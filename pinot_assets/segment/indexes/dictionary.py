@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from pinot_assets.errors import BuildError
+from pinot_assets.segment.column.types import DataType
 from pinot_assets.segment.values.dictionary_order import Ranked
 from pinot_assets.segment.values.java_text import binary_buffers
-from pinot_assets.segment.values.types import DataType
 
 MAX_BYTES = 2**31 - 1
 _WASTE_TIMES, _WASTE_BYTES = 4, 16 << 20

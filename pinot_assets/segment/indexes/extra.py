@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pinot_assets.segment.config.fields import Column
+from pinot_assets.segment.column.fields import Column
 from pinot_assets.segment.config.indexes import Indexes
 from pinot_assets.segment.indexes.bloom import bloom_filter
 from pinot_assets.segment.indexes.inverted import inverted_index
-from pinot_assets.segment.indexes.partition import Partitioning, partition_values
 from pinot_assets.segment.values.dictionary_order import Ranked
 from pinot_assets.segment.values.java_text import java_texts, plain_texts
 from pinot_assets.segment.values.normalize import Cleaned
+from pinot_assets.segment.values.partition import Partitioning, partition_values
 
 
 def index_buffers(

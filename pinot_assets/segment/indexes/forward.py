@@ -39,11 +39,6 @@ def check_size(name: str, values: int, bits: int) -> None:
         )
 
 
-def is_sorted(ids: Codes) -> bool:
-    """Whether no row's dictionary id is below the one before; ids rank values, so this sorts values too."""
-    return bool(np.all(ids[1:] >= ids[:-1]))
-
-
 def sorted_index(ids: Codes) -> bytes:
     """First and last row (inclusive) of each dictionary id.
 

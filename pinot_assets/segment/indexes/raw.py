@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.config.encoding import RawFormat
+from pinot_assets.segment.column.encoding import RawFormat
 from pinot_assets.segment.indexes.codec import codec_id, compressed
 from pinot_assets.segment.indexes.records import Records, fixed_records, single_records, variable_records
 from pinot_assets.segment.values.dictionary_order import Ranked

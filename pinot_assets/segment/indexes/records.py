@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pinot_assets.segment.values.arrays import Numbers
 from pinot_assets.segment.values.dictionary_order import Ranked, entry_lengths
 from pinot_assets.segment.values.java_text import binary_buffers
 from pinot_assets.segment.values.multi_value import Lengths
-from pinot_assets.segment.values.normalize import Numbers
 
 Offsets = npt.NDArray[np.int64]
 

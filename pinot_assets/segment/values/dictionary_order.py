@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.config.fields import Column
-from pinot_assets.segment.indexes.forward import is_sorted
-from pinot_assets.segment.values.decimals import Decimals
-from pinot_assets.segment.values.distinct import Codes
+from pinot_assets.segment.column.decimals import Decimals
+from pinot_assets.segment.column.fields import Column
+from pinot_assets.segment.column.text import utf16_key
+from pinot_assets.segment.column.types import STORAGE, Default
+from pinot_assets.segment.values.arrays import Numbers
+from pinot_assets.segment.values.distinct import Codes, is_sorted
 from pinot_assets.segment.values.java_text import as_utf8, binary_buffers, has_halves
-from pinot_assets.segment.values.normalize import Cleaned, Numbers
+from pinot_assets.segment.values.normalize import Cleaned
 from pinot_assets.segment.values.ordering import Places, order_of_numbers, order_of_texts
-from pinot_assets.segment.values.text import utf16_key
-from pinot_assets.segment.values.types import STORAGE, Default
 
 
 @dataclass(frozen=True)

@@ -91,3 +91,8 @@ def take(mapping: Codes, codes: Codes) -> Codes:
     mapped = mapping[codes]
     mapped[codes == NULL] = NULL
     return mapped
+
+
+def is_sorted(ids: Codes) -> bool:
+    """Whether no row's dictionary id is below the one before; ids rank values, so this sorts values too."""
+    return bool(np.all(ids[1:] >= ids[:-1]))

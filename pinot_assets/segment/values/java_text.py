@@ -6,21 +6,15 @@ Texts are Arrow large_binary arrays of UTF-8. Half a surrogate pair stands in th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinot_assets.segment.values.decimals import Decimals
-from pinot_assets.segment.values.text import java_double, java_float
-from pinot_assets.segment.values.types import DataType
-
-if TYPE_CHECKING:
-    from pinot_assets.segment.values.normalize import Values
-
-Numbers = npt.NDArray[np.generic]
+from pinot_assets.segment.column.decimals import Decimals
+from pinot_assets.segment.column.text import java_double, java_float
+from pinot_assets.segment.column.types import DataType
+from pinot_assets.segment.values.arrays import Numbers, Values
 
 
 def binary_buffers(texts: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:

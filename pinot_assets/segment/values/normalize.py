@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,18 +20,16 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.config.fields import Column, TooLong
-from pinot_assets.segment.values.decimals import Decimals, stored_decimals
+from pinot_assets.segment.column.decimals import Decimals, stored_decimals
+from pinot_assets.segment.column.fields import Column, TooLong
+from pinot_assets.segment.column.text import cut_utf16, utf16_length
+from pinot_assets.segment.column.types import STORAGE, DataType, Default
+from pinot_assets.segment.values.arrays import Values
 from pinot_assets.segment.values.distinct import NULL, Codes, distinct, take
 from pinot_assets.segment.values.json_shape import canonical_texts
 from pinot_assets.segment.values.json_text import JsonRefused, canonical_json
 from pinot_assets.segment.values.multi_value import Lengths, elements, filled_rows, is_list, only_elements
-from pinot_assets.segment.values.text import cut_utf16, utf16_length
 from pinot_assets.segment.values.truncation import NOTHING, Cut
-from pinot_assets.segment.values.types import STORAGE, DataType, Default
-
-Numbers = npt.NDArray[np.generic]
-Values: TypeAlias = Numbers | Decimals | pa.LargeBinaryArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pinot_assets.segment.values.arrays import Numbers
 from pinot_assets.segment.values.java_text import binary_buffers
-from pinot_assets.segment.values.normalize import Numbers
 
 Places = npt.NDArray[np.int64]
 _Keys = npt.NDArray[np.uint64]

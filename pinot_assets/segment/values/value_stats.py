@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinot_assets.segment.config.fields import Column
-from pinot_assets.segment.values.decimals import Decimals
+from pinot_assets.segment.column.decimals import Decimals
+from pinot_assets.segment.column.fields import Column
+from pinot_assets.segment.column.types import Default
 from pinot_assets.segment.values.dictionary_order import Ranked, rank, utf16_keys
 from pinot_assets.segment.values.distinct import Codes
 from pinot_assets.segment.values.hashing import murmur2
 from pinot_assets.segment.values.java_text import has_halves
 from pinot_assets.segment.values.normalize import Cleaned
-from pinot_assets.segment.values.types import Default
 
 _BLOCK = 1 << 16
 _LONG = 256  # bytes of a value from which on hashing it takes longer than Arrow's own way

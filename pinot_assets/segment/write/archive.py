@@ -24,7 +24,7 @@ from isal.isal_zlib import adler32
 from pinot_assets.core.limits import ENTRY_BYTES
 from pinot_assets.core.tar_header import BoundedHeader
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.values.text import property_line
+from pinot_assets.segment.column.text import property_line
 from pinot_assets.segment.write.segment import Segment, check_name, creation_meta
 
 if TYPE_CHECKING:

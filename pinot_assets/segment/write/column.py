@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pinot_assets.segment.config.encoding import uses_dictionary
-from pinot_assets.segment.config.fields import Column
+from pinot_assets.segment.column.fields import Column
 from pinot_assets.segment.config.indexes import Indexes
 from pinot_assets.segment.config.segment_spec import SegmentSpec
 from pinot_assets.segment.indexes.dictionary import dictionary
@@ -20,6 +19,7 @@ from pinot_assets.segment.indexes.forward import (
 )
 from pinot_assets.segment.indexes.raw import raw_index
 from pinot_assets.segment.indexes.roaring import roaring
+from pinot_assets.segment.values.dictionary_choice import uses_dictionary
 from pinot_assets.segment.values.dictionary_order import rank
 from pinot_assets.segment.values.multi_value import Lengths
 from pinot_assets.segment.values.normalize import Cleaned

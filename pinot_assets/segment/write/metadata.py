@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pinot_assets.segment.config.fields import Column
-from pinot_assets.segment.config.segment_spec import REFERENCE_SERVER, SegmentSpec
-from pinot_assets.segment.indexes.forward import bits_per_value
-from pinot_assets.segment.indexes.partition import Partitioning
-from pinot_assets.segment.values.dictionary_order import Ranked
-from pinot_assets.segment.values.text import (
+from pinot_assets.segment.column.fields import Column
+from pinot_assets.segment.column.text import (
     java_double,
     java_float,
     property_line,
@@ -18,7 +14,11 @@ from pinot_assets.segment.values.text import (
     utf16_key,
     utf16_length,
 )
-from pinot_assets.segment.values.types import DataType, Default, FieldType
+from pinot_assets.segment.column.types import DataType, Default, FieldType
+from pinot_assets.segment.config.segment_spec import REFERENCE_SERVER, SegmentSpec
+from pinot_assets.segment.indexes.forward import bits_per_value
+from pinot_assets.segment.values.dictionary_order import Ranked
+from pinot_assets.segment.values.partition import Partitioning
 
 _MAX_BOUND = 512  # UTF-16 units; a longer minimum or maximum is left out
 _NAME_LISTS = {

@@ -14,14 +14,14 @@ import pyarrow as pa
 from isal.isal_zlib import adler32
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.config.fields import Column
+from pinot_assets.segment.column.fields import Column
+from pinot_assets.segment.column.text import UNSAFE_VALUE, escaped_key, utf16_key
+from pinot_assets.segment.column.types import Default
 from pinot_assets.segment.config.segment_spec import SegmentSpec
-from pinot_assets.segment.config.time_format import VALID_FROM_MS, VALID_TO_MS
+from pinot_assets.segment.functions.time_format import VALID_FROM_MS, VALID_TO_MS
 from pinot_assets.segment.values.dictionary_order import rank
 from pinot_assets.segment.values.normalize import Cleaned, clean
-from pinot_assets.segment.values.text import UNSAFE_VALUE, escaped_key, utf16_key
 from pinot_assets.segment.values.truncation import NOTHING, Cut
-from pinot_assets.segment.values.types import Default
 from pinot_assets.segment.write.column import build_column
 from pinot_assets.segment.write.metadata import BuiltColumn, Header, TimeRange, segment_metadata
 from pinot_assets.segment.write.row_order import reordered, row_order

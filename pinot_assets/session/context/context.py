@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from pinot_assets.core.effects import Effects
-from pinot_assets.core.printable import visible
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PushMode
+from pinot_assets.printable import visible
 from pinot_assets.session.lineage.stale_pointer import refuse_published
 from pinot_assets.session.lineage.switch import Switcher
 from pinot_assets.session.stores.clients import Edges

@@ -38,7 +38,8 @@ from pinot_assets.snapshot.manifest import (
     snapshot_from,
 )
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
-from pinot_assets.source.object_store import ObjectInfo, ObjectStore
+from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.uris import check_key
 
 T = TypeVar("T")

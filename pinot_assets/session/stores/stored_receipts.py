@@ -10,7 +10,7 @@ from pinot_assets.errors import SourceError
 from pinot_assets.ingest.contract.keys import attempt_of, file_id
 from pinot_assets.session.stores.staging import THREADS, Staging, staged
 from pinot_assets.snapshot.receipt import Receipt
-from pinot_assets.source.object_store import ObjectInfo
+from pinot_assets.source.object_info import ObjectInfo
 
 
 def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -> dict[str, Receipt]:

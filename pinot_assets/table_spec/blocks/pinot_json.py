@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pinot_assets.segment.config.json_values import is_true
+from pinot_assets.segment.column.json_values import is_true
 from pinot_assets.table_spec.blocks.column_names import has_blank, without_blanks
 from pinot_assets.table_spec.blocks.pinot_settings import bearings
 from pinot_assets.table_spec.yaml.document import Part

@@ -20,15 +20,14 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from pinot_assets.core.policy import Policy, Refusal
-from pinot_assets.errors import SourceError, SpecError
+from pinot_assets.errors import SourceError
 from pinot_assets.source.policy import refused_place, refused_variables
 from pinot_assets.source.settings.references import is_reference, referenced
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec.blocks.pinot_json import raw_table_name
 from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAMS, TABLE_PATHS
-from pinot_assets.table_spec.tables.realtime import AnyTableSpec
 from pinot_assets.table_spec.yaml.environment import is_secret_key, variable_for
-from pinot_assets.table_spec.yaml.problem import KeyPath, show_path
+from pinot_assets.table_spec.yaml.problem import KeyPath
 
 Refused = tuple[KeyPath, Refusal]
 """The place of a setting, and why."""
@@ -136,23 +135,6 @@ def refused_schema(schema: Mapping[str, Any], policy: Policy) -> Iterator[Refuse
             refusal = policy.refuses_code()
         if refusal is not None:
             yield path, refusal
-
-
-def require_table(spec: AnyTableSpec) -> None:
-    """Hand nothing to Pinot that the policy refuses, however the spec was made.
-
-    :raises SpecError: it refuses something; says which line of the policy would allow it.
-    """
-    of_table = (*refused_table(spec.table_json, spec.policy), *_literal_secrets(spec.table_json))
-    for part, refused in (
-        ("schema", refused_schema(spec.schema_json, spec.policy)),
-        ("table", of_table),
-    ):
-        for path, refusal in refused:
-            raise SpecError(
-                f"{spec.path}: {show_path((part, *path))} {refusal.reason}; nothing was changed",
-                hint=refusal.fix,
-            )
 
 
 def require_stream(stream: Mapping[str, str], policy: Policy) -> None:
@@ -264,7 +246,7 @@ def _refused_store(url: str, policy: Policy) -> Refusal | None:
     return next((refusal for _, refusal in refused_place(root, {}, policy)), None)
 
 
-def _literal_secrets(config: Mapping[str, Any]) -> Iterator[Refused]:
+def literal_secrets(config: Mapping[str, Any]) -> Iterator[Refused]:
     """Of a spec that no file was checked for; `literal_secret` judges those of files."""
     for path, text in _texts((), config):
         key = str(path[-1])

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
 from pinot_assets.core.effects import recording
-from pinot_assets.errors import PinotError, PinotUnreachable, SpecDrift, SwitchStateUnknown
-from pinot_assets.table_spec.blocks.pinot_permissions import require_table
+from pinot_assets.errors import PinotError, PinotUnreachable, SpecDrift, SpecError, SwitchStateUnknown
+from pinot_assets.table_spec.blocks.pinot_permissions import literal_secrets, refused_schema, refused_table
 from pinot_assets.table_spec.tables.difference import Difference, diff_schema, diff_table
 from pinot_assets.table_spec.tables.offline import TableSpec
 from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec
+from pinot_assets.table_spec.yaml.problem import show_path
 
 Action = Literal["create", "update", "keep"]
 
@@ -97,7 +98,7 @@ def refuse_unless_valid(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
     """
     if plan.changes_nothing:
         return
-    require_table(plan.spec)
+    _require_permitted(plan.spec)
     try:
         store.validate_table(plan.spec.schema_json, plan.spec.table_json)
     except PinotUnreachable:
@@ -246,3 +247,20 @@ def _change(differences: list[Difference]) -> Change:
 
 def _listed(differences: list[Difference]) -> str:
     return "".join(f"\n  {difference}" for difference in differences)
+
+
+def _require_permitted(spec: AnyTableSpec) -> None:
+    """Hand nothing to Pinot that the policy refuses, however the spec was made.
+
+    :raises SpecError: it refuses something; says which line of the policy would allow it.
+    """
+    of_table = (*refused_table(spec.table_json, spec.policy), *literal_secrets(spec.table_json))
+    for part, refused in (
+        ("schema", refused_schema(spec.schema_json, spec.policy)),
+        ("table", of_table),
+    ):
+        for path, refusal in refused:
+            raise SpecError(
+                f"{spec.path}: {show_path((part, *path))} {refusal.reason}; nothing was changed",
+                hint=refusal.fix,
+            )

@@ -22,8 +22,8 @@ from pinot_assets.pinot.client.broker import Broker
 from pinot_assets.pinot.client.http import Doors
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import RealtimeState, Segment, Status
-from pinot_assets.realtime.operations.lease import OperationsStore
 from pinot_assets.realtime.operations.pauseless import Draining
 from pinot_assets.realtime.operations.pauseless_plan import Action, Goal
 from pinot_assets.realtime.preflight.before_drain import before_drain

@@ -19,9 +19,9 @@ from pinot_assets.cli.realtime import pauseless as pauseless_commands
 from pinot_assets.cli.realtime import work
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotAssetsError, PreflightRefused, SessionError, SpecDrift
+from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.realtime.operations import pauseless
 from pinot_assets.realtime.operations.drill_plan import Finding
-from pinot_assets.realtime.operations.lease import OperationsLease, OperationsStore
 from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair import apply
 from pinot_assets.session.values.state import Owner

@@ -8,10 +8,10 @@ import pytest
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError
+from pinot_assets.source.factory import open_store
 from pinot_assets.source.file_table import Page
 from pinot_assets.source.listing import Inventory, take_inventory
 from pinot_assets.source.local_store import LocalObjectStore
-from pinot_assets.source.object_store import open_store
 
 
 @pytest.fixture

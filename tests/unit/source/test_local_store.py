@@ -15,7 +15,8 @@ import pytest
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceChanged, SourceError
 from pinot_assets.source import local_store
-from pinot_assets.source.object_store import ObjectStore, open_store
+from pinot_assets.source.factory import open_store
+from pinot_assets.source.object_store import ObjectStore
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SourceError
-from pinot_assets.source.object_store import open_store
+from pinot_assets.source.factory import open_store
 from pinot_assets.source.settings.adls import AdlsSettings
 from pinot_assets.source.settings.gcs import GcsSettings
 from pinot_assets.source.uris import parse_root

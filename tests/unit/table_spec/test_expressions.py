@@ -17,7 +17,7 @@ from pinot_assets.expressions.tokens import PINOT, read_tokens
 from pinot_assets.ingest.contract.query import Query
 from pinot_assets.ingest.spark.expression import compiled
 from pinot_assets.ingest.spark.query import check_expressions
-from pinot_assets.segment.config.pinot_functions import FUNCTIONS
+from pinot_assets.segment.functions.pinot_functions import FUNCTIONS
 from pinot_assets.table_spec import Problem
 from pinot_assets.table_spec.blocks.assertion_query import Question
 

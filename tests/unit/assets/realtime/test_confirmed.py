@@ -16,8 +16,8 @@ from pinot_assets.assets.realtime import confirmed, operations
 from pinot_assets.assets.realtime.confirmed import BREAK, CONFIRMED, LOAD_FROM_PEERS, MEND
 from pinot_assets.assets.realtime.operations import Work
 from pinot_assets.errors import PinotAssetsError, PinotError
+from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.realtime.operations.drill_plan import Finding, Lengths
-from pinot_assets.realtime.operations.lease import OperationsLease, OperationsStore
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import Settings

@@ -15,7 +15,7 @@ from pinot_assets.assets.realtime import operations
 from pinot_assets.assets.realtime.jobs import realtime_jobs
 from pinot_assets.assets.realtime.operations import OPERATIONS, Work
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.operations.lease import OperationsStore
+from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.preflight.facts import Retention
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.read.probe import Looked

@@ -9,7 +9,7 @@ from pinot_assets.authoring.infer.column import Column, absent, of_arrow, of_cel
 from pinot_assets.authoring.infer.draft import merged
 from pinot_assets.authoring.infer.kinds import Kind
 from pinot_assets.authoring.infer.proposal import Field, described, propose, words_of
-from pinot_assets.segment.values.types import FieldType
+from pinot_assets.segment.column.types import FieldType
 
 
 def field(name: str, *cells: str) -> Field:

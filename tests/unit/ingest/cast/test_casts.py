@@ -13,7 +13,7 @@ from pinot_assets.ingest.cast.precheck import hopeless
 from pinot_assets.ingest.contract.target_schema import Wanted
 from pinot_assets.ingest.formats.json_values import Real, converter
 from pinot_assets.segment import Column, DataType, FieldType
-from pinot_assets.segment.values.decimals import stored_decimals
+from pinot_assets.segment.column.decimals import stored_decimals
 from pinot_assets.segment.values.normalize import clean
 
 TYPES = [

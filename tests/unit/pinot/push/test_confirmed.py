@@ -13,10 +13,10 @@ from fakes.pinot.staged import Staged
 
 from pinot_assets.errors import LeaseLost, PinotError, PinotUnreachable, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import PushMode, online, wait_online
-from pinot_assets.pinot.api import Replicas
 from pinot_assets.pinot.client.http import CutOff, UploadFailed
 from pinot_assets.pinot.push import partial_uploads, upload_loop
 from pinot_assets.pinot.push.confirmed import push_segments
+from pinot_assets.pinot.segments import Replicas
 from pinot_assets.snapshot.receipt import Output
 
 

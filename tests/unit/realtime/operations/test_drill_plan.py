@@ -11,6 +11,7 @@ from fakes.realtime.hurt_tables import NOW, consuming, replicas, segment, table
 from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.errors import PinotError
+from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import Consumption, RealtimeState, Status, StreamPartition
 from pinot_assets.realtime.operations.drill import Drill, told
 from pinot_assets.realtime.operations.drill_plan import (
@@ -25,7 +26,6 @@ from pinot_assets.realtime.operations.drill_plan import (
     rate,
     sample_of,
 )
-from pinot_assets.realtime.operations.lease import OperationsStore
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.session.values.state import Owner
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.errors import PinotError, PinotUnreachable, PreflightRefused, SessionError
+from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import Pause, PauseReason, RealtimeState, Status
-from pinot_assets.realtime.operations.lease import OperationsStore
 from pinot_assets.realtime.operations.pauseless import Draining, Preflight, flipped
 from pinot_assets.realtime.operations.pauseless_plan import (
     LONGEST_PAUSE_MS,

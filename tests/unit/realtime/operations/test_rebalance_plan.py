@@ -23,8 +23,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.errors import PinotNotFound, PreflightRefused, SwitchStateUnknown
+from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import RealtimeState, Replica, Status, StreamPartition
-from pinot_assets.realtime.operations.lease import OperationsStore
 from pinot_assets.realtime.operations.rebalance import End, Rebalancing, Report, preview
 from pinot_assets.realtime.operations.rebalance_plan import Judgement, Preview, judge, moves_of
 from pinot_assets.realtime.operations.rebalance_request import Request

@@ -13,6 +13,7 @@ from fakes.realtime.hurt_tables import BYPASS, NOW, OLD, PAUSELESS, consuming, r
 from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.errors import PinotError, PinotUnreachable, SessionError, SwitchStateUnknown
+from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import (
     NOT_PAUSED,
@@ -23,7 +24,6 @@ from pinot_assets.realtime.model.state import (
     Status,
     StreamPartition,
 )
-from pinot_assets.realtime.operations.lease import OperationsStore
 from pinot_assets.realtime.operations.restart import Restarting
 from pinot_assets.realtime.operations.restart_plan import Mark, RestartMemory, restart_from
 from pinot_assets.session.values.state import Owner

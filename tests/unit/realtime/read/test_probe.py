@@ -10,7 +10,7 @@ from fakes.realtime.memory import S1, S2, FakeRealtime
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
 from pinot_assets.realtime.health.checks import CHECKS
-from pinot_assets.realtime.model.numbers import numbers
+from pinot_assets.realtime.health.numbers import numbers
 from pinot_assets.realtime.read import probe
 from pinot_assets.realtime.read.deep_store import open_deep_store
 from pinot_assets.realtime.read.probe import look

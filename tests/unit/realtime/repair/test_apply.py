@@ -12,9 +12,9 @@ from fakes.realtime.hurt_tables import BYPASS, NOW, OLD, consuming, replicas, se
 from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.errors import LeaseLost, PinotError, SessionError, SwitchStateUnknown
+from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import RealtimeState, Status, TmpUpload
-from pinot_assets.realtime.operations.lease import OperationsStore
 from pinot_assets.realtime.repair import memory as memories
 from pinot_assets.realtime.repair.apply import Repair, Result, preview
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, Kind, Limits, Means, Memory, Step

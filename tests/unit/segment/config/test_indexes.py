@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.segment.config.fields import read_columns
-from pinot_assets.segment.config.indexes import Indexes, read_indexes
-from pinot_assets.segment.indexes.bloom import BloomFilter
+from pinot_assets.segment.column.fields import read_columns
+from pinot_assets.segment.config.indexes import BloomFilter, Indexes, read_indexes
 
 COLUMNS, _ = read_columns(
     {"dimensionFieldSpecs": [{"name": "c", "dataType": "STRING"}, {"name": "b", "dataType": "BOOLEAN"}]},

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.segment.config.fields import Column, read_columns
+from pinot_assets.segment.column.fields import Column, read_columns
 from pinot_assets.segment.config.partitions import read_partitionings, read_sort_order
-from pinot_assets.segment.indexes.partition import Function, Partitioning
+from pinot_assets.segment.values.partition import Function, Partitioning
 
 NOW, OLD = (1, 5), (0, 11)
 

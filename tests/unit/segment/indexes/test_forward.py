@@ -9,10 +9,10 @@ from pinot_assets.segment.indexes.forward import (
     check_size,
     entry_dictionary,
     fixed_bit,
-    is_sorted,
     multi_value,
     sorted_index,
 )
+from pinot_assets.segment.values.distinct import is_sorted
 
 
 @pytest.mark.parametrize("bits", range(1, 32))

@@ -10,7 +10,7 @@ import pytest
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.segment.config.encoding import Codec, RawFormat
+from pinot_assets.segment.column.encoding import Codec, RawFormat
 from pinot_assets.segment.indexes.codec import compressed
 from pinot_assets.segment.indexes.raw import raw_index
 from pinot_assets.segment.values.normalize import clean

@@ -7,7 +7,7 @@ import pytest
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SettingError, SourceError
-from pinot_assets.source.object_store import open_store
+from pinot_assets.source.factory import open_store
 from pinot_assets.source.settings.s3 import S3Settings
 from pinot_assets.source.uris import parse_root
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pinot_assets
 from pinot_assets import errors
 from pinot_assets.core.file_errors import FileRejected
-from pinot_assets.segment.config.support import Feature
+from pinot_assets.segment.column.support import Feature
 from pinot_assets.snapshot import failure_code
 from pinot_assets.snapshot.receipt import Failure
 from tools.docs import error_codes

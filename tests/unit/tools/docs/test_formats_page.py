@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from fakes.project import ROOT
 
-from pinot_assets.segment.config.support import Feature
+from pinot_assets.segment.column.support import Feature
 from tools.docs.formats_page import support_tables
 
 PAGE = ROOT / "docs" / "guides" / "formats.md"

@@ -8,9 +8,9 @@ import pytest
 
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.segment.config.encoding import Codec
-from pinot_assets.segment.config.support import Answer, Feature
-from pinot_assets.segment.config.time_format import PATTERNS
+from pinot_assets.segment.column.encoding import Codec
+from pinot_assets.segment.column.support import Answer, Feature
+from pinot_assets.segment.functions.time_format import PATTERNS
 
 SINGLE = ["INT", "LONG", "FLOAT", "DOUBLE", "BIG_DECIMAL", "BOOLEAN", "TIMESTAMP", "STRING", "JSON", "BYTES"]
 MULTIPLE = [kind for kind in SINGLE if kind not in ("BIG_DECIMAL", "JSON")]

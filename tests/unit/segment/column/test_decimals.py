@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pinot_assets.segment.values.decimals import Decimals, parse_decimal, stored_decimals
+from pinot_assets.segment.column.decimals import Decimals, parse_decimal, stored_decimals
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.segment.config.pinot_expression import NotTranslated, translate
+from pinot_assets.segment.functions.pinot_expression import NotTranslated, translate
 
 
 @pytest.mark.parametrize(

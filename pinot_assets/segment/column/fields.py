@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pinot_assets.segment.config.encoding import Encoding
-from pinot_assets.segment.config.json_values import is_true, whole_number
-from pinot_assets.segment.config.support import Feature, Problems, refusals
-from pinot_assets.segment.values.text import UNSAFE_VALUE
-from pinot_assets.segment.values.types import (
+from pinot_assets.segment.column.encoding import Encoding
+from pinot_assets.segment.column.json_values import is_true, whole_number
+from pinot_assets.segment.column.support import Feature, Problems, refusals
+from pinot_assets.segment.column.text import UNSAFE_VALUE
+from pinot_assets.segment.column.types import (
     METRIC_TYPES,
     STORAGE,
     DataType,

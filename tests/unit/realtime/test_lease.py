@@ -11,7 +11,7 @@ from kazoo.security import OPEN_ACL_UNSAFE
 
 from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
 from pinot_assets.errors import LeaseLost, NeedsNewerRelease, SessionError, SessionHeld
-from pinot_assets.realtime.operations.lease import OperationsStore
+from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.session.values.state import Owner
 
 ONE = Owner("one", "host", 1, 1_000)

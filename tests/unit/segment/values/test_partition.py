@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.indexes.partition import (
+from pinot_assets.segment.values.partition import (
     Function,
     Partitioning,
     hash_set_order,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pinot_assets.segment.config.time_format import PATTERNS
+from pinot_assets.segment.functions.time_format import PATTERNS
 
 Kind = Literal["LONG", "DOUBLE", "STRING", "BOOLEAN", "COLUMN"]
 

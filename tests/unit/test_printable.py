@@ -15,8 +15,8 @@ from rich.text import Text
 import pinot_assets
 from pinot_assets.cli.progress import ConsoleProgress
 from pinot_assets.cli.terminal import Terminal
-from pinot_assets.core.printable import visible
 from pinot_assets.errors import PinotError
+from pinot_assets.printable import visible
 
 STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"

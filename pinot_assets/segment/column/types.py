@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from pinot_assets.segment.values.decimals import parse_decimal
-from pinot_assets.segment.values.text import java_double
+from pinot_assets.segment.column.decimals import parse_decimal
+from pinot_assets.segment.column.text import java_double
 
 
 class DataType(StrEnum):

@@ -6,8 +6,8 @@ import jsonschema
 import pytest
 from fakes.project import ROOT
 
+from pinot_assets.table_spec.tables.editor_schema import FILE_NAME, editor_schema
 from pinot_assets.table_spec.yaml.document import read_document
-from pinot_assets.table_spec.yaml.editor import FILE_NAME, editor_schema
 
 TABLES = ROOT / "tables"
 SAMPLE = TABLES / "flights.yaml"

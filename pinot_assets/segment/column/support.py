@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from enum import Enum, StrEnum
 
-from pinot_assets.segment.config.pinot_functions import FUNCTIONS
-from pinot_assets.segment.config.time_format import PATTERNS
+from pinot_assets.segment.functions.pinot_functions import FUNCTIONS
+from pinot_assets.segment.functions.time_format import PATTERNS
 
 
 class Answer(StrEnum):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.segment.config.time_format import PATTERNS, Kind, TimeFormat, parse_date, parse_format
+from pinot_assets.segment.functions.time_format import PATTERNS, Kind, TimeFormat, parse_date, parse_format
 
 MOMENT = 1_582_934_399_120  # 2020-02-28 23:59:59.120 UTC
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.segment.config.pinot_functions import FUNCTIONS, Argument
+from pinot_assets.segment.functions.pinot_functions import FUNCTIONS, Argument
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:
