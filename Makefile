@@ -103,13 +103,14 @@ docs: $(DONE) ## Build docs/ into site/, and stop at any warning or link that le
 ui-test: $(DONE) ## Drive a session in the Dagster UI with a browser, and take the docs' screenshots (needs Chromium)
 	@$(BIN)/pytest tests/ui
 
-check: $(DONE) ## Lint, formatting and types
+check: $(DONE) ## Lint, formatting, types, and who imports whom
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@rm -rf build .mypy_cache/installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --target .mypy_cache/installed .
 	@rm -rf build
 	@cd .mypy_cache/installed && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../cache -p pinot_assets
+	@cd .mypy_cache/installed && ../../$(BIN)/lint-imports ../../pyproject.toml --cache-dir ../imports --no-logo
 
 dev: $(DONE) ## Start the local stack, sample data and the Dagster UI, and leave them running
 	@$(BIN)/pinot-assets dev

@@ -8,22 +8,23 @@ no code with the product's own readers.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import gzip
 import importlib.util
 import io
 import json
 import os
+import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import typer
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
@@ -166,22 +167,19 @@ def _value(column: str, text: str) -> str | int | None:
     return text if column in TEXT_COLUMNS else int(text)
 
 
-def main(
-    target: Annotated[Path, typer.Argument(help="Folder to write into.")],
-    fmt: Annotated[str, typer.Option("--format", help="csv, json or parquet.")] = "csv",
-    days: Annotated[int, typer.Option(help="How many days, from 1 January 2013.")] = 30,
-) -> None:
+def main() -> None:
     """Write one file of flights per day."""
+    parser = argparse.ArgumentParser("python -m pinot_assets.local.sample_data", description=main.__doc__)
+    parser.add_argument("target", type=Path, help="folder to write into")
+    parser.add_argument("--format", dest="fmt", choices=get_args(Format), default="csv")
+    parser.add_argument("--days", type=int, default=30, help="how many days, from 1 January 2013 (30)")
+    given = parser.parse_args()
     try:
-        chosen = next((f for f in get_args(Format) if f == fmt), None)
-        if chosen is None:
-            raise PinotAssetsError(f"unknown format {fmt}", hint=f"one of {', '.join(get_args(Format))}")
-        written = write_days(target, chosen, first_days(days))
+        written = write_days(given.target, given.fmt, first_days(given.days))
     except PinotAssetsError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from error
-    typer.echo(f"{plural(len(written), 'file')} in {target}")
+        sys.exit(str(error))
+    sys.stdout.write(f"{plural(len(written), 'file')} in {given.target}\n")
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    main()

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import dagster as dg
+from enum import Enum
+from typing import Protocol
 
 from pinot_assets.core.stored_format import Stored, plain, structured
 from pinot_assets.core.text import plural
@@ -96,8 +96,20 @@ class Verdict:
     dead_run: str = ""
 
 
+class LaunchedRun(Protocol):
+    """A run as who launched it knows it; Dagster's `DagsterRun` is one."""
+
+    @property
+    def run_id(self) -> str:
+        """Its id, which it takes the lease with."""
+
+    @property
+    def status(self) -> Enum:
+        """Its value is `STARTED` while it works."""
+
+
 def decide_session(
-    spec: TableSpec, seen: Observation, running: Sequence[dg.DagsterRun], cursor: str, now_s: int
+    spec: TableSpec, seen: Observation, running: Sequence[LaunchedRun], cursor: str, now_s: int
 ) -> Verdict:
     """One tick.
 
@@ -119,7 +131,7 @@ def decide_session(
     return _try_again(session, watch, now_s) if seen.passing else _go_on(session, watch, now_s)
 
 
-def _beside(running: Sequence[dg.DagsterRun], seen: Observation, watch: Watch, now_s: int) -> Verdict:
+def _beside(running: Sequence[LaunchedRun], seen: Observation, watch: Watch, now_s: int) -> Verdict:
     """Runs that have not ended, while nobody holds the lease: one of them may have died unseen.
 
     An owner that lets go takes its name off the pointer; one that died leaves it there. Its run can change
@@ -127,7 +139,7 @@ def _beside(running: Sequence[dg.DagsterRun], seen: Observation, watch: Watch, n
     """
     owner = seen.pointer.owner
     for run in running:
-        if owner is None or run.run_id != owner.run or run.status is not dg.DagsterRunStatus.STARTED:
+        if owner is None or run.run_id != owner.run or run.status.value != "STARTED":
             continue
         gone = f"run {run.run_id} lost its lease ({owner}) and has not ended since {_utc(watch.since_s)}"
         if now_s - watch.since_s < DEAD_S:
@@ -191,8 +203,8 @@ def _progress(session: Session) -> str:
     return " ".join(map(str, parts))
 
 
-def _words(run: dg.DagsterRun) -> str:
-    return run.status.value.lower().replace("_", " ")
+def _words(run: LaunchedRun) -> str:
+    return str(run.status.value).lower().replace("_", " ")
 
 
 def _utc(seconds: int) -> str:

@@ -5,9 +5,8 @@ Dagster is imported by the commands alone: it takes longer to load than most oth
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,17 +16,12 @@ from pinot_assets.cli.options import AsJson, TableName, new_console, show_json
 from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.local import default_home
-from pinot_assets.session.connect import open_session_store, open_source, open_staging
-from pinot_assets.session.detect.observe import list_source, observe
-from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
 
 if TYPE_CHECKING:
-    import dagster as dg
-
     from pinot_assets.assets.history import TableHistory
     from pinot_assets.assets.partition_events import Picture
+    from pinot_assets.assets.respread import Spread
 
 SpecOf = Callable[[str], TableSpec]
 
@@ -45,7 +39,8 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
     @app.command()
     def show(table: TableName, as_json: AsJson = False) -> None:
         """Show how the files of TABLE are spread over partitions now. Exits 0."""
-        with _both(spec_of(table)) as (_, history, now, _):
+        with _open(spec_of(table)) as found:
+            history, now = found.history, found.now
             there = history.partitions()
             missing, gone = set(now.source) - there, there - set(now.source)
             if as_json:
@@ -77,11 +72,12 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
         under way, and best with its files sensor stopped. Exits 0; 1 beside a run.
         """
         spec = spec_of(table)
-        with _both(spec) as (instance, history, now, target):
+        with _open(spec) as found:
+            history, now, target = found.history, found.now, found.target
             there = history.partitions()
             come, go = set(target.source) - there, there - set(target.source)
             if not plan:
-                _refuse_beside_runs(instance, spec)
+                found.refuse_beside_runs()
             if as_json:
                 if not plan:
                     _spread(history, target)
@@ -109,17 +105,6 @@ def _spread_values(picture: Picture) -> dict[str, object]:
         "partitions": len(picture.source),
         "by": picture.partitioning.name,
     }
-
-
-def _refuse_beside_runs(instance: dg.DagsterInstance, spec: TableSpec) -> None:
-    from pinot_assets.assets.runs import runs_under_way
-
-    if running := runs_under_way(instance, spec):
-        raise PinotAssetsError(
-            f"run {running[0].run_id} of {spec.name} is under way",
-            why="Dagster fails a step whose partition has gone",
-            hint=f"stop the sensor {spec.asset_name}_files, wait for the run to end, and run this again",
-        )
 
 
 def _spread(history: TableHistory, target: Picture) -> None:
@@ -152,26 +137,7 @@ def _tell(history: TableHistory, target: Picture) -> None:
         pass
 
 
-@contextmanager
-def _both(spec: TableSpec) -> Iterator[tuple[dg.DagsterInstance, TableHistory, Picture, Picture]]:
-    """What Dagster knows, the table as it is spread now, and as its spec alone would have it."""
-    import dagster as dg
+def _open(spec: TableSpec) -> AbstractContextManager[Spread]:
+    from pinot_assets.assets.respread import open_spread  # here, since it brings Dagster along
 
-    from pinot_assets.assets.history import TableHistory
-    from pinot_assets.assets.partition_events import Picture
-
-    if not os.environ.get("DAGSTER_HOME") and (default_home() / "dagster").is_dir():
-        os.environ["DAGSTER_HOME"] = str(default_home() / "dagster")
-    if not os.environ.get("DAGSTER_HOME"):
-        raise PinotAssetsError(
-            "no Dagster instance to talk to",
-            why="DAGSTER_HOME is not set, and `pinot-assets dev` has not run here",
-            hint="export DAGSTER_HOME=<the folder of its dagster.yaml>",
-        )
-    with dg.DagsterInstance.get() as instance:
-        history = TableHistory(instance, spec)
-        with open_session_store(spec, load_settings()) as store:
-            snapshot = observe(store, open_staging(spec)).snapshot
-        files = list_source(spec, open_source(spec)).files
-        now = Picture.take(spec, files, snapshot, history.partitions())
-        yield instance, history, now, Picture.take(spec, files, snapshot, ())
+    return open_spread(spec)

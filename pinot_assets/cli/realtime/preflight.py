@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from pinot_assets.cli.options import AsJson, TablesOption, new_console
+from pinot_assets.cli.realtime.preflight_answers import show, values
 from pinot_assets.cli.realtime.table import TableName, find_table
 from pinot_assets.cli.table_selection import realtime_table
 from pinot_assets.core.exit_codes import ExitCode
@@ -17,7 +18,6 @@ from pinot_assets.errors import SpecError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.preflight import Aim, Verdict, judge, judge_change, refuse_unless_safe
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.preflight.show import show, values
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.table_spec.tables.apply import ApplyPlan
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import sample_data
@@ -91,15 +90,20 @@ def test_a_missing_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -
         sample_data.flights(DAYS)
 
 
-def test_command_line(tmp_path: Path) -> None:
-    app = sample_data.typer.Typer()
-    app.command()(sample_data.main)
-    good = CliRunner().invoke(app, [str(tmp_path), "--format", "json", "--days", "2"])
-    assert good.exit_code == 0
+def test_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["sample_data", str(tmp_path), "--format", "json", "--days", "2"])
+    sample_data.main()
+    assert capsys.readouterr().out == f"2 files in {tmp_path}\n"
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "flights-2013-01-01.json.gz",
         "flights-2013-01-02.json.gz",
     ]
-    bad = CliRunner().invoke(app, [str(tmp_path), "--format", "avro"])
-    assert bad.exit_code == 1
-    assert "csv, json, parquet" in bad.output
+    monkeypatch.setattr("sys.argv", ["sample_data", str(tmp_path), "--days", "400"])
+    with pytest.raises(SystemExit, match="there are 365 days"):
+        sample_data.main()
+    monkeypatch.setattr("sys.argv", ["sample_data", str(tmp_path), "--format", "avro"])
+    with pytest.raises(SystemExit):
+        sample_data.main()
+    assert "choose from" in capsys.readouterr().err
