@@ -55,7 +55,7 @@ def shadow_name(table: str) -> str:
 
 def shadow_tables(pinot: Configs, tables: Iterable[str]) -> tuple[str, ...]:
     """Those of some tables that an audit made. One that stands while nobody audits was left by a driver that
-    died, and may be deleted (`session/shadow.py` does so at the table's next trigger).
+    died, and may be deleted (`session/checks/shadow.py` does so at the table's next trigger).
 
     :param tables: raw names, of all tables or of those that are looked for.
     """
