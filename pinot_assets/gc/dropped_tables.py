@@ -1,8 +1,8 @@
 """Nodes of tables that Pinot does not have any more.
 
 Pinot 0.11 leaves them when it deletes a table. They are of no use: a table that is made again under the same
-name begins anew in any case (`session/detect/former_table.py`), and numbers of sessions go on beyond those in the
-staging area. What is staged for such a table stays: where it lies, only its spec knows.
+name begins anew in any case (`session/detect/former_table.py`), and numbers of sessions go on beyond those in
+the staging area. What is staged for such a table stays: where it lies, only its spec knows.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 What may go is only what is provably ours, by its name, and what provably nobody can come back to: neither
 queries, nor an entry of Pinot's lineage, nor the open session, nor a kept snapshot. What the session machine
-sweeps by itself (`session/recover/abandon.py`, `Lease.prune`, `session/rollback/retention.py`) is decided as it does.
+sweeps by itself (`session/recover/abandon.py`, `Lease.prune`, `session/rollback/retention.py`) is decided as
+it does.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pinot_assets.ingest.contract.keys import (
 )
 from pinot_assets.ingest.contract.target_schema import Wanted
 from pinot_assets.ingest.formats.read import check_reader, read_batches
-from pinot_assets.ingest.task.build_file import build_file
+from pinot_assets.ingest.task.worker import build_file
 
 __all__ = [
     "BuildOrder",

@@ -107,7 +107,8 @@ class Snapshot(Stored):
     :ivar audit: the findings that opened the gate, as plain values.
     :ivar files: published versions in the order of their URIs, oldest session first for each file. Older
         releases wrote them in another order of URIs.
-    :ivar owner: the cluster that it was published to (`session/context/cluster_marker.py`); "" from an older release.
+    :ivar owner: the cluster that it was published to (`session/context/cluster_marker.py`); "" from an older
+        release.
     """
 
     seq: int

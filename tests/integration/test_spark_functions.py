@@ -16,7 +16,7 @@ from pinot_assets.errors import BuildError
 from pinot_assets.expressions.spark_names import ALLOWED, OPERATORS, REFUSED
 from pinot_assets.expressions.tokens import SPARK, read_tokens
 from pinot_assets.expressions.whole import check_whole
-from pinot_assets.ingest import spark_expression
+from pinot_assets.ingest.spark import expression
 from pinot_assets.ingest.spark.expression import compiled, parsed
 from pinot_assets.ingest.spark.local import local_session
 from pinot_assets.ingest.spark.reader import reading_session
@@ -90,8 +90,8 @@ def test_the_environment_stays_out_whatever_the_users_session_says(
     value = users_session.sparkContext._jvm.java.lang.System.getenv("PATH")
     literal = "'${env:PATH}'"
     assert users_session.sql(f"SELECT {literal}").collect()[0][0] == value, "Spark does substitute"
-    monkeypatch.setattr(spark_expression, "check_spark_expression", lambda sql: None)
-    spark_expression.use_in_thread(users_session)
+    monkeypatch.setattr(expression, "check_spark_expression", lambda sql: None)
+    expression.use_in_thread(users_session)
     tree = parsed(session, "filter", literal)
     assert str(tree.toString()) == literal.strip("'")
     assert users_session.sql(f"SELECT {literal}").collect()[0][0] == value, "and is as it was"
@@ -119,7 +119,7 @@ def test_what_spark_has_read_is_looked_at_as_well(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Should our reading ever be another one than Spark's: the tree has the names that Spark will call."""
-    monkeypatch.setattr(spark_expression, "check_spark_expression", lambda sql: None)
+    monkeypatch.setattr(expression, "check_spark_expression", lambda sql: None)
     assert {sql for sql in CALLS if not is_refused(session, sql)} == NO_CALLS
 
 

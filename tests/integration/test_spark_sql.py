@@ -20,15 +20,10 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest import (
-    BuildOrder,
-    build_file,
-    moving,
-    spark_expression,
-    spark_files,
-    spark_reader,
-)
+from pinot_assets.ingest import BuildOrder, build_file
+from pinot_assets.ingest.contract import heartbeat
 from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.spark import expression, file_jobs, reader
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_session
 from pinot_assets.ingest.spark.reader import reading_session, size_for_spark
@@ -258,8 +253,8 @@ def test_what_spark_makes_of_an_expression_is_looked_at_whatever_its_text_is(
     why: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(spark_expression, "check_spark_expression", lambda sql: None)
-    monkeypatch.setattr(spark_expression, "_check_tree", lambda session, tree: None)
+    monkeypatch.setattr(expression, "check_spark_expression", lambda sql: None)
+    monkeypatch.setattr(expression, "_check_tree", lambda session, tree: None)
     fakes.write_names(tmp_path / "in" / "a.csv", 5)
     [failure] = build(replace(order, query=query)).values()
     assert isinstance(failure, Failure)
@@ -326,7 +321,7 @@ def test_line_ends_comments_and_headers_that_spark_would_take_in_its_own_way(
 def test_a_file_in_which_spark_finds_nothing_is_published_only_if_nothing_is_in_it(
     build: Build, order: BuildOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_reader, "LONGEST_ROW", 500)  # Hadoop leaves out what is twice as long
+    monkeypatch.setattr(reader, "LONGEST_ROW", 500)  # Hadoop leaves out what is twice as long
     folder = tmp_path / "in"
     (folder / "array.json").write_text(json.dumps([{"name": "a" * 10}] * 200))
     (folder / "members.json").write_text("{}\n{}\n")
@@ -543,14 +538,14 @@ def test_a_time_used_as_text_is_refused(build: Build, order: BuildOrder, tmp_pat
 def test_an_odd_file_fails_alone_whatever_it_is(
     build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = spark_files.open_file
+    opened = file_jobs.open_file
 
     def odd(session: SparkSession, order: BuildOrder, uri: str, texts: frozenset[str]) -> Any:
         if uri.endswith("odd.csv"):
             raise ValueError("nobody thought of this")
         return opened(session, order, uri, texts)
 
-    monkeypatch.setattr(spark_files, "open_file", odd)
+    monkeypatch.setattr(file_jobs, "open_file", odd)
     fakes.write_names(tmp_path / "in" / "a.csv", 4)
     fakes.write_names(tmp_path / "in" / "odd.csv", 4)
     found = build(order)
@@ -587,7 +582,7 @@ def test_spark_that_reads_is_a_sign_of_life(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Here the tasks leave none: they take less than their 15 seconds, and the filter leaves them no rows."""
-    monkeypatch.setattr(moving, "EVERY_S", 0.0)  # in this process alone, where the driver looks
+    monkeypatch.setattr(heartbeat, "EVERY_S", 0.0)  # in this process alone, where the driver looks
     (tmp_path / "in" / "a.json").write_text('{"name": "a", "count": 1}\n' * 300_000)
     order = replace(order, input_format="json", query=Query(where="name = 'b'"))
     told: list[Receipt | Failure] = []
@@ -622,7 +617,7 @@ def test_a_file_that_spark_finds_elsewhere_is_not_taken_for_ours(
     def elsewhere(uri: str) -> str:
         return uri.replace("/in/", "/else/")
 
-    monkeypatch.setattr(spark_reader, "hadoop_path", elsewhere)
+    monkeypatch.setattr(reader, "hadoop_path", elsewhere)
     [failure] = build(order).values()
     assert isinstance(failure, Failure), failure
     assert failure.code == "CHANGED_DURING_READ"

@@ -1,4 +1,4 @@
-"""`make check` finds an import that goes up the floors, in the folders that are mapped into the package, too."""
+"""`make check` finds imports up the floors, also in the folders that are mapped into the package."""
 
 from __future__ import annotations
 

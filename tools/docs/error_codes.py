@@ -130,46 +130,45 @@ CLASSES: Final = {
 _OF_FILE: Final = "as its [code](#codes-of-failed-files) says"
 
 KINDS: Final = {
-    "build.rejected.FileRejected": Meaning("one file cannot be used; base of the next ones", _OF_FILE),
-    "build.rejected.Unreadable": Meaning("`UNREADABLE`", _OF_FILE),
-    "build.rejected.TooLarge": Meaning("`TOO_LARGE`", _OF_FILE),
-    "build.rejected.TypeMismatch": Meaning("`TYPE_MISMATCH`", _OF_FILE),
-    "build.rejected.ZoneMissing": Meaning("`TIMESTAMP_STRING_ZONE_DEPENDENT`", _OF_FILE),
-    "build.rejected.ColumnMissing": Meaning("`COLUMN_MISSING`", _OF_FILE),
-    "build.rejected.TooManyBadRows": Meaning("`TOO_MANY_BAD_ROWS`", _OF_FILE),
-    "build.rejected.ReaderSettings": Meaning("`READER_SETTINGS`", _OF_FILE),
-    "build.spark_rows.SparkFailed": Meaning("`SPARK`", _OF_FILE),
-    "build.spark_files.SparkEnded": Meaning(
+    "core.file_errors.FileRejected": Meaning("one file cannot be used; base of the next ones", _OF_FILE),
+    "core.file_errors.Unreadable": Meaning("`UNREADABLE`", _OF_FILE),
+    "core.file_errors.TooLarge": Meaning("`TOO_LARGE`", _OF_FILE),
+    "core.file_errors.TypeMismatch": Meaning("`TYPE_MISMATCH`", _OF_FILE),
+    "core.file_errors.ZoneMissing": Meaning("`TIMESTAMP_STRING_ZONE_DEPENDENT`", _OF_FILE),
+    "core.file_errors.ColumnMissing": Meaning("`COLUMN_MISSING`", _OF_FILE),
+    "core.file_errors.TooManyBadRows": Meaning("`TOO_MANY_BAD_ROWS`", _OF_FILE),
+    "core.file_errors.ReaderSettings": Meaning("`READER_SETTINGS`", _OF_FILE),
+    "ingest.spark.rows.SparkFailed": Meaning("`SPARK`", _OF_FILE),
+    "ingest.spark.file_jobs.SparkEnded": Meaning(
         "Spark's JVM died, or its cluster ended the application, again and again",
         "see Spark's UI or log; what is built stays, and the next run goes on",
     ),
-    "build.spark_pinot.ExpressionFailed": Meaning("`EXPRESSION`", _OF_FILE),
-    "build.task.Vanished": Meaning("`VANISHED`", _OF_FILE),
-    "build.task.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
-    "simulate.quantities.QuantityError": Meaning(
+    "ingest.spark.record_transforms.ExpressionFailed": Meaning("`EXPRESSION`", _OF_FILE),
+    "ingest.task.worker.Vanished": Meaning("`VANISHED`", _OF_FILE),
+    "ingest.task.worker.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
+    "sizing.quantities.QuantityError": Meaning(
         "a quantity that was typed cannot be read, or makes no sense", "see `--help` of the command"
     ),
-    "simulate.load.LoadError": Meaning(
+    "sizing.load.LoadError": Meaning(
         "a simulated cluster cannot be: too few servers, more messages than can be read", "as the text says"
     ),
-    "pinot.http.NotReady": Meaning(
+    "pinot.client.http.NotReady": Meaning(
         "the address answered 503: Pinot does not serve yet, or a gateway before it", "wait, run again"
     ),
-    "pinot.http.UploadFailed": Meaning(
+    "pinot.client.http.UploadFailed": Meaning(
         "Pinot tried to store a segment and failed (deep store, staging area)",
         "look at the controller's log and its deep store, run again",
     ),
-    "pinot.http.CutOff": Meaning(
+    "pinot.client.http.CutOff": Meaning(
         "the connection broke while a call was under way; it may or may not have happened", "run again"
     ),
-    "pinot.broker.NoResult": Meaning(
+    "pinot.client.broker.NoResult": Meaning(
         "a broker has nothing to ask: the table is empty, or has no routing yet", "run again"
     ),
     "sensors.webhook.NoticeRefused": Meaning(
         "the webhook is up and will never take this notice",
         "correct its [address](configuration.md), or what listens there",
     ),
-    "demo.steps.StoryBroken": Meaning("a step of a demo did not do what it promises", "report it"),
 }
 """Kinds of those that are classes of their own, by module (of `pinot_assets`) and name."""
 

@@ -18,12 +18,12 @@ from pinot_assets.authoring.infer.proposal import GROUPS
 from pinot_assets.core.file_errors import FileRejected, Unreadable, one_line
 from pinot_assets.ingest.contract.bad_rows import Verdicts
 from pinot_assets.ingest.contract.target_schema import Wanted
-from pinot_assets.ingest.formats.avro import first_avro
+from pinot_assets.ingest.formats.avro_file import first_avro
 from pinot_assets.ingest.formats.content import format_of, plain_file, text_blocks
 from pinot_assets.ingest.formats.json_blocks import document_blocks
 from pinot_assets.ingest.formats.json_documents import members_of
-from pinot_assets.ingest.formats.orc import first_orc
-from pinot_assets.ingest.formats.parquet import first_parquet
+from pinot_assets.ingest.formats.orc_file import first_orc
+from pinot_assets.ingest.formats.parquet_file import first_parquet
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.ingest.formats.typed import check_values
 from pinot_assets.segment import SegmentSpec

@@ -12,12 +12,12 @@ from pinot_assets.core.file_errors import ReaderSettings
 from pinot_assets.ingest.contract.bad_rows import Verdicts
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.contract.target_schema import Wanted
-from pinot_assets.ingest.formats.avro import check_avro, read_avro
+from pinot_assets.ingest.formats.avro_file import check_avro, read_avro
 from pinot_assets.ingest.formats.content import plain_file, text_blocks
-from pinot_assets.ingest.formats.csv import read_csv
-from pinot_assets.ingest.formats.json import read_json
-from pinot_assets.ingest.formats.orc import read_orc
-from pinot_assets.ingest.formats.parquet import read_parquet
+from pinot_assets.ingest.formats.csv_file import read_csv
+from pinot_assets.ingest.formats.json_file import read_json
+from pinot_assets.ingest.formats.orc_file import read_orc
+from pinot_assets.ingest.formats.parquet_file import read_parquet
 from pinot_assets.settings.file_limits import DEFAULTS, Limits
 
 _BINARY: Final = {"avro": read_avro, "orc": read_orc, "parquet": read_parquet}

@@ -25,8 +25,8 @@ from pinot_assets.core.text import plural
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
 from pinot_assets.ingest.contract.deaths import Death, death_of, death_of_executor, death_of_memory
-from pinot_assets.ingest.task.build_file import build_file
 from pinot_assets.ingest.task.isolated import build_alone
+from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 Result = Receipt | Failure

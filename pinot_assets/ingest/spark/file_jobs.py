@@ -40,7 +40,7 @@ from pinot_assets.ingest.spark.reader import (
 )
 from pinot_assets.ingest.spark.rows import RESULT, ConfirmBlank, FindFault, LookAtFile, WriteFile
 from pinot_assets.ingest.spark.stopped import is_stopped
-from pinot_assets.ingest.task.build_file import failure_of
+from pinot_assets.ingest.task.worker import failure_of
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.snapshot.failure_code import OUT_OF_MEMORY, WORKER_DIED
 from pinot_assets.snapshot.fingerprint import Fingerprint

@@ -24,12 +24,12 @@ from pinot_assets.ingest.contract.bad_rows import Verdicts
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.contract.target_schema import Wanted
-from pinot_assets.ingest.formats.csv import split_cells
+from pinot_assets.ingest.formats.csv_file import split_cells
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.ingest.formats.typed import check_values
 from pinot_assets.ingest.spark.sizes import check_sizes
 from pinot_assets.ingest.spark.text import check_binary, check_csv, check_json, check_packing, footer_rows
-from pinot_assets.ingest.task.build_file import build_from, failure_of, look_at, version_of
+from pinot_assets.ingest.task.worker import build_from, failure_of, look_at, version_of
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.factory import open_store

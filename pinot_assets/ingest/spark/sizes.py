@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 
-from pinot_assets.ingest.formats.parquet import check_pages
+from pinot_assets.ingest.formats.parquet_file import check_pages
 from pinot_assets.ingest.formats.typed import check_values, damaged
 from pinot_assets.settings.file_limits import RATIO, Limits
 

@@ -27,7 +27,7 @@ from pinot_assets.audit import Finding
 from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, nobody
-from pinot_assets.ingest.task.build_file import build_file
+from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
 from pinot_assets.session.driver import Driver

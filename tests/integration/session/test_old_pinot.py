@@ -1,4 +1,4 @@
-"""Removals on a Pinot before 1.0, which refuses a replacement by nothing (`session/recover/placeholder_segment.py`)."""
+"""Removals on a Pinot before 1.0, which refuses a replacement by nothing (`placeholder_segment`)."""
 
 from __future__ import annotations
 

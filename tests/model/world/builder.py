@@ -70,7 +70,7 @@ class ModelBuilder(BuildsInMemory):
 
 
 def build(order: BuildOrder, task: FileTask, source: ObjectStore, built: Built) -> Receipt | Failure:
-    """As `pinot_assets.ingest.task.build_file.build_file` does it."""
+    """As `pinot_assets.ingest.task.worker.build_file` does it."""
     key = source.key_of(task.file.uri)
     read = source.stat(key)
     if read is None:

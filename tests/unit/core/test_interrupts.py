@@ -38,7 +38,7 @@ def test_the_first_signal_is_an_interrupt(number: signal.Signals) -> None:
 @pytest.mark.parametrize("numbers", [("SIGINT", "SIGINT"), ("SIGTERM", "SIGINT"), ("SIGINT", "SIGTERM")])
 def test_the_second_ends_the_process_without_a_word(numbers: tuple[str, str]) -> None:
     code = (
-        "import signal\nfrom pinot_assets import interrupts\ninterrupts.take_signals()\n"
+        "import signal\nfrom pinot_assets.core import interrupts\ninterrupts.take_signals()\n"
         f"try:\n  signal.raise_signal(signal.{numbers[0]})\n"
         f"finally:\n  signal.raise_signal(signal.{numbers[1]})\n"
     )

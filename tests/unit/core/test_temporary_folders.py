@@ -14,7 +14,7 @@ import pytest
 
 import pinot_assets
 from pinot_assets.core.temporary_folders import temporary_folder
-from pinot_assets.ingest import spark_home
+from pinot_assets.ingest.spark import home as spark_home
 
 HOLD = """
 import sys
@@ -122,11 +122,11 @@ def test_the_folder_of_spark_and_its_jvm_go_with_the_process(tmp_path: Path, jvm
     ) as process:
         assert process.stdout is not None
         assert process.stdin is not None
-        home, pid = process.stdout.readline().split()
+        folder, pid = process.stdout.readline().split()
         (afterwards,) = [
             c for c in psutil.Process(process.pid).children() if "afterwards" in " ".join(c.cmdline())
         ]
-        assert Path(home).is_dir()
+        assert Path(folder).is_dir()
         if number:
             process.send_signal(number)
         else:

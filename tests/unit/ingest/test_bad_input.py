@@ -23,12 +23,12 @@ from pinot_assets.core.file_errors import (
     Unreadable,
     ZoneMissing,
 )
-from pinot_assets.ingest import content, csv_file, json_blocks, typed
 from pinot_assets.ingest.contract.bad_rows import Limit, Quarantine, Verdicts
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.contract.target_schema import Wanted
-from pinot_assets.ingest.formats.csv import read_csv
-from pinot_assets.ingest.formats.json import read_json
+from pinot_assets.ingest.formats import content, csv_file, json_blocks, typed
+from pinot_assets.ingest.formats.csv_file import read_csv
+from pinot_assets.ingest.formats.json_file import read_json
 from pinot_assets.ingest.formats.read import read_batches
 
 SCHEMA = pa.schema([("i", pa.int32()), ("s", pa.string()), ("m", pa.list_(pa.int32()))])

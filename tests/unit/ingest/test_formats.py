@@ -21,9 +21,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.ingest import content, csv_file, typed
 from pinot_assets.ingest.contract.bad_rows import Verdicts
 from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.formats import content, csv_file, typed
 from pinot_assets.ingest.formats.read import read_batches
 
 MOMENT = pa.timestamp("ms", "UTC")

@@ -13,6 +13,7 @@ from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
 from pinot_assets.errors import LeaseLost, NeedsNewerRelease, SessionError, SessionHeld
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.session.values.state import Owner
+from pinot_assets.zookeeper.client import acl_of
 
 ONE = Owner("one", "host", 1, 1_000)
 TWO = Owner("two", "host", 2, 2_000)
@@ -43,7 +44,7 @@ def test_with_a_user_the_nodes_are_the_users(zookeeper: FakeZooKeeper) -> None:
     """Those of a time without one, too."""
     with store(zookeeper).take(ONE) as lease:
         lease.remember("repair", "tried")
-    ours = ZooKeeperAccess("ada", "s3cret").acl()
+    ours = acl_of(ZooKeeperAccess("ada", "s3cret"))
     client = zookeeper.client(default_acl=ours)
     own = OperationsStore(client, "pinot", "t_REALTIME")  # type: ignore[arg-type]
     with own.take(TWO):

@@ -28,6 +28,7 @@ from pinot_assets.settings.environment import (
     tables_directory,
 )
 from pinot_assets.settings.local_stack import ProcessRecord, Record, save_record
+from pinot_assets.zookeeper.client import acl_of
 from pinot_assets.zookeeper.instances import ZooKeeperInstances
 
 OPEN = {"PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER": "true"}
@@ -116,9 +117,9 @@ def test_production_leaves_no_node_of_zookeeper_open_unless_that_is_allowed() ->
         load_settings(said, Profile.PRODUCTION)
     assert "PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER" in str(caught.value.hint)
     user = {"PINOT_ZOOKEEPER_USER": "zed", "PINOT_ZOOKEEPER_PASSWORD": "zecret"}
-    assert load_settings({**said, **user}, Profile.PRODUCTION).zookeeper_access.acl() is not None
-    assert load_settings({**said, **OPEN}, Profile.PRODUCTION).zookeeper_access.acl() is None
-    assert load_settings(said, Profile.STAGING).zookeeper_access.acl() is None
+    assert acl_of(load_settings({**said, **user}, Profile.PRODUCTION).zookeeper_access) is not None
+    assert acl_of(load_settings({**said, **OPEN}, Profile.PRODUCTION).zookeeper_access) is None
+    assert acl_of(load_settings(said, Profile.STAGING).zookeeper_access) is None
 
 
 def test_production_asks_no_server_in_plaintext_unless_that_is_allowed() -> None:

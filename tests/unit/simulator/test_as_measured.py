@@ -9,15 +9,14 @@ from dataclasses import replace
 
 import pytest
 from fakes.realtime.simulated_truth import always
+from simulator.faults import Point, StoreOutage, Strike
+from simulator.tables import MINUTE, PAUSELESS, first, statuses, with_settings
+from simulator.timing import Hardware, Stream, Table
+from simulator.world import BEGAN_MS, World
 
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import Status
 from pinot_assets.sizing.flush import Flush
-from simulator.faults import Point, StoreOutage, Strike
-from simulator.timing import Hardware, Stream, Table
-from simulator.world import BEGAN_MS, World
-
-from .tables import MINUTE, PAUSELESS, first, statuses, with_settings
 
 LIKE_IT = replace(
     PAUSELESS,

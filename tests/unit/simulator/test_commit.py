@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 from fakes.realtime.simulated_truth import always
+from simulator.faults import BadNetwork, Point, SlowZooKeeper, Strike
+from simulator.network import Fate
+from simulator.tables import BYPASS, MINUTE, PAUSELESS, first, statuses, talk
+from simulator.world import World
 
 from pinot_assets.realtime.model.state import Status
 from pinot_assets.sizing.protocol import Answer, MessageKind
-from simulator.faults import BadNetwork, Point, SlowZooKeeper, Strike
-from simulator.network import Fate
-from simulator.world import World
-
-from .tables import BYPASS, MINUTE, PAUSELESS, first, statuses, talk
 
 
 def ends(world: World, segment: str) -> list[Answer]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fakes.realtime.simulated_truth import always
-
-from pinot_assets.realtime.model.state import Status
-from pinot_assets.sizing.protocol import Answer, MessageKind
 from simulator.faults import BadNetwork, Point, Strike
 from simulator.network import Fate
+from simulator.tables import BYPASS, MINUTE, first, talk
 from simulator.timing import Hardware, Table
 from simulator.world import World
 
-from .tables import BYPASS, MINUTE, first, talk
+from pinot_assets.realtime.model.state import Status
+from pinot_assets.sizing.protocol import Answer, MessageKind
 
 
 def behind(server: str) -> Table:

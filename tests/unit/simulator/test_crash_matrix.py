@@ -7,14 +7,13 @@ from dataclasses import replace
 import pytest
 from fakes.realtime.simulated_repair import SimulatedRepair
 from fakes.realtime.simulated_truth import all_well, always
-
-from pinot_assets.realtime.model.state import Status
-from pinot_assets.sizing.protocol import Answer, MessageKind
 from simulator.faults import Point, StoreOutage, Strike
+from simulator.tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, first, talk, with_settings
 from simulator.timing import Table
 from simulator.world import World
 
-from .tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, first, talk, with_settings
+from pinot_assets.realtime.model.state import Status
+from pinot_assets.sizing.protocol import Answer, MessageKind
 
 IN_BOTH = [
     Point.BEFORE_START,

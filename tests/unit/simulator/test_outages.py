@@ -7,16 +7,15 @@ from dataclasses import replace
 import pytest
 from fakes.realtime.simulated_repair import SimulatedRepair
 from fakes.realtime.simulated_truth import all_well, always, lag_rows
-
-from pinot_assets.realtime.model.settings import ClusterSettings
-from pinot_assets.sizing.protocol import Outage
 from simulator.faults import (
     StoreOutage,
 )
+from simulator.tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, first, statuses
 from simulator.timing import Table
 from simulator.world import World
 
-from .tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, first, statuses
+from pinot_assets.realtime.model.settings import ClusterSettings
+from pinot_assets.sizing.protocol import Outage
 
 
 def downtime(how: Outage = Outage.REFUSES, lasts_ms: int = 2 * HOUR) -> StoreOutage:

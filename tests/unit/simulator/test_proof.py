@@ -12,10 +12,6 @@ from fakes.realtime.simulated_repair import SimulatedRepair
 from fakes.realtime.simulated_truth import Kept, all_well, always, found_by_health, lag_rows, lost_rows
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-
-from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
-from pinot_assets.sizing.flush import Flush
-from pinot_assets.sizing.protocol import MessageKind, Outage
 from simulator.faults import (
     BadNetwork,
     Death,
@@ -27,10 +23,13 @@ from simulator.faults import (
     Strike,
 )
 from simulator.network import Fate
+from simulator.tables import HOUR, MINUTE
 from simulator.timing import Hardware, Stream, Table
 from simulator.world import World
 
-from .tables import HOUR, MINUTE
+from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
+from pinot_assets.sizing.flush import Flush
+from pinot_assets.sizing.protocol import MessageKind, Outage
 
 TIMES = int(os.environ.get("PROOF_EXAMPLES", "1"))
 TROUBLED: int = 40 * MINUTE

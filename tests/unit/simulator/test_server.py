@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.realtime.model.state import Status
 from simulator.rows import Built
+from simulator.tables import BYPASS, MINUTE, first
 from simulator.world import World
 
-from .tables import BYPASS, MINUTE, first
+from pinot_assets.realtime.model.state import Status
 
 
 def committed(world: World) -> str:

@@ -6,11 +6,6 @@ from dataclasses import replace
 
 from fakes.realtime.simulated_repair import SimulatedRepair
 from fakes.realtime.simulated_truth import all_well, always, lag_rows
-
-from pinot_assets.realtime.model.settings import ClusterSettings
-from pinot_assets.realtime.model.state import PauseReason, Status
-from pinot_assets.realtime.repair.model import Kind as Repair
-from pinot_assets.sizing.protocol import Answer, MessageKind
 from simulator.faults import (
     BadNetwork,
     Death,
@@ -21,10 +16,14 @@ from simulator.faults import (
     Strike,
 )
 from simulator.network import Fate
+from simulator.tables import BYPASS, HOUR, MINUTE, PAUSELESS, first, statuses, talk, with_settings
 from simulator.timing import Hardware, Stream, Table
 from simulator.world import World
 
-from .tables import BYPASS, HOUR, MINUTE, PAUSELESS, first, statuses, talk, with_settings
+from pinot_assets.realtime.model.settings import ClusterSettings
+from pinot_assets.realtime.model.state import PauseReason, Status
+from pinot_assets.realtime.repair.model import Kind as Repair
+from pinot_assets.sizing.protocol import Answer, MessageKind
 
 
 class TestCommitTakesLong:

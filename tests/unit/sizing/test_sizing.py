@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from simulator.tables import BYPASS, HOUR, PAUSELESS
 from simulator.timing import Hardware, Stream
 from simulator.world import World
 
@@ -18,8 +19,6 @@ from pinot_assets.sizing.plots import save
 from pinot_assets.sizing.profile import MEASURED, message_bytes, placement_bytes
 from pinot_assets.sizing.protocol import MessageKind, Outage
 from pinot_assets.sizing.sizing import simulate
-
-from .tables import BYPASS, HOUR, PAUSELESS
 
 LOAD = Load()
 

@@ -16,6 +16,7 @@ from fakes.pinot.left_nodes import left_by_a_table, store_of
 from fakes.zookeeper.memory import FakeZooKeeper
 from typer.testing import CliRunner, Result
 
+from pinot_assets.cli.commands import gc
 from pinot_assets.cli.commands.gc import add_gc_command
 from pinot_assets.cli.table_selection import Chosen
 from pinot_assets.errors import LeaseLost, PinotNotFound, PinotUnreachable
@@ -51,6 +52,12 @@ class FakeDriver:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
+
+
+@pytest.fixture(autouse=True)
+def _fake_gc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc, "garbage", lambda driver, grace_ms: driver.garbage(grace_ms))
+    monkeypatch.setattr(gc, "collect", lambda driver, grace_ms, told: driver.collect(grace_ms, told))
 
 
 def call(

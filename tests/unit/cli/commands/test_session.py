@@ -25,9 +25,9 @@ def no_driver(*_: Any) -> Iterator[Any]:
     yield
 
 
-def shown(folder: Path, monkeypatch: pytest.MonkeyPatch, session: Session, *words: str) -> str:
+def shown(folder: Path, monkeypatch: pytest.MonkeyPatch, stored: Session, *words: str) -> str:
     store = SimpleNamespace(
-        table="t", session_nodes=lambda: [session.node], session=lambda _: session, holder=lambda: None
+        table="t", session_nodes=lambda: [stored.node], session=lambda _: stored, holder=lambda: None
     )
 
     @contextmanager

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.ingest import conform
+from pinot_assets.ingest.cast import conform
 from pinot_assets.ingest.cast.casts import cast_for
 from pinot_assets.ingest.cast.conform import bad_values
 from pinot_assets.ingest.cast.precheck import hopeless

@@ -22,7 +22,7 @@ from pinot_assets.errors import SourceError
 from pinot_assets.ingest import BuildOrder, build_file
 from pinot_assets.ingest.contract.machine_trouble import tells_of_memory, trouble_of
 from pinot_assets.ingest.formats.typed import damaged
-from pinot_assets.ingest.task.build_file import build_from
+from pinot_assets.ingest.task.worker import build_from
 from pinot_assets.snapshot.receipt import Failure
 
 FULL = OSError(errno.ENOSPC, "No space left on device")

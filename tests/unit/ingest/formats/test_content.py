@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.core.file_errors import Unreadable
-from pinot_assets.ingest import content
+from pinot_assets.ingest.formats import content
 from pinot_assets.ingest.formats.content import Readable, check_not_torn, packing, plain_file, text_blocks
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.core.file_errors import Unreadable
-from pinot_assets.ingest import csv_comments
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
+from pinot_assets.ingest.formats import csv_comments
 from pinot_assets.ingest.formats.csv_comments import without_comments
 
 

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.unit.build.test_csv_file import SCHEMA, Wanted, column, pa
 
 from pinot_assets.ingest.contract.bad_rows import Limit, Quarantine
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.formats.csv import read_csv, split_cells
+from pinot_assets.ingest.formats.csv_file import read_csv, split_cells
 from pinot_assets.ingest.formats.csv_quotes import Quotes
+from tests.unit.ingest.formats.test_csv_file import SCHEMA, Wanted, column, pa
 
 ANY = {
     None: CsvSettings(),

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.core.file_errors import Unreadable
-from pinot_assets.ingest import json_blocks
+from pinot_assets.ingest.formats import json_blocks
 from pinot_assets.ingest.formats.json_blocks import document_blocks
 
 values: st.SearchStrategy[Any] = st.recursive(

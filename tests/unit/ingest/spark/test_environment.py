@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.ingest import local_spark, spark_jvm
+from pinot_assets.ingest.spark import jvm, local
 from pinot_assets.ingest.spark.environment import (
     environment_context,
     environment_session,
@@ -44,15 +44,15 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", get)
     # Another test's JVM may be alive, and its properties would be the new configuration's defaults.
     monkeypatch.setattr(SparkContext, "_jvm", None)
-    monkeypatch.setattr(spark_jvm, "start_jvm", lambda settings: None)
+    monkeypatch.setattr(jvm, "start_jvm", lambda settings: None)
 
     def get_context(conf: Any) -> str:
         found.update(conf.getAll())
         return "a cluster's context"
 
     monkeypatch.setattr(SparkContext, "getOrCreate", get_context)
-    monkeypatch.setattr(local_spark, "local_session", lambda name, cores: "this machine's")
-    monkeypatch.setattr(local_spark, "local_context", lambda name, cores: "this machine's context")
+    monkeypatch.setattr(local, "local_session", lambda name, cores: "this machine's")
+    monkeypatch.setattr(local, "local_context", lambda name, cores: "this machine's context")
     monkeypatch.setattr(SparkSession, "builder", SparkSession.Builder())
     return found
 

@@ -13,7 +13,7 @@ import pytest
 from pinot_assets.core.file_errors import FileRejected, TooLarge, TypeMismatch, Unreadable, ZoneMissing
 from pinot_assets.ingest.contract.bad_rows import Verdicts
 from pinot_assets.ingest.contract.target_schema import Wanted
-from pinot_assets.ingest.formats.parquet import read_parquet
+from pinot_assets.ingest.formats.parquet_file import read_parquet
 from pinot_assets.settings.file_limits import Limits
 
 MOMENT = pa.timestamp("ms", "UTC")

@@ -24,12 +24,12 @@ from pinot_assets.ingest import (
     build_file,
     file_id,
     receipt_key,
-    task,
     version_from_text,
     version_text,
 )
 from pinot_assets.ingest.contract.query import Query
-from pinot_assets.ingest.task.build_file import look_at
+from pinot_assets.ingest.task import worker
+from pinot_assets.ingest.task.worker import look_at
 from pinot_assets.segment import read_segment_info
 from pinot_assets.segment.values.truncation import Cut
 from pinot_assets.session.stores.staging import Staging
@@ -132,7 +132,8 @@ def test_the_segment_says_where_it_comes_from(tmp_path: Path, fakes: ModuleType,
         "pinotAssets.version": version_text(receipt.read),
     }
     assert (
-        LocalObjectStore.key_of(task.open_store(order.source_uri, {}, UNLIMITED), receipt.uri) == "a,b é.csv"
+        LocalObjectStore.key_of(worker.open_store(order.source_uri, {}, UNLIMITED), receipt.uri)
+        == "a,b é.csv"
     )  # type: ignore[arg-type]
 
 

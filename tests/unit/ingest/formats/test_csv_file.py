@@ -10,7 +10,7 @@ from pinot_assets.core.file_errors import FileRejected, ReaderSettings, TypeMism
 from pinot_assets.ingest.contract.bad_rows import Verdicts
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.contract.target_schema import Wanted
-from pinot_assets.ingest.formats.csv import read_csv
+from pinot_assets.ingest.formats.csv_file import read_csv
 
 MOMENT = pa.timestamp("ms", "UTC")
 SCHEMA = pa.schema(

@@ -10,7 +10,7 @@ import pytest
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.ingest.contract.bad_rows import Verdicts
 from pinot_assets.ingest.contract.target_schema import Wanted
-from pinot_assets.ingest.formats.orc import first_orc, read_orc
+from pinot_assets.ingest.formats.orc_file import first_orc, read_orc
 
 WANTED = Wanted(pa.schema([("t", pa.timestamp("ms", "UTC"))]))
 

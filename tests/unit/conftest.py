@@ -1,9 +1,13 @@
+"""Fixtures of unit tests in more than one folder."""
+
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
 
 import pytest
+from fakes.spec_folder import Folder
+from fakes.toy_stack import toy as toy
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +24,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         capture_output=True,
     )
     return certificate, key
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """An empty folder of table specs."""
+    return Folder(tmp_path)

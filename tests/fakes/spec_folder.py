@@ -1,3 +1,5 @@
+"""A folder of table specs being written, each good unless a test changes it."""
+
 from __future__ import annotations
 
 import copy
@@ -6,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from pinot_assets.table_spec import AnyTableSpec, Note, Problem, TableSpec, check_tables, load_tables
@@ -123,8 +124,3 @@ class Folder:
         _, problems, notes = self.check()
         assert problems == []
         return {note.key: note.text for note in notes}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)

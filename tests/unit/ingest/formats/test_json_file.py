@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.core.file_errors import FileRejected, TypeMismatch, Unreadable, ZoneMissing
-from pinot_assets.ingest import json_blocks, json_file
 from pinot_assets.ingest.contract.bad_rows import Verdicts
 from pinot_assets.ingest.contract.target_schema import Wanted
-from pinot_assets.ingest.formats.json import read_json
+from pinot_assets.ingest.formats import json_blocks, json_file
+from pinot_assets.ingest.formats.json_file import read_json
 
 MOMENT = pa.timestamp("ms", "UTC")
 SCHEMA = pa.schema(
