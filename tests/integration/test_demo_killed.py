@@ -25,6 +25,7 @@ def test_no_server_goes_on(tmp_path: Path, number: signal.Signals) -> None:
         here.environment |= {
             "PINOT_ASSETS_CACHE": str(default_cache()),
             "PINOT_ASSETS_TABLES": str(ROOT / "tables"),
+            "PYTHONPATH": str(ROOT),  # demos are no part of the package
         }
         try:
             with started(here, "", "demos") as process:
