@@ -15,7 +15,7 @@ import boto3
 import httpx
 import yaml
 from botocore.config import Config
-from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from fakes.tables import document, on_s3
 from kazoo.client import KazooClient
 from soak.answers import answer, rows
@@ -115,7 +115,7 @@ class Table:
                 self.bucket.delete_object(Bucket="soak", Key=key)
             else:
                 self.bucket.put_object(Bucket="soak", Key=key, Body=write.data)
-        except (HTTPClientError, ClientError):
+        except (BotoCoreError, ClientError):
             return False
         return True
 
