@@ -10,7 +10,7 @@ SPREAD := --numprocesses=4 --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix soak mutants bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock audit-deps clean
+.PHONY: help install demo realtime-demo audit-demo test test-all oracle ui-test postgres-test clouds-test old-spark-test pauseless-test crash-matrix soak mutants size bench-build bench-plan bench-sensor bench-spark bench-push bench-dagster simulate-demo docs check dev down lock audit-deps clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ old-spark-test: $(DONE) ## Run what touches Spark on Spark 3.5 (needs Python 3.1
 
 pauseless-test: $(DONE) ## Kill servers of pauseless tables on Pinot 1.5.1 where that takes long (half an hour, needs javac)
 	@$(BIN)/pytest tests/pauseless
+
+size: $(DONE) ## Count statements, lines and docstrings of the wheel, and of what left it
+	@$(BIN)/python -m tools.size
 
 crash-matrix: $(DONE) ## Kill a driver at each of its effects, and servers at each state (an hour or two)
 	@PYTHONPATH=tests $(BIN)/python -m crash $(ARGS)
