@@ -8,9 +8,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from simulator.election import Election, PauselessElection, Phase
 
 from pinot_assets.sizing.protocol import HOLD_MS, LONGEST_COMMIT_MS, Answer, Reason
-from simulator.election import Election, PauselessElection, Phase
 
 EXAMPLES = 60 * int(os.environ.get("PROOF_EXAMPLES", "1"))
 

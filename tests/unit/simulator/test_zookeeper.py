@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 import simpy
+from simulator.zookeeper import Node, Refused, SegmentName, ZooKeeper
 
 from pinot_assets.realtime.model.state import Status
-from simulator.zookeeper import Node, Refused, SegmentName, ZooKeeper
 
 NODE = Node(SegmentName("events", 0, 0, 0), start=0, limit=100)
 NAME = str(NODE.name)
