@@ -11,7 +11,7 @@ from pinot_assets.assets.table import TableAssets
 def table_schedule(table: TableAssets) -> dg.ScheduleDefinition | None:
     """Starts the table's job at the times of `schedule`, in `scheduleTimezone`; None without a `schedule`.
 
-    A tick always triggers, whatever the sensors may not do (spec/session.md section 3): it is the way in
+    A tick always triggers, whatever the sensors may not do (docs/design/session.md#retries): it is the way in
     which retries are spent. Beside a run of its table its own waits its turn in Dagster's queue. Only where
     a run like its own waits there already it starts none: that one will list the files, too.
     """

@@ -1,8 +1,9 @@
 """`segments` and its gate: build what changed, stage it hidden, audit it.
 
-The steps of one trigger run in one process, which holds the table's lease (spec/session.md section 6). The
-gate shows itself as a blocking asset check; `snapshot` enforces it again from the session's own audit
-receipt, so a selection without checks, or `snapshot` alone, switches nothing that was not audited.
+The steps of one trigger run in one process, which holds the table's lease
+(docs/design/session.md#in-dagster). The gate shows itself as a blocking asset check; `snapshot` enforces it
+again from the session's own audit receipt, so a selection without checks, or `snapshot` alone, switches
+nothing that was not audited.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.

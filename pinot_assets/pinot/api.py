@@ -98,7 +98,9 @@ class Pinot(Protocol):
         ...
 
     def visible_segments(self, table: str) -> frozenset[str]:
-        """Names that queries see: the ideal state less what lineage hides (spec/lineage.md section 2).
+        """Names that queries see: the ideal state less what lineage hides.
+
+        Source: docs/design/lineage.md#visibility.
 
         :raises PinotNotFound: no such table.
         """
@@ -216,7 +218,8 @@ class Pinot(Protocol):
     def delete_segments(self, table: str, names: Collection[str]) -> None:
         """Delete these segments; names that do not exist are ignored. Out of the ideal state on return.
 
-        :raises ValueError: `names` is empty (Pinot would delete *every* segment: spec/push.md section 7).
+        :raises ValueError: `names` is empty (Pinot would delete *every* segment:
+            docs/design/push.md#deleting-segments).
         """
         ...
 
@@ -247,8 +250,9 @@ class Pinot(Protocol):
     ) -> str:
         """The same with forceCleanup: overlapping IN_PROGRESS entries are reverted or removed first, their
         other outputs deleted; on a REFRESH table the generation before `segments_from` is deleted as well
-        (spec/lineage.md section 4). What another controller publishes while the call is on its way may be
-        hidden or deleted by it (section 3; `tests/contract/test_races.py`).
+        (docs/design/lineage.md#forced-start). What another controller publishes while the call is on its way
+        may be hidden or deleted by it (docs/design/lineage.md#race-late-start and #race-deletion-list;
+        `tests/contract/test_races.py`).
 
         Up to 0.11 the answer comes when the servers have dropped what is deleted (2 s at least, 20 minutes
         at most), while the entry is written at once: expect `SwitchStateUnknown` and read the lineage.

@@ -1,6 +1,7 @@
 """Segment lineage as values: which segments a query sees, and what stands in the way of a new entry.
 
-Pure. Source: spec/lineage.md sections 1, 2 and 4 (`SegmentLineageUtils`, `PinotHelixResourceManager`).
+Pure. Source: docs/design/lineage.md#the-node-in-zookeeper, #visibility and #startreplacesegments
+(`SegmentLineageUtils`, `PinotHelixResourceManager`).
 """
 
 from __future__ import annotations
@@ -117,7 +118,10 @@ def why_not_start(
     segments_from: Collection[str],
     segments_to: Collection[str],
 ) -> list[str]:
-    """What now stands in the way of such a start, one text for each reason (spec/lineage.md section 4)."""
+    """What now stands in the way of such a start, one text for each reason.
+
+    Source: docs/design/lineage.md#startreplacesegments.
+    """
     reasons = []
     if missing := sorted(set(segments_from) - set(visible)):
         reasons.append(f"sources that are not there or not visible: {_some(missing)}")
@@ -130,7 +134,7 @@ def why_not_start(
 
 
 def why_not_end(lineage: Lineage, segments: Collection[str], entry_id: str) -> list[str]:
-    """What now stands in the way of ending the entry (spec/lineage.md section 5)."""
+    """What now stands in the way of ending the entry (docs/design/lineage.md#endreplacesegments)."""
     entry = lineage.get(entry_id)
     if entry is None:
         return [f"there is no entry {entry_id}"]
@@ -141,7 +145,7 @@ def why_not_end(lineage: Lineage, segments: Collection[str], entry_id: str) -> l
 
 
 def why_not_revert(lineage: Lineage, segments: Collection[str], entry_id: str) -> list[str]:
-    """What now stands in the way of reverting the entry (spec/lineage.md section 6)."""
+    """What now stands in the way of reverting the entry (docs/design/lineage.md#revertreplacesegments)."""
     entry = lineage.get(entry_id)
     if entry is None:
         return [f"there is no entry {entry_id}"]

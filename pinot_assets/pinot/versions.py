@@ -1,9 +1,9 @@
 """What releases of Pinot lack or do in their own way, and what this project does instead: the one place.
 
 Code that has to know asks the functions below; `pinot-assets doctor` prints the table. Sources:
-spec/lineage.md section 11 and the threads that it names, and what was measured on 0.11.0 and 1.5.1. What was
-merged after 1.5.1 is taken to be in every later release: where that is wrong, a way back is thought longer
-than it is, and Pinot's refusal to revert tells.
+docs/design/lineage.md#what-later-releases-change and the threads that it names, and what was measured on
+0.11.0 and 1.5.1. What was merged after 1.5.1 is taken to be in every later release: where that is wrong, a
+way back is thought longer than it is, and Pinot's refusal to revert tells.
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ def way_back_ms(version: str, table_json: Mapping[str, Any]) -> int:
 
 def entry_renewed_ms(version: str, table_json: Mapping[str, Any]) -> int:
     """Age at which an open entry is given up for a new one: 20 h, or half of what the table says where this
-    Pinot heeds it (spec/session.md section 4). Pinot deletes its outputs when that is over, then the entry.
+    Pinot heeds it (docs/design/session.md#renewed-entries-and-forced-starts). Pinot deletes its outputs when
+    that is over, then the entry.
 
     :param table_json: the table config, as Pinot holds it.
     """

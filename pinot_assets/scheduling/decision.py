@@ -191,7 +191,7 @@ def decide(
     now_s: int,
     differences: tuple[pa.Table, pa.Table] | None = None,
 ) -> Tick:
-    """One tick (spec/session.md section 3, rule R26).
+    """One tick (docs/design/session.md#retries, rule R26).
 
     A session whose trouble passes by itself is tried again, later each time, whatever the listing is. One
     that failed otherwise is retried by schedule or by hand; the sensor goes on with it only when asked to

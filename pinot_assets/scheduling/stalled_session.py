@@ -2,8 +2,8 @@
 
 The files sensor starts a table's job when files have changed; this is for a session that is open while
 nobody works on it. It goes on with one whose driver died, and with one whose trouble passes by itself, which
-costs nothing, and leaves one that failed otherwise to the schedule and to people (spec/session.md section 3,
-rule R26).
+costs nothing, and leaves one that failed otherwise to the schedule and to people
+(docs/design/session.md#retries, rule R26).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `trigger` lists, plans, builds and stages (W1 to W3), `audit` is the gate (W4), `publish` switches (W5, W6).
 They may run in one process or in three: everything that the next one needs is stored before the one before
-returns (spec/session.md section 6).
+returns (docs/design/session.md#in-dagster).
 """
 
 from __future__ import annotations

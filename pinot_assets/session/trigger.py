@@ -1,4 +1,7 @@
-"""One trigger of one table: settle, list, plan or reconcile, build, stage (spec/session.md section 3)."""
+"""One trigger of one table: settle, list, plan or reconcile, build, stage.
+
+Source: docs/design/session.md#what-a-trigger-does.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +184,10 @@ def _settled(run: Run) -> Session | None:
 
 
 def _cleared(run: Run, session: Session | None) -> Session | None:
-    """`clearConsistentPushState` acts once per change of the spec, not at every trigger (section 9)."""
+    """`clearConsistentPushState` acts once per change of the spec, not at every trigger.
+
+    Source: docs/design/session.md#clear.
+    """
     pointer = run.lease.pointer
     asked = run.spec.ingestion.clear_state
     token = run.clear_token if asked else ""

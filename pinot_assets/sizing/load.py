@@ -143,7 +143,8 @@ class Load:
 def leased_s(build_s: float) -> float:
     """How long after its begin the blocking election still takes a commit whose build takes so long.
 
-    Leases end with the build, so an upload that hangs has to fit into what is left (spec section 2).
+    Leases end with the build, so an upload that hangs has to fit into what is left
+    (docs/design/realtime.md#s2).
     """
     first = (NOTIFY_WINNER_MS + 120_000) / 1000
     asked = 0.9 * int(first)

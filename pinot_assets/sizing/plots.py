@@ -27,7 +27,10 @@ mpl.rcParams["svg.hashsalt"] = "pinot-assets"
 
 
 def ingestion(forecasts: Forecasts) -> Figure:
-    """Rows read per second: seed 004's figure 7."""
+    """Rows read per second: whether an outage of the deep store stops ingestion.
+
+    Source: docs/simulate.md#what-it-shows.
+    """
     figure = _figure(forecasts, "Rows ingested", "thousand rows/s", lambda f: f.rows_per_s / 1000)
     # Catching up takes a moment at many times the rate: it would press all else to the ground.
     figure.axes[0].set_ylim(0, next(iter(forecasts.values())).load.messages_per_s * 2.5 / 1000)
@@ -35,7 +38,7 @@ def ingestion(forecasts: Forecasts) -> Figure:
 
 
 def traffic(forecasts: Forecasts) -> Figure:
-    """Bytes through controllers: seed 004's figure 8."""
+    """Bytes through controllers: what bypass takes off them (docs/simulate.md#what-it-shows)."""
     figure = _figure(
         forecasts,
         "Controller traffic",

@@ -1,7 +1,7 @@
 """Words of the completion protocol: what a server says, what the controller answers, and how long each waits.
 
 Source: `SegmentCompletionProtocol`, `BlockingSegmentCompletionFSM`, `SegmentBuildTimeLeaseExtender` of
-release-1.5.1; spec/realtime.md sections 1 and 2. Times are milliseconds unless the name says otherwise.
+release-1.5.1; docs/design/realtime.md#s1 and #s2. Times are milliseconds unless the name says otherwise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CATCH_UP_MS: Final = 31_000
 
 
 class MessageKind(StrEnum):
-    """Messages of the protocol (spec section 1)."""
+    """Messages of the protocol (docs/design/realtime.md#s1)."""
 
     CONSUMED = "segmentConsumed"
     STOPPED = "segmentStoppedConsuming"

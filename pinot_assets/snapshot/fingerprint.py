@@ -1,6 +1,6 @@
 """What a listing says about one file, and when two such sayings mean the same content.
 
-The fingerprint wakes, content decides (edge case E3 of spec/consistent-push.md).
+The fingerprint wakes, content decides (edge case E3).
 """
 
 from __future__ import annotations

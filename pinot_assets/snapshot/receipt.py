@@ -1,5 +1,5 @@
 """The receipt of one built file: written by the task after its tars, so a file is done when, and only
-when, its receipt exists (spec/session.md section 1)."""
+when, its receipt exists (docs/design/session.md#receipt)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A start with force: what of others it reverts and deletes (spec/lineage.md section 4).
+"""A start with force: what of others it reverts and deletes (docs/design/lineage.md#forced-start).
 
 No start of ours forces anything of others away (rule R4, edge case E22); these are the reasons.
 """

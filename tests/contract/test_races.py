@@ -1,6 +1,6 @@
 """What becomes of a start that checked, was slow, and wrote when others had written in between.
 
-Source: spec/lineage.md section 3. Each of these is why a rule of spec/session.md section 8 exists.
+Source: docs/design/lineage.md#races. Each of these is why a rule of docs/design/session.md#rules exists.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Replacing segments by others, as `pinot_assets.pinot.api.Pinot` promises it: start, end, revert, refusals.
 
-Source: spec/lineage.md sections 2, 4, 5 and 6.
+Source: docs/design/lineage.md#visibility, #startreplacesegments, #endreplacesegments and
+#revertreplacesegments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What Pinot's retention does to lineage, at once and after a day (spec/lineage.md section 8, E9)."""
+"""What Pinot's retention does to lineage, at once and after a day.
+
+Source: docs/design/lineage.md#retention-and-clean-up, E9.
+"""
 
 from __future__ import annotations
 

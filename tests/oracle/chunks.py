@@ -14,7 +14,8 @@ _MARKER = 8
 def assert_same_chunks(theirs: Mapping[str, bytes], ours: Mapping[str, bytes]) -> None:
     """All of two segments is equal, but that compressed chunks need only hold the same bytes.
 
-    For Snappy, and for zstd where the two sides do not have the same release of it (spec section 7.5).
+    For Snappy, and for zstd where the two sides do not have the same release of it
+    (docs/design/segment-format.md#s7-5).
     """
     assert ours["metadata.properties"].decode() == theirs["metadata.properties"].decode()
     text = ours["metadata.properties"].decode()

@@ -224,8 +224,8 @@ class Oracle:
         """Our files are Pinot's, byte for byte.
 
         The closed list of exceptions: on a JDK before 19, texts of FLOAT and DOUBLE columns in
-        `metadata.properties` need only be the same number, and then the CRC that covers them differs (spec
-        section 4.5).
+        `metadata.properties` need only be the same number, and then the CRC that covers them differs
+        (docs/design/segment-format.md#s4-5, trap 4).
         """
         assert ours["index_map"].decode() == theirs["index_map"].decode()
         assert ours["columns.psf"] == theirs["columns.psf"]

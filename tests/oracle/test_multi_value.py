@@ -1,4 +1,7 @@
-"""Multi-value columns with dictionary (spec sections 5 rule 1, 6.6 and 6.7) against Pinot's own builder."""
+"""Multi-value columns with dictionary against Pinot's own builder.
+
+Source: docs/design/segment-format.md#s5-1, #s6-6 and #s6-7.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw columns (spec section 7) against Pinot's own builder."""
+"""Raw columns (docs/design/segment-format.md#s7) against Pinot's own builder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The traps of spec section 13 that concern the writer, each against Pinot's own builder and loader."""
+"""The traps that concern the writer, each against Pinot's own builder and loader.
+
+Source: docs/design/segment-format.md#s13.
+"""
 
 from __future__ import annotations
 

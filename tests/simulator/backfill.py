@@ -1,6 +1,7 @@
 """A missing deep-store copy is uploaded by a server that has the segment, when the controller asks it.
 
-Source: `PinotLLCRealtimeSegmentManager.uploadToDeepStoreIfMissing` of release-1.5.1; spec section 6.
+Source: `PinotLLCRealtimeSegmentManager.uploadToDeepStoreIfMissing` of release-1.5.1;
+docs/design/realtime.md#s6-backfill.
 """
 
 from __future__ import annotations

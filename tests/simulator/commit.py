@@ -1,7 +1,7 @@
 """What a commit writes: the segment's node, the next segment's node, the ideal state; in this order.
 
 A controller that dies between two of them leaves what validation has to mend. Source:
-`PinotLLCRealtimeSegmentManager` of release-1.5.1; spec sections 4 and 5.
+`PinotLLCRealtimeSegmentManager` of release-1.5.1; docs/design/realtime.md#s4 and #s5.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A consuming segment on one server: it reads, asks the controller, builds, commits or keeps.
 
 Source: `RealtimeSegmentDataManager` with `SplitSegmentCommitter` and `PauselessSegmentCommitter` of
-release-1.5.1; spec sections 3 to 6.
+release-1.5.1; docs/design/realtime.md#s3 to #s6.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A controller: it answers the protocol's messages for the tables that it leads.
 
-Source: `SegmentCompletionManager` and `LLCSegmentCompletionHandlers` of release-1.5.1; spec sections 1 and 3.
+Source: `SegmentCompletionManager` and `LLCSegmentCompletionHandlers` of release-1.5.1;
+docs/design/realtime.md#s1 and #s3.
 """
 
 from __future__ import annotations

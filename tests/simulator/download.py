@@ -1,7 +1,7 @@
 """How a server gets a committed segment: from the deep store, else from its peers.
 
 Source: `BaseTableDataManager.downloadSegment`, `RealtimeTableDataManager.downloadSegment`,
-`PeerServerSegmentFinder` of release-1.5.1; spec section 6.
+`PeerServerSegmentFinder` of release-1.5.1; docs/design/realtime.md#s6-download.
 """
 
 from __future__ import annotations

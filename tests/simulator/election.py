@@ -4,7 +4,8 @@ One election lives in the lead controller's memory for each segment that complet
 servers, who ask every three seconds. What has to be written meanwhile is the caller's: `start` and `end`
 say "go on" with None, the caller writes, then reports `started`, `finished` or `abort`.
 
-Source: `BlockingSegmentCompletionFSM` and `PauselessSegmentCompletionFSM` of release-1.5.1; spec section 3.
+Source: `BlockingSegmentCompletionFSM` and `PauselessSegmentCompletionFSM` of release-1.5.1;
+docs/design/realtime.md#s3.
 """
 
 from __future__ import annotations

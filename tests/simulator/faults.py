@@ -16,7 +16,7 @@ from simulator.zookeeper import Steps
 
 
 class Point(StrEnum):
-    """Points at which an actor may die: the crash matrix of spec section 11."""
+    """Points at which an actor may die: the crash matrix of docs/design/realtime.md#s11."""
 
     BEFORE_START = "server, before commitStart"
     DURING_BUILD = "server, at the build's begin"

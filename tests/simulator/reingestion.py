@@ -1,7 +1,8 @@
 """A segment that nobody has any more is read from the stream again, by one server.
 
-Source: `ReingestionResource`, `StatelessRealtimeSegmentWriter` of release-1.5.1; spec section 7. Where the
-stream has forgotten offsets, reading jumps behind them: the segment comes out short, without an error.
+Source: `ReingestionResource`, `StatelessRealtimeSegmentWriter` of release-1.5.1;
+docs/design/realtime.md#s7. Where the stream has forgotten offsets, reading jumps behind them: the segment
+comes out short, without an error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A server: what it has loaded and on disk, what it consumes, and how it follows Helix.
 
-Source: `RealtimeTableDataManager` and `BaseTableDataManager` of release-1.5.1; spec section 5.
+Source: `RealtimeTableDataManager` and `BaseTableDataManager` of release-1.5.1; docs/design/realtime.md#s5.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """RealtimeSegmentValidationManager: what Pinot mends by itself, every hour and every day.
 
-Source: `RealtimeSegmentValidationManager` and `PinotLLCRealtimeSegmentManager` of release-1.5.1; spec
-section 7.
+Source: `RealtimeSegmentValidationManager` and `PinotLLCRealtimeSegmentManager` of release-1.5.1;
+docs/design/realtime.md#s7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What the cluster remembers: segments' nodes with versions and times, the ideal state, who is paused.
 
-A write takes time, and nothing of it happens where the writer dies before. Source: spec sections 4, 5 and 8.
+A write takes time, and nothing of it happens where the writer dies before. Source:
+docs/design/realtime.md#s4, #s5 and #s8.
 """
 
 from __future__ import annotations

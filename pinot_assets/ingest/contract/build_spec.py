@@ -83,7 +83,7 @@ class FileTask:
 def segment_name(table: str, session: str, attempt: int, ordinal: int, k: int) -> str:
     """Name of the k-th segment of one file: `<table>__<session>_<attempt>_<ordinal>_<k>`.
 
-    Source: spec/session.md section 1, rules R16 and R17.
+    Source: docs/design/session.md#segment-names, rules R16 and R17.
     """
     return f"{table}__{session}_{attempt}_{ordinal}_{k}"
 

@@ -2,7 +2,7 @@
 
 Everything is written under names that only this attempt of this session uses, and put-if-absent, so a task
 that runs twice (a lost executor, speculation) does no harm. The receipt comes after all tars: a file is done
-when, and only when, its receipt exists (spec/session.md section 1).
+when, and only when, its receipt exists (docs/design/session.md#receipt).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The body of a batch upload: the metadata of many segments in one tar.gz (spec/push.md section 5)."""
+"""The body of a batch upload: the metadata of many segments in one tar.gz.
+
+Source: docs/design/push.md#the-body-of-a-batch.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Uploads to one controller: many segments by their metadata, one by its metadata, one whole.
 
 Every one lets Pinot copy the tar into its own deep store (rule R9), and none ever refreshes a segment in
-place: names are never reused. Source: spec/push.md sections 1, 2 and 5.
+place: names are never reused. Source: docs/design/push.md#the-calls, #refresh and #batches.
 """
 
 from __future__ import annotations

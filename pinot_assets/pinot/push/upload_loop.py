@@ -1,7 +1,8 @@
 """Uploads that survive lost replies, broken connections and refusals, each judged by what Pinot shows then.
 
 A 200 says that the ideal state was written, a lost answer says nothing, a refusal may be that of a name which
-an earlier, lost call put there (rule R8). Source: spec/push.md sections 1 to 5, `SegmentPushUtils`.
+an earlier, lost call put there (rule R8). Source: docs/design/push.md#responses, #batches, #confirmation and
+#lost-replies; `SegmentPushUtils`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Nearly all of it comes from ZooKeeper through the controller: ideal state and ex
 nodes with the time when they were written (the clock of Pinot's 300 s rule), pending messages, live
 instances. That is the same in every release, and says more than the calls made for it: `pauseStatus` does
 not show paused topics, `pauselessDebugInfo` leaves out names that should not be in its list. Every `table`
-is the name with `_REALTIME`. Source: spec/realtime.md sections 4 to 9.
+is the name with `_REALTIME`. Source: docs/design/realtime.md#s4 to #s9.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A 200 says that Pinot has taken the order, never that it is done: read the table again. An answer that was
 lost raises `SwitchStateUnknown`: it may have happened, or still may. Releases are those whose source has the
 call (0.11.0 to 1.5.1); an older one refuses with `PinotNotFound`, or 405. Every `table` is the name with
-`_REALTIME`. Source: spec/realtime.md sections 6 to 9.
+`_REALTIME`. Source: docs/design/realtime.md#s6 to #s9.
 """
 
 from __future__ import annotations

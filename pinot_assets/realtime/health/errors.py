@@ -1,4 +1,4 @@
-"""Segments in ERROR, and replicas that nobody moves. Pure; spec/realtime.md section 7, step 4."""
+"""Segments in ERROR, and replicas that nobody moves. Pure; docs/design/realtime.md#v4."""
 
 from __future__ import annotations
 

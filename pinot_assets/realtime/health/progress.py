@@ -1,4 +1,7 @@
-"""Whether segments are committed and followed by the next one. Pure; spec/realtime.md sections 4, 5 and 7."""
+"""Whether segments are committed and followed by the next one. Pure.
+
+Source: docs/design/realtime.md#s4, #s5 and #v2.
+"""
 
 from __future__ import annotations
 

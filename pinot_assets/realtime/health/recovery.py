@@ -1,6 +1,6 @@
 """What brings a segment in ERROR back, and whether Pinot does so by itself. Pure.
 
-Pinot's own rule is that of its validation manager (spec/realtime.md section 7, step 4). It looks at states
+Pinot's own rule is that of its validation manager (docs/design/realtime.md#v4). It looks at states
 alone; ours also asks whether a copy is left, and whether the stream still holds the offsets: a re-ingestion
 of offsets that have expired commits a shorter segment without an error.
 """

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 COMPLETION_WINDOW_MS: Final = 300_000
-"""`MAX_SEGMENT_COMPLETION_TIME_MILLIS`: Pinot's own repair touches no younger segment (section 2)."""
+"""`MAX_SEGMENT_COMPLETION_TIME_MILLIS`: Pinot's own repair touches no younger segment.
+
+Source: docs/design/realtime.md#s2.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,10 @@ class RealtimeSettings:
 
     @property
     def must_be_read_in_order(self) -> bool:
-        """Whether reading an old range again may give wrong rows: dedup and partial upsert (section 7)."""
+        """Whether reading an old range again may give wrong rows: dedup and partial upsert.
+
+        Source: docs/design/realtime.md#reingest.
+        """
         return self.dedup or self.upsert == "PARTIAL"
 
 
@@ -75,5 +81,8 @@ class ClusterSettings:
 
 
 def reingests(table: RealtimeSettings, cluster: ClusterSettings) -> bool:
-    """Whether Pinot reads a lost COMMITTING segment from the stream again by itself (section 7)."""
+    """Whether Pinot reads a lost COMMITTING segment from the stream again by itself.
+
+    Source: docs/design/realtime.md#reingest.
+    """
     return not table.must_be_read_in_order or table.recovery_always or cluster.recovery_always

@@ -2,7 +2,7 @@
 
 `reading` makes them from a Pinot, the simulation makes them up; health, repair planner, preflight, drain and
 rebalance guard decide from them alone. Times are epoch milliseconds, offsets are what Pinot stores as text
-(Kafka: a number). Source: spec/realtime.md sections 4 to 9.
+(Kafka: a number). Source: docs/design/realtime.md#s4 to #s9.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Status(StrEnum):
 
 
 class Copy(StrEnum):
-    """What `segment.download.url` says (spec section 6)."""
+    """What `segment.download.url` says (docs/design/realtime.md#s6-url)."""
 
     NEVER_SET = "never set"
     """No URL: being consumed, or being committed."""
@@ -133,7 +133,7 @@ class Server:
 
 
 class PauseReason(StrEnum):
-    """`reasonCode` of the ideal state's pause state; spec section 7, step 1."""
+    """`reasonCode` of the ideal state's pause state; docs/design/realtime.md#v1."""
 
     ADMINISTRATIVE = "ADMINISTRATIVE"
     RESOURCE = "RESOURCE_UTILIZATION_LIMIT_EXCEEDED"

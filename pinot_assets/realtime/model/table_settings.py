@@ -1,4 +1,7 @@
-"""Settings of a REALTIME table and its cluster, read as Pinot reads them. Pure; spec section 2."""
+"""Settings of a REALTIME table and its cluster, read as Pinot reads them. Pure.
+
+Source: docs/design/realtime.md#s2.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Pinot keeps, at each step, every server that a segment has before and after, and so many others that
 `minAvailableReplicas` is met; it asks of none of them whether it lives (`getNextSingleSegmentAssignment`).
 With one of two servers dead, the live one may be dropped first. Its own pre-checks warn of some of this, and
-its assessor refuses some (spec section 9); here the live copies are counted. Pure.
+its assessor refuses some (docs/design/realtime.md#s9); here the live copies are counted. Pure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Deleting a lost segment with all later ones of its partition, to read them again in order.
 
-The last resort for dedup and partial upsert tables, of which Pinot reads nothing again by itself (spec
-section 7): rows that are read in order give the same result. It deletes what is whole, too, so it is never
-part of a repair; somebody asks for it by name. Pure.
+The last resort for dedup and partial upsert tables, of which Pinot reads nothing again by itself
+(docs/design/realtime.md#reingest): rows that are read in order give the same result. It deletes what is
+whole, too, so it is never part of a repair; somebody asks for it by name. Pure.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A commit writes the segment's own node (step 1), the next one's (step 2) and the ideal state (step 3). On a
 pauseless table the segment's own node is written once more at the end: from the next one's to that, it was
-built and uploaded. Source: spec/realtime.md sections 4 and 5.
+built and uploaded. Source: docs/design/realtime.md#s4 and #s5.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettin
 DEFAULT_FLUSH_MS: Final = 6 * 3_600_000
 """`StreamConfig.DEFAULT_FLUSH_THRESHOLD_TIME_MILLIS`."""
 REINGEST_S: Final = 1800
-"""What a server gives itself to read a segment again (section 7)."""
+"""What a server gives itself to read a segment again (docs/design/realtime.md#s7)."""
 PERSON_S: Final = 72 * 3600
 """What Pinot does not mend by itself waits for a person: a long weekend."""
 

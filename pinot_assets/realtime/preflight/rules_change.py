@@ -15,7 +15,7 @@ from pinot_assets.realtime.preflight.rule import Rule, rule
 
 @rule()
 def pauseless_is_drained(facts: Facts) -> Judgement:
-    """Spec section 12, point 8; pain row 21: a commit would begin in one protocol and end in the other."""
+    """A commit would begin in one protocol and end in the other (docs/design/realtime.md#point-8)."""
     if facts.held is None or facts.held.pauseless is facts.wanted.pauseless:
         return passed("pauseless consumption stays as it is")
     raw = facts.table.removesuffix("_REALTIME")
@@ -34,7 +34,7 @@ def pauseless_is_drained(facts: Facts) -> Judgement:
 
 @rule(needs=("peers_only",))
 def scheme_is_not_needed(facts: Facts) -> Judgement:
-    """Spec section 6: a segment with an empty URL can be had from peers alone."""
+    """A segment with an empty URL can be had from peers alone (docs/design/realtime.md#s6-download)."""
     if facts.held is None or facts.held.peer_scheme is None or facts.wanted.peer_scheme is not None:
         return passed("the peer scheme is not taken away")
     waiting = facts.peers_only + facts.committing

@@ -1,4 +1,7 @@
-"""Rules about what controllers, servers and brokers are set to. Spec sections 2, 6 and 7."""
+"""Rules about what controllers, servers and brokers are set to.
+
+Source: docs/design/realtime.md#s2, #s6 and #s7.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,10 @@ _TWO_LOOKS_S: Final = 45
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("segment_store", "data_dir"))
 def segment_store(facts: Facts) -> Judgement:
-    """Spec section 2: the controller moves an upload to its place, so both must mean one store."""
+    """The controller moves an upload to its place, so both must mean one store.
+
+    Source: docs/design/realtime.md#s2.
+    """
     stores, data_dir = facts.cluster.segment_store, facts.cluster.data_dir
     without = sorted(server for server, store in stores.items() if not store)
     if without:
@@ -61,7 +67,7 @@ def segment_store(facts: Facts) -> Judgement:
 
 @rule(Aim.PAUSELESS)
 def server_uploads(facts: Facts) -> Judgement:
-    """Spec section 2: forced on where there is a peer scheme."""
+    """Forced on where there is a peer scheme (docs/design/realtime.md#s2)."""
     if facts.wanted.peer_scheme is not None or facts.wanted.server_uploads:
         return passed("servers upload their segments themselves")
     return warn(
@@ -97,7 +103,7 @@ def hanging_store(facts: Facts) -> Judgement:
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("deep_store_upload_retry",))
 def back_fill(facts: Facts) -> Judgement:
-    """Spec section 6, back-fill of missing copies."""
+    """Whether missing copies are filled in later (docs/design/realtime.md#s6-backfill)."""
     if facts.pauseless:
         return passed("the daily pass of Pinot's validation uploads what the deep store has not got")
     if facts.cluster.deep_store_upload_retry:
@@ -111,7 +117,7 @@ def back_fill(facts: Facts) -> Judgement:
 
 @rule(Aim.PAUSELESS, needs=("segment_level_period_s",))
 def stuck_commits(facts: Facts) -> Judgement:
-    """Spec section 7: step 3 of the validation manager."""
+    """Only the daily part of the validation finishes them (docs/design/realtime.md#v3)."""
     period = facts.cluster.segment_level_period_s
     if period <= _HOUR_S:
         return passed(f"Pinot finishes a stuck commit within {period // 60} min")
@@ -168,7 +174,7 @@ def silent_answers(facts: Facts) -> Judgement:
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("admin_ports",))
 def admin_ports(facts: Facts) -> Judgement:
-    """Spec section 6: peers ask the admin port; seen from here, not from each other."""
+    """Peers ask the admin port; seen from here, not from each other (docs/design/realtime.md#s6-download)."""
     shut = {server: why for server, why in facts.admin_ports.items() if why is not None}
     if not facts.admin_ports:
         return warn("Pinot knows no server of this table", "start the servers of its tenant and look again")

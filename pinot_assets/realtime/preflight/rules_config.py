@@ -1,4 +1,7 @@
-"""Rules about what the table itself says: scheme, replication, streams, order. Spec sections 5 to 9."""
+"""Rules about what the table itself says: scheme, replication, streams, order.
+
+Source: docs/design/realtime.md#s5 to #s9.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,10 @@ def peer_scheme(facts: Facts) -> Judgement:
 
 @rule(Aim.BYPASS, Aim.PAUSELESS)
 def replication(facts: Facts) -> Judgement:
-    """Seed 002, rebalance considerations."""
+    """A server that dies before its upload may have the only copy.
+
+    Source: docs/design/realtime.md#rule-replication.
+    """
     if facts.wanted.replication > 1:
         return passed(f"replication is {facts.wanted.replication}")
     return warn(
@@ -74,7 +80,10 @@ def one_stream(facts: Facts) -> Judgement:
 
 @rule(Aim.BYPASS, Aim.PAUSELESS)
 def completion_mode(facts: Facts) -> Judgement:
-    """Spec section 11, the committer dies right after a commit that the deep store did not get."""
+    """The committer dies right after a commit that the deep store did not get.
+
+    Source: docs/design/realtime.md#crash-8.
+    """
     if facts.wanted.completion_mode == "DOWNLOAD":
         return warn(
             "completionMode is DOWNLOAD: when the committer dies before its upload, the other replicas throw "
@@ -87,7 +96,7 @@ def completion_mode(facts: Facts) -> Judgement:
 
 @rule(Aim.PAUSELESS)
 def read_in_order(facts: Facts) -> Judgement:
-    """Spec section 7: `allowRepairOfCommittingSegments`."""
+    """`allowRepairOfCommittingSegments`: docs/design/realtime.md#reingest."""
     if not facts.wanted.must_be_read_in_order:
         return passed("a lost segment is read from the stream again by Pinot itself")
     kind = "a dedup" if facts.wanted.dedup else "a partial upsert"
@@ -106,7 +115,7 @@ def read_in_order(facts: Facts) -> Judgement:
 
 @rule(Aim.PAUSELESS, needs=("consistency_mode",))
 def way_out(facts: Facts) -> Judgement:
-    """Spec section 8: pause and force commit, which turning pauseless off begins with."""
+    """Pause and force commit, which turning pauseless off begins with (docs/design/realtime.md#s8)."""
     ordered = facts.wanted.upsert == "PARTIAL" or facts.wanted.drops_out_of_order
     if ordered and facts.cluster.consistency_mode == "RESTRICTED":
         return warn(
@@ -120,7 +129,10 @@ def way_out(facts: Facts) -> Judgement:
 
 @rule(needs=("offline",))
 def refresh_in_place(facts: Facts) -> Judgement:
-    """Seed 003, notes: two servers with the old version give it to each other for the new one."""
+    """Two servers with the old version give it to each other for the new one.
+
+    Source: docs/design/realtime.md#rule-refresh-in-place.
+    """
     half = facts.offline
     if half is None or half.peer_scheme is None:
         return passed("no OFFLINE table of this name takes segments from peers")

@@ -1,4 +1,7 @@
-"""Rules about time: what Pinot allows, and what this cluster needs. Spec sections 2, 5 and 7."""
+"""Rules about time: what Pinot allows, and what this cluster needs.
+
+Source: docs/design/realtime.md#s2, #s5 and #s7.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def commit_start(facts: Facts) -> Judgement:
 
 @rule(Aim.PAUSELESS, needs=("commit_times",))
 def build_and_upload(facts: Facts) -> Judgement:
-    """Spec section 5, step 4: commitEnd is refused later than 300 s after commitStart."""
+    """The commit's end is refused later than 300 s after its start (docs/design/realtime.md#window-300)."""
     times = facts.commit_times
     if times is None:
         return warn("no commit has been seen yet", "look again when the table has committed a segment")
@@ -65,7 +68,7 @@ def _too_slow(facts: Facts, reason: str, fix: str) -> Judgement:
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("retention",))
 def stream_retention(facts: Facts) -> Judgement:
-    """Spec section 7: re-ingestion; what has expired is left out without an error."""
+    """Re-ingestion leaves out what has expired, without an error (docs/design/realtime.md#s7)."""
     kept = facts.retention
     if kept is None:
         return passed("the table has no stream")

@@ -1,7 +1,7 @@
 """The five metrics by which pauseless tables are watched, under the names that Pinot really gives them.
 
 Read from the JMX exporter of controllers and servers where it listens, else derived from the table's state;
-each one says which. Names: spec/realtime.md section 10; labels as Pinot's own exporter rules write them.
+each one says which. Names: docs/design/realtime.md#s10; labels as Pinot's own exporter rules write them.
 """
 
 from __future__ import annotations

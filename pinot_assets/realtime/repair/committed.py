@@ -41,7 +41,7 @@ def completed(state: RealtimeState, segment: Segment) -> Iterator[Found]:
 
 
 def committing(state: RealtimeState, segment: Segment) -> Iterator[Found]:
-    """A pauseless commit whose end never came (spec sections 5 and 7, step 3)."""
+    """A pauseless commit whose end never came (docs/design/realtime.md#s5 and #v3)."""
     wait = young(state, segment)
     if wait is not None:
         # Every pauseless commit is COMMITTING for a while; it is no trouble unless a replica says so.

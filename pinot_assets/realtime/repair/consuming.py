@@ -81,7 +81,7 @@ class _Idle:
 
 
 def unconsumed(state: RealtimeState) -> Iterator[Found]:
-    """Partitions that nobody consumes, as one validation of the table (spec section 7, step 2)."""
+    """Partitions that nobody consumes, as one validation of the table (docs/design/realtime.md#v2)."""
     if state.pause.whole:
         return
     idle: list[_Idle] = []

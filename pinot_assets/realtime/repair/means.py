@@ -60,7 +60,7 @@ def deletes_from_sequence(version: str) -> bool:
 
 def validation_resets(state: RealtimeState) -> bool:
     """Whether every validation resets all replicas of a segment that has one in ERROR, healthy ones included
-    (`repairSegmentsInErrorState`, spec section 7 step 4)."""
+    (`repairSegmentsInErrorState`, docs/design/realtime.md#v4)."""
     if release(state.cluster.version) < _PAUSELESS:
         return False
     if state.settings.pauseless:

@@ -1,4 +1,4 @@
-"""Exact decimals as Java's `BigDecimal` treats them (spec sections 5 rule 2 and 6.2).
+"""Exact decimals as Java's `BigDecimal` treats them (docs/design/segment-format.md#s5-2 and #s6-2).
 
 A column of them is two arrays, so that the usual one, whose digits fit into 64 bits, needs no Python a value.
 """

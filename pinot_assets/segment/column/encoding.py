@@ -1,4 +1,4 @@
-"""How a column is stored: with a dictionary or raw (spec sections 6.2, 6.3 and 7)."""
+"""How a column is stored: with a dictionary or raw (docs/design/segment-format.md#s6-2, #s6-3 and #s7)."""
 
 from __future__ import annotations
 

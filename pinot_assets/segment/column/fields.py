@@ -177,6 +177,6 @@ def _max_length(field: Mapping[str, Any]) -> int | None:
 
 
 def _format(field: Mapping[str, Any], data_type: DataType) -> str:
-    """A date-time format as `metadata.properties` shows it (spec section 4.3)."""
+    """A date-time format as `metadata.properties` shows it (docs/design/segment-format.md#s4-3)."""
     text = str(field.get("format"))
     return "TIMESTAMP" if data_type is DataType.TIMESTAMP or text.endswith(":TIMESTAMP") else text

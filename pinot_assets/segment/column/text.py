@@ -1,7 +1,8 @@
 """Texts as Java writes them: UTF-16 order, floating point numbers, and lines of a properties file.
 
 `metadata.properties` and `index_map` are what commons-configuration2 makes of Pinot's values after two saves
-(spec section 4.2); floating point texts are those of `Double.toString` on JDK 19 and later (section 4.5).
+(docs/design/segment-format.md#s4-2); floating point texts are those of `Double.toString` on JDK 19 and later
+(docs/design/segment-format.md#s4-5).
 """
 
 from __future__ import annotations
@@ -41,20 +42,24 @@ def _escape_unit(match: re.Match[str]) -> str:
 
 
 def property_line(key: str, value: str) -> str:
-    """One line of `metadata.properties`, line end included (spec section 4.2 rules 1 to 3)."""
+    """One line of `metadata.properties`, line end included.
+
+    Source: docs/design/segment-format.md#s4-2, rules 1 to 3.
+    """
     line = f"{escaped_key(key)} = {_ESCAPED.sub(_escape_unit, value)}"
     return line.rstrip(" ") + "\n"
 
 
 def escaped_key(key: str) -> str:
-    """A key of `metadata.properties` or `index_map`, escaped (spec section 2)."""
+    """A key of `metadata.properties` or `index_map`, escaped (docs/design/segment-format.md#s2)."""
     return _KEY_ESCAPED.sub(lambda found: "\\" + found[0], key)
 
 
 def protected_value(text: str) -> str | None:
     """A data value made safe for a properties file, or None when it cannot be written.
 
-    Source: `CommonsConfigurationUtils.replaceSpecialCharacterInPropertyValue` (spec section 4.2 rule 4).
+    Source: `CommonsConfigurationUtils.replaceSpecialCharacterInPropertyValue`
+    (docs/design/segment-format.md#s4-2, rule 4).
     """
     if _SURROGATE.search(text):
         return None

@@ -103,7 +103,7 @@ STORAGE: dict[DataType, Storage] = {
 
 Default = int | float | str | bytes | Decimal
 
-# What a null becomes when the schema names nothing else (`FieldSpec`, spec section 5 rule 3).
+# What a null becomes when the schema names nothing else (`FieldSpec`, docs/design/segment-format.md#s5-3).
 _NULL: dict[DataType, Default] = {
     DataType.INT: -(2**31),
     DataType.LONG: -(2**63),

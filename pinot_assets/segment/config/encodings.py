@@ -1,7 +1,8 @@
-"""How the table config wants each column stored (spec sections 6.2, 6.3 and 7).
+"""How the table config wants each column stored (docs/design/segment-format.md#s6-2, #s6-3 and #s7).
 
 The settings come from several places; which of them count is Pinot's choice (`DictionaryIndexType`,
-`ForwardIndexType`). What a server of the oldest version cannot read is refused here (spec section 11).
+`ForwardIndexType`). What a server of the oldest version cannot read is refused here
+(docs/design/segment-format.md#s11).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The rule is that of Pinot's own builder, as far as an index is written here at all: bloom filters always,
 inverted indexes of `invertedIndexColumns` only with `createInvertedIndexDuringSegmentGeneration`, those of
 `fieldConfigList` always (`SegmentGeneratorConfig`). Every other index is built by the server that loads the
-segment (spec section 10).
+segment (docs/design/segment-format.md#s10).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Guava's bloom filter over a column's values (spec section 10, `OnHeapGuavaBloomFilterCreator`)."""
+"""Guava's bloom filter over a column's values.
+
+Source: docs/design/segment-format.md#s10, `OnHeapGuavaBloomFilterCreator`.
+"""
 
 from __future__ import annotations
 

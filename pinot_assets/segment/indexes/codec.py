@@ -1,4 +1,4 @@
-"""Compression of one chunk of a raw forward index (spec section 7.5).
+"""Compression of one chunk of a raw forward index (docs/design/segment-format.md#s7-5).
 
 LZ4 and GZIP give the bytes of Pinot's libraries. Snappy and zstd give valid blocks whose bytes follow the
 library's version; Pinot reads them all the same.

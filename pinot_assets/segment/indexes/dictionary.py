@@ -1,4 +1,4 @@
-"""The bytes of a dictionary (spec section 6.2)."""
+"""The bytes of a dictionary (docs/design/segment-format.md#s6-2)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _padded(name: str, entries: pa.LargeBinaryArray) -> bytes:
 
 
 def _tell_waste(name: str, padded: int, used: int) -> None:
-    """A few long texts make all entries long (spec section 12)."""
+    """A few long texts make all entries long (docs/design/segment-format.md#s12)."""
     if padded > max(_WASTE_TIMES * used, _WASTE_BYTES):
         _LOG.warning(
             "the dictionary of column %s takes %d MB for %d MB of text, padded to the longest: "

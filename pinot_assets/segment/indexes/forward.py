@@ -1,4 +1,7 @@
-"""Forward indexes of dictionary ids: fixed-bit, sorted, multi-value (spec sections 6.4 to 6.7)."""
+"""Forward indexes of dictionary ids: fixed-bit, sorted, multi-value.
+
+Source: docs/design/segment-format.md#s6-4 to #s6-7.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def bits_per_value(cardinality: int) -> int:
 
 
 def check_size(name: str, values: int, bits: int) -> None:
-    """Whether Pinot could map a forward index of so many dictionary ids (spec section 12).
+    """Whether Pinot could map a forward index of so many dictionary ids (docs/design/segment-format.md#s12).
 
     :raises BuildError: it could not.
     """

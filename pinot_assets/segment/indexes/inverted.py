@@ -1,4 +1,7 @@
-"""The inverted index: the rows of each dictionary id (spec section 10, `BitmapInvertedIndexWriter`)."""
+"""The inverted index: the rows of each dictionary id.
+
+Source: docs/design/segment-format.md#s10, `BitmapInvertedIndexWriter`.
+"""
 
 from __future__ import annotations
 

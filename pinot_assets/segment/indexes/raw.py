@@ -1,4 +1,4 @@
-"""Forward indexes without dictionary, versions 2 to 5 (spec section 7)."""
+"""Forward indexes without dictionary, versions 2 to 5 (docs/design/segment-format.md#s7)."""
 
 from __future__ import annotations
 

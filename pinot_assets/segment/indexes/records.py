@@ -1,4 +1,7 @@
-"""One record of bytes per row, as raw forward indexes of variable width hold them (spec section 7.4)."""
+"""One record of bytes per row, as raw forward indexes of variable width hold them.
+
+Source: docs/design/segment-format.md#s7-4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Row numbers as portable 32-bit Roaring bitmaps, run-optimised as Pinot's writer does (spec section 8).
+"""Row numbers as portable 32-bit Roaring bitmaps, run-optimised as Pinot's writer does.
+
+Source: docs/design/segment-format.md#s8.
 
 Many bitmaps are made at once, as an inverted index has one for every dictionary id: what is common to them
 (counting, headers, arrays, runs) is done for all together, and only full 8 KiB bitmaps one by one.

@@ -1,4 +1,4 @@
-"""Distinct values in Pinot's order, and each value's rank in it (spec section 6.1)."""
+"""Distinct values in Pinot's order, and each value's rank in it (docs/design/segment-format.md#s6-1)."""
 
 from __future__ import annotations
 

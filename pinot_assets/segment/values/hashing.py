@@ -1,8 +1,8 @@
 """The hash functions of Pinot's partition functions and bloom filters, over many values at once.
 
-Source: `MurmurHashFunctions`, `String.hashCode`, `Arrays.hashCode` and Guava's `murmur3_128`; spec sections 9
-and 10. All but `string_hash` take any bytes; for a text those of `as_utf8`. They are hashed block by block:
-one step takes the next block of every value that is long enough.
+Source: `MurmurHashFunctions`, `String.hashCode`, `Arrays.hashCode` and Guava's `murmur3_128`;
+docs/design/segment-format.md#s9 and #s10. All but `string_hash` take any bytes; for a text those of
+`as_utf8`. They are hashed block by block: one step takes the next block of every value that is long enough.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JSON values as Pinot stores them: parsed and written again by Jackson (spec section 5 rule 1).
+"""JSON values as Pinot stores them: parsed and written again by Jackson (docs/design/segment-format.md#s5-1).
 
 Blanks go, members keep their order (the last duplicate wins, in the first one's place), numbers lose trailing
 zeros and are written as `BigDecimal.toString`, and what does not parse becomes a JSON string.

@@ -1,7 +1,9 @@
-"""Rows of values: an Arrow list column as its elements and the length of each row (spec section 5 rule 1).
+"""Rows of values: an Arrow list column as its elements and the length of each row.
 
 Null elements are dropped, and a row that has no others is null. A list in a single-value column may have one
 element, and a value in a multi-value column is a row of one, as in Pinot (`DataTypeTransformerUtils`).
+
+Source: docs/design/segment-format.md#s5-1.
 """
 
 from __future__ import annotations

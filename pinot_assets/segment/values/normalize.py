@@ -1,9 +1,11 @@
-"""What Pinot does to a value before it counts it: type, special values, nulls, sanitising (spec section 5).
+"""What Pinot does to a value before it counts it: type, special values, nulls, sanitising.
 
 The order is Pinot's (`RecordTransformerUtils`). Numbers come out as a numpy array, decimals as `Decimals`,
 texts and bytes as an Arrow binary array. In texts, UTF-8, half a surrogate pair (left by a cut, or
 written as an escape in JSON) stands as its own three bytes, because it still counts for order and
 cardinality; the dictionary makes the `?` of it that Pinot stores.
+
+Source: docs/design/segment-format.md#s5.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Partition functions and the partitions a segment holds (spec section 9).
+"""Partition functions and the partitions a segment holds (docs/design/segment-format.md#s9).
 
 Source: `PartitionFunctionFactory` and `AbstractColumnStatisticsCollector`.
 """

@@ -1,4 +1,4 @@
-"""Segments as tar.gz, the only form every Pinot server takes (spec section 1).
+"""Segments as tar.gz, the only form every Pinot server takes (docs/design/segment-format.md#s1).
 
 The first entry is the top directory (servers take it as the segment's), gzip has one member (Pinot refuses
 more), and nothing in it depends on clock or user: the same segment makes the same bytes. `columns.psf`,
@@ -160,7 +160,7 @@ def _metadata_tar(name: str, creation_time_ms: int, meta: bytes, properties: byt
 
 
 def rename_tar(source: Path, target: Path, *, name: str) -> Renamed:
-    """Copy a tar under a new segment name, without building anything again (rule R16 of spec/session.md).
+    """Copy a tar under a new segment name, without building anything again (rule R16).
 
     Only `segment.name` in `metadata.properties` and the CRC in `creation.meta` change.
 

@@ -1,4 +1,4 @@
-"""The lines of `metadata.properties` (spec section 4)."""
+"""The lines of `metadata.properties` (docs/design/segment-format.md#s4)."""
 
 from __future__ import annotations
 
@@ -168,7 +168,8 @@ def _bound_lines(column: Column, values: Ranked, old_server: bool) -> Lines:
     if not written:
         yield "minMaxValueInvalid", "true"
     for key, protected in written.items():
-        # A server before 1.5 reads the protecting NULs as part of the value: wrong pruning (section 11).
+        # A server before 1.5 reads the protecting NULs as part of the value: wrong pruning
+        # (docs/design/segment-format.md#s11, trap 32).
         if not (old_server and protected != bounds[key]):
             yield key, protected
 

@@ -15,7 +15,7 @@ _TEXTS: Final = frozenset({"STRING", "JSON", "BYTES"})
 
 
 def read_facts(properties: bytes) -> SegmentFacts:
-    """The facts in a `metadata.properties` (spec/segment-format.md section 4).
+    """The facts in a `metadata.properties` (docs/design/segment-format.md#s4).
 
     :raises ValueError: it does not say how many rows there are, or of a column not what type it has.
     """

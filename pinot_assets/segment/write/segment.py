@@ -1,4 +1,4 @@
-"""An Arrow table becomes a Pinot v3 segment, column by column (spec/segment-format.md).
+"""An Arrow table becomes a Pinot v3 segment, column by column (docs/design/segment-format.md).
 
 The bytes are those of Pinot 1.5.1's own row-based builder on JDK 19 or later.
 """
@@ -204,7 +204,10 @@ def _index_map(buffers: Mapping[tuple[str, str], bytes]) -> bytes:
 
 
 def _data_crc(buffers: Mapping[tuple[str, str], bytes], built: list[BuiltColumn]) -> int:
-    """Adler-32 over dictionaries and forward indexes in the order of their v1 file names (spec section 3)."""
+    """Adler-32 over dictionaries and forward indexes in the order of their v1 file names.
+
+    Source: docs/design/segment-format.md#s3; trap 3.
+    """
     v1_files: dict[str, bytes] = {}
     for one in built:
         name = one.column.name

@@ -1,5 +1,5 @@
 """The next attempt of a table's session: a new one, or the open one reconciled with the source
-(spec/session.md section 3, steps 2 and 3)."""
+(docs/design/session.md#a-new-session and #continuing-an-open-session)."""
 
 from __future__ import annotations
 

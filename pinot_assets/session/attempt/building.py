@@ -1,4 +1,4 @@
-"""The build of one attempt, as the table spec wants it (spec/session.md section 3, step 4)."""
+"""The build of one attempt, as the table spec wants it (docs/design/session.md#the-build)."""
 
 from __future__ import annotations
 

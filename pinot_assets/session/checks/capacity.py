@@ -1,8 +1,9 @@
 """Whether a switch fits into the table's storage quota and on its servers' disks, told before the first byte
 goes (W1).
 
-Pinot counts hidden segments too (spec/lineage.md section 10). A swap needs room for two generations; for
-three while the one before the present is kept until the switch (`rollbackWindow: keepUntilSwitch`).
+Pinot counts hidden segments too (docs/design/lineage.md#storage-quota). A swap needs room for two
+generations; for three while the one before the present is kept until the switch
+(`rollbackWindow: keepUntilSwitch`).
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def tars_at_once(tars: Sequence[int], replication: int, servers: int) -> int:
 
 
 def generation_before(run: Run, switch: Switch) -> frozenset[str]:
-    """Hidden segments that a forced start of this switch deletes (spec/lineage.md section 4).
+    """Hidden segments that a forced start of this switch deletes (docs/design/lineage.md#forced-start).
 
     What was replaced by exactly the segments that are to be replaced now: of a swap, or of a sync that
     replaces everything; and only on a REFRESH table.

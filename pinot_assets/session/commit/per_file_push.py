@@ -1,4 +1,6 @@
-"""Plain push: every file is published on its own, whatever becomes of the others (spec/session.md section 2).
+"""Plain push: every file is published on its own, whatever becomes of the others.
+
+Source: docs/design/session.md#plain-push.
 
 A new file is simply pushed, and seen at once; one that replaces something, or that is several segments, goes
 under a lineage entry of its own; one that was removed is taken away under an entry with nothing to show. The

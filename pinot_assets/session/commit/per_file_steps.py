@@ -1,4 +1,4 @@
-"""The steps of a plain push, one for each file, and how each is done (spec/session.md section 2).
+"""The steps of a plain push, one for each file, and how each is done (docs/design/push.md#plain-push).
 
 Whatever becomes of a file is told of that file alone. What Pinot does not take is taken back; what cannot be
 told yet ends the push, and the next trigger looks.

@@ -1,4 +1,4 @@
-"""The gate and the switch: W4 and W5 of spec/session.md section 4."""
+"""The gate and the switch: W4 and W5 of docs/design/session.md#the-switch-w1-to-w6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From built files to hidden segments: W1 to W3 of spec/session.md section 4."""
+"""From built files to hidden segments: W1 to W3 of docs/design/session.md#the-switch-w1-to-w6."""
 
 from __future__ import annotations
 

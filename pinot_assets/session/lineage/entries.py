@@ -1,7 +1,7 @@
 """A table's lineage entries as this project opens, renews, ends and takes them back (W2 and W5).
 
-None of these effects guesses: a lost reply is looked up in the lineage. Sources: spec/session.md section 4
-and rules R1, R3, R4 and R6, spec/lineage.md.
+None of these effects guesses: a lost reply is looked up in the lineage. Sources:
+docs/design/session.md#what-became-of-a-switch, rules R1, R3, R4 and R6, and docs/design/lineage.md#races.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Whether a switch fits into the one ZNode that holds a table's whole lineage (spec/lineage.md section 1).
+"""Whether a switch fits into the one ZNode that holds a table's whole lineage.
+
+Source: docs/design/lineage.md#node-size.
 
 ZooKeeper refuses a node of more than 1 MiB, and Pinot then answers a start with a 500 that says nothing.
 """

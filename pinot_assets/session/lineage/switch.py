@@ -1,7 +1,7 @@
 """The switch itself: push hidden, see it at every broker; the lineage's part is in `entries`.
 
-One function for each effect on Pinot (W2, W3 and W5 of spec/session.md section 4). None of them guesses. What
-to write to ZooKeeper between them is the driver's affair.
+One function for each effect on Pinot (W2, W3 and W5 of docs/design/session.md#the-switch-w1-to-w6). None of
+them guesses. What to write to ZooKeeper between them is the driver's affair.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""W6: see the new set everywhere, write the snapshot, close the session (spec/session.md section 4)."""
+"""W6: see the new set everywhere, write the snapshot, close the session (docs/design/session.md#w6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What became of a switch that an earlier driver left half way: W5's table (spec/session.md section 4)."""
+"""What became of a switch that an earlier driver left half way: W5's table.
+
+Source: docs/design/session.md#what-became-of-a-switch.
+"""
 
 from __future__ import annotations
 

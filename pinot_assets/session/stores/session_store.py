@@ -1,7 +1,7 @@
 """The only door to ZooKeeper: reading a table's pointer and sessions, taking its lease, fenced writes.
 
 Every write is one transaction `{check lease, check pointer version, set …}`, so a driver that lost its lease
-can change nothing here (spec/session.md section 1, rule R24).
+can change nothing here (docs/design/session.md#fenced-writes, rule R24).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from pinot_assets.session.values.state import (
 from pinot_assets.zookeeper.client import answered, require_cluster
 
 KEPT_SESSIONS = 2
-"""Sessions whose nodes stay readable, the active one included (seed 000)."""
+"""Sessions whose nodes stay readable, the active one included (docs/design/session.md#f14)."""
 
 SENDINGS = 3
 """How often a transaction is sent that provably never arrived."""

@@ -1,6 +1,7 @@
 """What a session has to do, decided from values alone: listing, ledger, receipts, former plan.
 
-No I/O here. Sources: spec/session.md sections 2, 3 and 4, spec/consistent-push.md section 10.
+No I/O here. Sources: docs/design/session.md#modes-and-kinds-of-push, #continuing-an-open-session and
+#the-switch-w1-to-w6; docs/guides/consistent-push.md#how-all-scenes-begin.
 """
 
 from __future__ import annotations
@@ -221,7 +222,7 @@ def without_held(changes: Changes, hold: Hold) -> Changes:
 
 
 def new_plan(session: str, mode: Mode, changes: Changes) -> Plan:
-    """The first plan of a session (section 2's work sets)."""
+    """The first plan of a session (docs/design/session.md#modes-and-kinds-of-push)."""
     work = work_of(mode, changes)
     rows = tuple(
         Row(uri, ordinal, work[uri].fingerprint, Status.BUILD) for ordinal, uri in enumerate(sorted(work))
@@ -238,7 +239,7 @@ def new_plan(session: str, mode: Mode, changes: Changes) -> Plan:
 
 
 def work_of(mode: Mode, changes: Changes) -> Mapping[str, SourceFile]:
-    """The files that a session of that mode has to build (section 2)."""
+    """The files that a session of that mode has to build (docs/design/session.md#modes-and-kinds-of-push)."""
     return changes.listed if mode is Mode.SWAP else changes.work
 
 
@@ -248,7 +249,9 @@ def is_empty(plan: Plan) -> bool:
 
 
 def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Receipt]]) -> Plan:
-    """The plan of the next attempt: section 3's table, file by file.
+    """The plan of the next attempt, file by file.
+
+    Source: docs/design/session.md#continuing-an-open-session.
 
     :param receipts: valid receipts by ordinal, each with its key (R12).
     """
@@ -388,7 +391,7 @@ def segments_to(plan: Plan, receipts: Mapping[int, Receipt]) -> tuple[Output, ..
 
 
 def segments_from(plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> tuple[str, ...]:
-    """What the switch replaces: planned ∩ visible now, sorted (section 2, R5).
+    """What the switch replaces: planned ∩ visible now, sorted (R5).
 
     :param visible: every visible segment of the table, foreign ones included.
     """

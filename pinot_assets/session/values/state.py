@@ -1,4 +1,4 @@
-"""What ZooKeeper remembers of a table: the pointer and its sessions (spec/session.md section 1).
+"""What ZooKeeper remembers of a table: the pointer and its sessions (docs/design/session.md#zookeeper).
 
 Both are stored as Helix ZNRecords (`znrecord`), so that Pinot's own ZooKeeper browser shows them.
 """
@@ -22,7 +22,7 @@ from pinot_assets.snapshot.manifest import SnapshotRef
 
 
 class State(StrEnum):
-    """The four states of seed 000."""
+    """How far a session is: StarTree's four states (docs/design/session.md#f13)."""
 
     INIT = "INIT"
     IN_PROGRESS = "IN_PROGRESS"
@@ -31,7 +31,10 @@ class State(StrEnum):
 
 
 class Mode(StrEnum):
-    """What a session does with the table's visible segments (spec/session.md section 2)."""
+    """What a session does with the table's visible segments.
+
+    Source: docs/design/session.md#modes-and-kinds-of-push.
+    """
 
     APPEND = "APPEND"
     SYNC = "SYNC"
@@ -40,7 +43,7 @@ class Mode(StrEnum):
 
 
 class PushKind(StrEnum):
-    """What becomes visible at one instant (spec/session.md section 2)."""
+    """What becomes visible at one instant (docs/design/session.md#kinds-of-push)."""
 
     CONSISTENT = "CONSISTENT"
     """All files of a session, however many runs they take."""
@@ -317,7 +320,10 @@ def pointer_from_bytes(data: bytes, what: str = _POINTER) -> Pointer:
 
 
 def session_to_bytes(session: Session) -> bytes:
-    """The session as a ZNRecord; `state` and `retryCount` stand where seed 000 wants them."""
+    """The session as a ZNRecord; `state` and `retryCount` are where StarTree has them.
+
+    Source: docs/design/session.md#f13.
+    """
     return znrecord.to_bytes(session, session.node, dump=partial(json.dumps, sort_keys=True))
 
 

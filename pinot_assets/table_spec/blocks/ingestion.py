@@ -1,6 +1,7 @@
 """The `fileIngestion` block: StarTree's FileIngestionTask keys in their own spelling, and a few of ours.
 
-Source: spec/consistent-push.md section 1. Values may be texts, as in Pinot's task configs (`"true"`, `"3"`).
+Source: docs/tables.md#keys-of-fileingestion. Values may be texts, as in Pinot's task configs (`"true"`,
+`"3"`).
 """
 
 from __future__ import annotations
@@ -237,7 +238,10 @@ class FileIngestion(BaseModel):
 
     @property
     def push_kind(self) -> PushKind:
-        """Swap > consistent push > atomic upload (of sync alone) > plain (spec/session.md section 2)."""
+        """Swap > consistent push > atomic upload (of sync alone) > plain.
+
+        Source: docs/design/session.md#kinds-of-push.
+        """
         if self.consistent_push_swap or self.consistent_push:
             return "consistent"
         return "atomic" if self.atomic_upload and self.ingestion_mode == "sync" else "plain"

@@ -1,7 +1,7 @@
 """What the keys of an ingestion block must not say together, one small rule each.
 
-The reasons for the refusals stand in the rules. Source: spec/consistent-push.md sections 1, 4 and 10,
-spec/session.md section 2.
+The reasons for the refusals stand in the rules. Source: docs/tables.md#keys-of-fileingestion,
+docs/design/session.md#segment-names and #modes-and-kinds-of-push; edge cases E2 and E16.
 """
 
 from __future__ import annotations

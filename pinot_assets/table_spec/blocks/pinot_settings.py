@@ -1,8 +1,8 @@
 """Settings of a Pinot table that bear on its sessions: each is handled, or refused with the reason.
 
 Judged twice by the same rules: as the spec says them, and, at every trigger, as Pinot holds them, where
-somebody may have added one that no spec speaks of. Sources: spec/lineage.md sections 8, 9 and 11, edge cases
-E21 and E23 of spec/consistent-push.md.
+somebody may have added one that no spec speaks of. Sources: docs/design/lineage.md#retention-and-clean-up,
+#other-programs-that-write-lineage and #what-later-releases-change; edge cases E21 and E23.
 """
 
 from __future__ import annotations
@@ -96,7 +96,10 @@ def _tasks(config: Mapping[str, Any]) -> Iterator[Bearing]:
 
 
 def _peers(config: Mapping[str, Any]) -> Iterator[Bearing]:
-    """Seed 003, notes: two servers with an old version give it to each other for the new one."""
+    """Two servers with an old version give it to each other for the new one.
+
+    Source: docs/design/realtime.md#rule-refresh-in-place.
+    """
     if setting(config, *PEER_SCHEME) is None:
         return
     tasks = setting(config, *TASKS)

@@ -1,7 +1,7 @@
 """The `realtime:` block: short keys for what a REALTIME table config says in far places, merged into it.
 
 Whatever the block does not know stays in the table config as it is written. Where both say the same thing
-differently, neither wins: that is a problem. Source: spec/realtime.md section 2, StreamIngestionConfig,
+differently, neither wins: that is a problem. Source: docs/design/realtime.md#s2, StreamIngestionConfig,
 StreamConfig and TableConfigUtils of Pinot 1.5.1.
 """
 

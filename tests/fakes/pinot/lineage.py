@@ -1,6 +1,7 @@
 """What a table of the in-memory Pinot holds, and the rules of its lineage.
 
-Functions from what there is to what becomes of it. Source: spec/lineage.md sections 2, 4 and 8.
+Functions from what there is to what becomes of it. Source: docs/design/lineage.md#visibility,
+#startreplacesegments and #retention-and-clean-up.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """An in-memory Pinot with the real rules of lineage: `pinot_assets.pinot.api` for tests.
 
-The contract suite (`tests/contract`) holds it to what the real thing does. Rules: spec/lineage.md sections 2
-and 4 to 8, those that change many entries at once in `lineage`. What happens to a real cluster from time to
-time (a slow load, a broken replica, a lost message, a lost reply) happens here when a test asks for
-it, see under "trouble".
+The contract suite (`tests/contract`) holds it to what the real thing does. Rules:
+docs/design/lineage.md#visibility, #startreplacesegments to #revertreplacesegments and
+#retention-and-clean-up, those that change many entries at once in `lineage`. What happens to a real cluster
+from time to time (a slow load, a broken replica, a lost message, a lost reply) happens here when a test asks
+for it, see under "trouble".
 """
 
 from __future__ import annotations
@@ -536,7 +537,7 @@ class FakePinot:
         self, table: str, segments_from: Collection[str], segments_to: Collection[str], give_way: GiveWay
     ) -> str:
         """Check what is visible, once; then try to write until nobody wrote in between, and delete what *any*
-        of the tries wanted to delete (spec/lineage.md section 3, the hazard)."""
+        of the tries wanted to delete (docs/design/lineage.md#race-deletion-list)."""
         found = self._table(table)
         if not segments_to and (refusal := self._dialect.empty_outputs_refused):
             raise PinotError(refusal)

@@ -1,4 +1,4 @@
-"""The seed's worked example, scene by scene: a schedule every four hours, three retries, files F1 to F6.
+"""StarTree's worked example, scene by scene: a schedule every four hours, three retries, files F1 to F6.
 
 Its ticks are Dagster's own, and what a tick asks for is run for real; a load of queries at both brokers sees
 nothing in all that time but the table as it was before a switch and as it is after one.

@@ -519,7 +519,7 @@ def real_world(make_real_world: Callable[[str], RealWorld]) -> RealWorld:
 
 @dataclass
 class Scene:
-    """The beginning that the scenes have in common (spec/consistent-push.md section 10).
+    """The beginning that the scenes have in common (docs/guides/consistent-push.md#how-all-scenes-begin).
 
     :ivar mode: append, sync or swap.
     :ivar before: what queries see until a session is published.

@@ -1,4 +1,6 @@
-"""The scenes of spec/consistent-push.md section 10, in append, sync and swap, on a fake Pinot and a real one.
+"""The scenes of the guide, in append, sync and swap, on a fake Pinot and a real one.
+
+Source: docs/guides/consistent-push.md#how-all-scenes-begin and #it-fails-again, which is scene x.
 
 With the real one, threads query both brokers all the while: they may see the set before and the set after,
 and nothing else. There the first scene and the failures that follow it are those of scene x.

@@ -1,4 +1,7 @@
-"""A retry builds what failed and nothing else, by what Spark recorded of its tasks (seed 000: 3 of 5)."""
+"""A retry builds what failed and nothing else, by what Spark recorded of its tasks: 3 of 5.
+
+Source: docs/design/session.md#f7.
+"""
 
 from __future__ import annotations
 

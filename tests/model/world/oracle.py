@@ -43,7 +43,7 @@ class Work:
     kept: set[int] = field(default_factory=set)
 
     def planned(self, listing: Files) -> None:
-        """Its plan was made anew from a listing (section 3's table)."""
+        """Its plan was made anew from a listing (docs/design/session.md#continuing-an-open-session)."""
         self.listing = dict(listing)
         self.gone |= {o for o, (_, name, _) in self.done.items() if name not in listing}
         self.kept = set(self.done) - self.gone

@@ -1,4 +1,4 @@
-"""The invariants, held at every effect: spec/consistent-push.md section 11, spec/session.md section 7.
+"""The invariants, held at every effect: docs/design/session.md#invariants.
 
 What is seen that must not be is kept in `violations`, with its invariant.
 """

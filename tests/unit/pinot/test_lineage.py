@@ -18,7 +18,7 @@ def entry(
     return LineageEntry(name, frozenset(sources), frozenset(outputs), state, at)
 
 
-# The rule of spec/lineage.md section 2, one row each.
+# The rule of docs/design/lineage.md#visibility, one row each.
 @pytest.mark.parametrize(
     ("entries", "visible"),
     [

@@ -233,7 +233,7 @@ def test_only_the_pointer_stops_a_release_that_knows_no_formats() -> None:
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_the_keys_of_starttree_stand_at_starttrees_path(number: int) -> None:
-    """spec/consistent-push.md section 1: `state` and the read-only `retryCount` of the session's node."""
+    """`state` and the read-only `retryCount` of the session's node (docs/design/session.md#f13)."""
     fields = json.loads(SESSION.write(session_from_bytes(golden("session.json")), number))["simpleFields"]
     assert (fields["state"], fields["retryCount"]) == ("SWITCH", "1")
     assert all(isinstance(text, str) for text in fields.values())

@@ -1,4 +1,7 @@
-"""Every row of spec section 11's crash matrix, and of seed 003's table of failures."""
+"""Every row of the crash matrix, and deaths at other points of the loop.
+
+Source: docs/design/realtime.md#s11 and #the-loop-and-where-it-breaks.
+"""
 
 from __future__ import annotations
 

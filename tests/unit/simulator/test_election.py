@@ -1,4 +1,4 @@
-"""The election against the tables of spec section 3."""
+"""The election against the tables of docs/design/realtime.md#s3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The aggregate model: figures 7 and 8 of seed 004 in shape, its speed, and that it agrees with the world."""
+"""The aggregate model: its two main plots, its speed, and that it agrees with the world.
+
+Source: docs/simulate.md#what-it-shows.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,14 @@ def day() -> dict[Way, Forecast]:
 
 
 def test_ingestion_is_unaffected_by_an_outage_under_bypass_and_pauseless(day: dict[Way, Forecast]) -> None:
-    """Figure 7."""
+    """The plot of rows ingested: only commits through the controller stop."""
     assert day[Way.BYPASS].ingest_ratio == pytest.approx(1.0, abs=0.02)
     assert day[Way.PAUSELESS].ingest_ratio == pytest.approx(1.0, abs=0.02)
     assert day[Way.CONTROLLER].ingest_ratio < 0.8
 
 
 def test_controllers_have_more_than_ten_times_less_traffic(day: dict[Way, Forecast]) -> None:
-    """Figure 8: over 100 tables."""
+    """The plot of controller traffic, over 100 tables."""
     assert traffic_ratio(day[Way.CONTROLLER], day[Way.BYPASS]) > 10
     assert day[Way.BYPASS].uploads.sum() == 0
 

@@ -1,4 +1,4 @@
-"""Edge cases of the files themselves (spec/consistent-push.md section 10)."""
+"""Edge cases of the files themselves (docs/edge-cases.md#files-settings-others-at-work)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain push: every file on its own, in append and sync (spec/session.md section 2)."""
+"""Plain push: every file on its own, in append and sync (docs/design/session.md#plain-push)."""
 
 from __future__ import annotations
 

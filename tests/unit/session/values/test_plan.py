@@ -116,7 +116,7 @@ def test_a_plan_is_empty_without_anything_to_do_or_to_remember() -> None:
     assert not is_empty(new_plan("cp1-0", Mode.APPEND, changes({"a": 1}, new="a")))
 
 
-# --- section 3's table ---------------------------------------------------------------------------
+# --- the table of docs/design/session.md#continuing-an-open-session -----------------------------
 
 
 @pytest.fixture(params=ALL)

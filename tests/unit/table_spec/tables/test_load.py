@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec import check_tables, load_tables
 
-# The block of seed 000 with the two things that this project asks for beyond it.
+# The block of StarTree's description with the two things that this project asks for beyond it.
 PASTED = """\
 schemaFile: events.schema.json
 table:
