@@ -2,7 +2,7 @@
 
 A snapshot is two immutable objects: the rows as Parquet, and a small JSON header that names the Parquet by
 its hash. The pointer in ZooKeeper names the header by its hash, so nothing of it can change unseen.
-The newest snapshot is the ledger (docs/design/session.md#late-start).
+The newest snapshot is the ledger (docs/design/session.md#words).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Rules R1–R28 and edge cases E1–E33 each have a test with their number; docs/edge-cases.md says where."""
+"""Rules R1–R28 and edge cases E1–E33 each have a test with their number; docs/edge-cases.md says where.
+
+That what cites a number leads to its paragraph is the subject of `docs/test_references`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def numbered() -> dict[str, set[str]]:
 
 def told() -> dict[str, set[str]]:
     """Number → files that the page names in its row."""
-    rows = re.findall(r"^\| ([ER]\d+) \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(r'^\| (?:<a id="\w+"></a>)?([ER]\d+) \|(.*)\|$', PAGE.read_text(), re.MULTILINE)
     assert len(rows) == len({number for number, _ in rows}), "a number has two rows"
     return {number: set(re.findall(r"`([\w/]+\.py)`", row)) for number, row in rows}
 

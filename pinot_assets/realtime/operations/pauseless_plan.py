@@ -8,7 +8,7 @@ commits are watched. Where pausing is refused (partial upsert while the consiste
 natural commits are watched instead, and what is left COMMITTING is finished afterwards.
 
 Pure: the next action follows from a state and what is remembered, so it may be interrupted anywhere. Source:
-docs/design/realtime.md#s3, #s5, #s8 and #point-8.
+docs/design/realtime.md#s3, #s5, #s8, #point-8 and #s18.
 """
 
 from __future__ import annotations

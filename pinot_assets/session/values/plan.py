@@ -369,7 +369,9 @@ that left nothing as trouble that passes by itself (rule R10)."""
 def decide(
     *, failed: bool, same_config: bool, retry_count: int, max_retries: int, at_nobodys_fault: bool = False
 ) -> Next:
-    """Section 3, step 3: the budget is read now, and only a failure spends it.
+    """Whether to retry: the budget is read now, and only a failure spends it.
+
+    Source: docs/design/session.md#continuing-an-open-session.
 
     :param failed: whether the last attempt had failed files or a failed audit, or its end twice gave no
         answer.

@@ -1,7 +1,7 @@
 """What the keys of an ingestion block must not say together, one small rule each.
 
 The reasons for the refusals stand in the rules. Source: docs/tables.md#keys-of-fileingestion,
-docs/design/session.md#segment-names and #modes-and-kinds-of-push; edge cases E2 and E16.
+docs/design/session.md#segment-names and #modes-and-kinds-of-push; edge cases E2, E16 and E17.
 """
 
 from __future__ import annotations

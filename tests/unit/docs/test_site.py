@@ -11,13 +11,12 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from fakes.links import LINK, anchors
 from fakes.project import ROOT
 from markdown_it import MarkdownIt
-from pymdownx.slugs import slugify
 
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 OUTSIDE = sorted(ROOT.glob("*.md"))
-LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 @pytest.fixture(scope="module")
@@ -124,13 +123,6 @@ def test_addresses_elsewhere_are_whole(page: Path) -> None:
         if parts.scheme:
             assert parts.scheme == "https", link
             assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", parts.netloc), link
-
-
-def anchors(page: Path) -> set[str]:
-    """Of its headings, as GitHub makes them."""
-    to_anchor = slugify(case="lower")
-    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {to_anchor(re.sub(r"[`*]", "", heading), "-") for heading in headings}
 
 
 SESSION = re.compile(r"\b(cp\d+-[0-9a-f]{6})\b.*?\b(20\d\d-\d\d-\d\d \d\d:\d\d:\d\d)\b")
