@@ -12,17 +12,20 @@ from pinot_assets.realtime.preflight.facts import Aim, Facts
 from pinot_assets.realtime.preflight.rule import Rule, rule
 
 COMMIT_START_LIMIT_S: Final = 10.0
-"""What a server waits for an answer to commitStart; not configurable (T#17885)."""
+"""What a server waits for an answer to commitStart; not configurable (docs/design/realtime.md#t-17885)."""
 COMMIT_LIMIT_S: Final = 300.0
-"""From commitStart to commitEnd; not configurable up to 1.5.1 (T#17936)."""
+"""From commitStart to commitEnd; not configurable up to 1.5.1 (docs/design/realtime.md#t-17936)."""
 SLOW_COMMIT_BYTES_PER_S: Final = 7_500_000
-"""T#17936: 2 GB were built in 3.5 min and uploaded in 1."""
+"""2 GB were built in 3.5 min and uploaded in 1 (docs/design/realtime.md#t-17936)."""
 _HOUR_MS: Final = 3_600_000
 
 
 @rule(Aim.PAUSELESS, needs=("commit_start",))
 def commit_start(facts: Facts) -> Judgement:
-    """T#17885: the writes happen, the server does not hear of it, and nobody builds the segment."""
+    """The writes happen, the server does not hear of it, and nobody builds the segment.
+
+    Source: docs/design/realtime.md#t-17885.
+    """
     found = facts.commit_start
     if found is None:
         return warn("no commit has been seen yet", "look again when the table has committed a segment")
