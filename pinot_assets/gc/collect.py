@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from pinot_assets.errors import LeaseLost, PinotAssetsError, SwitchStateUnknown
 from pinot_assets.gc.orphans import IN_STAGING, Kind, Orphan
@@ -20,6 +21,9 @@ from pinot_assets.session.recover.abandon import sweep
 from pinot_assets.session.recover.catch_up import catch_up
 from pinot_assets.session.rollback.retention import take_away
 from pinot_assets.source.object_store import ObjectStore, probe_key
+
+STEP: Final = "collect"
+"""What the driver calls it."""
 
 Told = Callable[[int, int], None]
 """Told how many are done, and how many there are."""
@@ -65,7 +69,7 @@ def collect(driver: Driver, grace_ms: int, told: Told) -> Collected:
     :raises LeaseLost: another run owns the table now; what was not taken away stays.
     :raises PinotAssetsError: as `look`; nothing was taken away.
     """
-    return driver.carry_out("collect", lambda run: _collect(run, grace_ms, told))
+    return driver.carry_out(STEP, lambda run: _collect(run, grace_ms, told))
 
 
 def _collect(run: Run, grace_ms: int, told: Told) -> Collected:

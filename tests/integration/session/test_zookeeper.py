@@ -165,10 +165,10 @@ def test_r02_what_was_waited_for_long_enough_is_not_waited_for_again(zookeeper: 
 
 _HOLDER = """
 import sys, time
-from pinot_assets.session import zookeeper
-from pinot_assets.session.values.state import Owner
 from pinot_assets.session.stores.session_store import SessionStore
-store = SessionStore(zookeeper.connect(sys.argv[1], session_s=2), "pinot", sys.argv[2])
+from pinot_assets.session.values.state import Owner
+from pinot_assets.zookeeper.client import connect
+store = SessionStore(connect(sys.argv[1], session_s=2), "pinot", sys.argv[2])
 store.take_lease(Owner("run-child", "host", 1, 0))
 print("held", flush=True)
 time.sleep(600)
