@@ -112,7 +112,8 @@ check: $(DONE) ## Lint, formatting, types, and who imports whom
 	@rm -rf build .mypy_cache/installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --target .mypy_cache/installed .
 	@rm -rf build
-	@cd .mypy_cache/installed && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../cache -p pinot_assets
+	@ln -s ../../benchmarks ../../demos ../../tests ../../tools .mypy_cache/installed/
+	@cd .mypy_cache/installed && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../cache
 	@cd .mypy_cache/installed && ../../$(BIN)/lint-imports ../../pyproject.toml --cache-dir ../imports --no-logo
 
 dev: $(DONE) ## Start the local stack, sample data and the Dagster UI, and leave them running

@@ -81,7 +81,7 @@ class Bench:
             ticked = sensor.evaluate_tick(context)
         say(
             f"tick, {what}: says",
-            str(ticked.skip_message or [r.tags["pinot/tick"] for r in ticked.run_requests]),
+            str(ticked.skip_message or [r.tags["pinot/tick"] for r in ticked.run_requests or ()]),
         )
 
     def run(self, what: str) -> None:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import patch
 
 from pinot_assets.audit import Finding
@@ -89,7 +88,7 @@ class InMemoryTable:
 def in_place_of_the_machine(table: InMemoryTable) -> Iterator[None]:
     """Runs and ticks of this process meet the table in memory."""
 
-    def driver(*_: Any) -> InMemoryTable:
+    def driver(*_: object) -> InMemoryTable:
         return table
 
     with ExitStack() as patches:

@@ -13,10 +13,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 from rich.console import Console
+
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 
 CONSOLE = Console(width=160, highlight=False, markup=False)
 TELL = Console(stderr=True, highlight=False, markup=False)
@@ -65,7 +66,7 @@ def peak_bytes(pid: int | str = "self") -> int:
     raise ValueError("the kernel does not tell VmHWM")
 
 
-def in_process_of_its_own(program: Path, *arguments: str) -> Any:
+def in_process_of_its_own(program: Path, *arguments: str) -> JsonObject:
     """Run a program of this folder; what it printed last, as JSON.
 
     Its memory is its own then, and what it imports is not warm.
@@ -73,10 +74,11 @@ def in_process_of_its_own(program: Path, *arguments: str) -> Any:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(program), *arguments], stdout=subprocess.PIPE, check=True
     )
-    return json.loads(done.stdout.splitlines()[-1])
+    told: JsonObject = json.loads(done.stdout.splitlines()[-1])
+    return told
 
 
-def answer(value: Any) -> None:
+def answer(value: JsonMapping) -> None:
     """The other side of `in_process_of_its_own`."""
     sys.stdout.write(f"\n{json.dumps(value)}\n")  # a JVM may have logged before it
 

@@ -10,13 +10,13 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 from measure import Cost, Meter, answer, in_process_of_its_own, peak_bytes, worked
 from pinot_builder import CREATED_MS, NAME
 from samples import Sample
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.memory import keep_freed_memory, take_memory_from_system
 from pinot_assets.ingest.cast.row_groups import cut
 from pinot_assets.ingest.contract.bad_rows import Verdicts
@@ -50,7 +50,7 @@ def build(files: list[Path], input_format: str, sample: Sample, folder: Path, ti
     return Built([Cost(**cost) for cost in found["costs"]], Cost(**found["whole"]), found["peak"])
 
 
-def _segment(job: dict[str, Any], path: Path) -> Segment:
+def _segment(job: JsonObject, path: Path) -> Segment:
     spec = SegmentSpec.from_pinot(job["schema"], job["tableConfig"])
     tables = read_batches(path, Wanted.of(spec), job["format"], reader={}, verdicts=Verdicts("null"))
     (rows,) = cut(tables, _ALL_ROWS, None)

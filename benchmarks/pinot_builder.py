@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pyspark
 from measure import Cost, Meter, peak_bytes
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, launch_gateway
 from samples import Sample
 
 from pinot_assets.core.java import find_java
@@ -61,24 +60,24 @@ class PinotBuilder:
         self.pid = pid
         self.java = str(self._jvm.java.lang.System.getProperty("java.version"))
 
-    def from_segment(self, segment: Path) -> Any:
+    def from_segment(self, segment: Path) -> JavaObject:
         """Rows out of an existing segment, by Pinot's own reader."""
         reader = self._jvm.org.apache.pinot.segment.local.segment.readers.PinotSegmentRecordReader()
         reader.init(self._jvm.java.io.File(str(segment)), None, None)
         return reader
 
-    def from_memory(self, segment: Path, sample: Sample) -> Any:
+    def from_memory(self, segment: Path, sample: Sample) -> JavaObject:
         """The same rows, held in memory: the cheapest there is."""
         names = self._jvm.java.util.ArrayList()
         for name in sample.rows.column_names:
             names.add(name)
         return self._jvm.RowsInMemory(self.from_segment(segment), names)
 
-    def from_parquet(self, path: Path) -> Any:
+    def from_parquet(self, path: Path) -> JavaObject:
         """Rows out of a Parquet file, by parquet-mr."""
         return self._jvm.ParquetRows(self._jvm.java.io.File(str(path)))
 
-    def build(self, reader: Any, sample: Sample) -> Cost:
+    def build(self, reader: JavaObject, sample: Sample) -> Cost:
         """Build the segment and its tar.gz; what both cost."""
         out = self._folder / "pinot"
         shutil.rmtree(out, ignore_errors=True)

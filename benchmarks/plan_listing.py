@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import obstore
 import pyarrow as pa
@@ -36,6 +35,7 @@ from measure import (
 )
 from object_pages import BUCKET, PREFIX, etag, key, modified, serving, size
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.memory import take_memory_from_system
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.session.detect.listing import changes_of
@@ -117,7 +117,7 @@ def open_bucket(url: str) -> BucketObjectStore:
     return store
 
 
-def work(name: str, job: dict[str, Any]) -> None:
+def work(name: str, job: JsonObject) -> None:
     """Be one of the two processes; what it imports and its client are there before it is measured."""
     store = open_bucket(job["url"])
     assert store._calls is not None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+
+from pinot_assets.core.json_object import JsonObject
 
 _START_MS = 1_600_000_000_000
 
@@ -21,8 +23,8 @@ class Sample:
     """
 
     rows: pa.Table
-    schema: dict[str, Any]
-    table_config: dict[str, Any]
+    schema: JsonObject
+    table_config: JsonObject
 
     @property
     def is_flat(self) -> bool:
@@ -72,7 +74,7 @@ def mixed(count: int, seed: int = 2) -> Sample:
     random = np.random.default_rng(seed)
     pick = _Picker(random, count)
 
-    def nulls(share: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def nulls(share: float) -> npt.NDArray[np.bool_]:
         return random.random(count) < share
 
     counts = random.integers(1, 6, count)
@@ -91,7 +93,7 @@ def mixed(count: int, seed: int = 2) -> Sample:
         "rawText": pa.array([f"free text number {i}" for i in random.integers(0, 10**9, count)]),
         "at": pa.array(_START_MS + np.arange(count) * 40).cast(pa.timestamp("ms", "UTC")),
     }
-    dimensions: list[dict[str, Any]] = [
+    dimensions: list[JsonObject] = [
         {"name": "code", "dataType": "INT"},
         {"name": "amount", "dataType": "DOUBLE"},
         {"name": "city", "dataType": "STRING"},
@@ -118,11 +120,11 @@ class _Picker:
     def __init__(self, random: np.random.Generator, count: int) -> None:
         self._random, self._count = random, count
 
-    def __call__(self, texts: list[str], mask: np.ndarray[Any, Any] | None = None) -> pa.Array:
+    def __call__(self, texts: list[str], mask: npt.NDArray[np.bool_] | None = None) -> pa.Array:
         return pa.array(texts).take(pa.array(self._random.integers(0, len(texts), self._count), mask=mask))
 
 
-def _schema(dimensions: list[dict[str, Any]]) -> dict[str, Any]:
+def _schema(dimensions: list[JsonObject]) -> JsonObject:
     time = {
         "name": "at",
         "dataType": "TIMESTAMP",
@@ -132,7 +134,7 @@ def _schema(dimensions: list[dict[str, Any]]) -> dict[str, Any]:
     return {"schemaName": "bench", "dimensionFieldSpecs": dimensions, "dateTimeFieldSpecs": [time]}
 
 
-def _table_config(indexing: dict[str, Any] | None = None) -> dict[str, Any]:
+def _table_config(indexing: JsonObject | None = None) -> JsonObject:
     return {
         "tableName": "bench_OFFLINE",
         "tableType": "OFFLINE",

@@ -94,9 +94,9 @@ class Bench:
     def text_files(self) -> list[tuple[str, int, Cost]]:
         """Format, bytes and cost of the same rows as csv.gz and json.gz, ours alone."""
         rows, found = self.sample.rows, []
-        with igzip.open(self.folder / "rows.csv.gz", "wb") as out:
+        with igzip.open(self.folder / "rows.csv.gz", "wb") as out:  # type: ignore[no-untyped-call]
             pyarrow.csv.write_csv(rows, out)
-        with igzip.open(self.folder / "rows.json.gz", "wb") as out:
+        with igzip.open(self.folder / "rows.json.gz", "wb") as out:  # type: ignore[no-untyped-call]
             for batch in rows.to_batches(1 << 16):
                 out.write(_json_lines(batch))
         for kind in ("csv", "json"):

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -26,6 +25,7 @@ from fakes.pinot.staged import STAGED
 from kazoo.client import KazooClient
 from measure import CONSOLE, Meter, head, machine, rounds, row, spread
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot import PinotCluster, PinotConnection, PushMode, PushReport, Timeouts, wait_online
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.session.lineage.batch_sizer import UploadPace
@@ -153,7 +153,7 @@ class Bench:
         return int(self._zookeeper.exists(f"/{self._cluster.cluster}/IDEALSTATES/{table}_OFFLINE").version)
 
 
-def _table(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _table(name: str) -> tuple[JsonObject, JsonObject]:
     schema = {
         "schemaName": name,
         "dimensionFieldSpecs": [

@@ -16,7 +16,6 @@ import sys
 import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from fakes.tables import SYNC, write_table
@@ -39,6 +38,7 @@ from object_pages import BUCKET, PAGE, PREFIX, serving
 from plan_listing import CHANGED, bare, open_bucket, write_ledger
 
 from pinot_assets.assets.partition_events import Picture
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.memory import take_memory_from_system
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.scheduling.decision import Cursor, decide, settlement
@@ -110,7 +110,7 @@ class Sensor:
         self.kept.drop(sweep.parts)
 
 
-def work(name: str, job: dict[str, Any]) -> None:
+def work(name: str, job: JsonObject) -> None:
     """Be one of the three processes; what it imports and its client are there before it is measured."""
     source = open_bucket(job["url"])
     assert source._calls is not None

@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from importlib.resources import files as package_files
 from pathlib import Path
-from typing import Any
 
 import our_builder
 import psutil
@@ -39,6 +38,7 @@ from pinot_builder import CREATED_MS, HEAP, compiled, pinot_jars
 from pyspark import SparkConf, SparkContext
 from samples import Sample, events
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
 from pinot_assets.ingest.spark.builder import Result, SparkBuilder
@@ -53,7 +53,7 @@ FILES = 8
 ROWS = 10_000_000
 
 
-def ours(job: dict[str, Any]) -> int:
+def ours(job: JsonObject) -> int:
     """Build all files with the product's own builder; how many tars there are then."""
     root = Path(job["out"]).as_uri()
     order = BuildOrder(
@@ -72,19 +72,21 @@ def ours(job: dict[str, Any]) -> int:
     return len(done)
 
 
-def pinots(job: dict[str, Any]) -> int:
+def pinots(job: JsonObject) -> int:
     """Build all files with Pinot's builder; how many tars there are then."""
     context = pinots_context(job)
     files = sorted(Path(job["in"]).iterdir())
-    java_files = context._jvm.java.util.ArrayList()
+    jvm = context._jvm
+    assert jvm is not None
+    java_files = jvm.java.util.ArrayList()
     for path in files:
         java_files.add(str(path))
     texts = json.dumps(job["schema"]), json.dumps(job["tableConfig"])
-    context._jvm.PinotJob.run(context._jsc, java_files, *texts, job["out"])
+    jvm.PinotJob.run(context._jsc, java_files, *texts, job["out"])
     return len([*Path(job["out"]).glob("*.tar.gz")])
 
 
-def pinots_context(job: dict[str, Any]) -> Any:
+def pinots_context(job: JsonObject) -> SparkContext:
     """A Spark of this process with Pinot's jars and the JVM's default flags; no SQL, as in Pinot's runner."""
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     quiet = Path(str(package_files("pinot_assets.local") / "log4j2.xml")).as_uri()
@@ -103,7 +105,7 @@ def pinots_context(job: dict[str, Any]) -> Any:
     return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
 
 
-def application(name: str, job: dict[str, Any]) -> None:
+def application(name: str, job: JsonObject) -> None:
     """One Spark application: what it cost in all, and what it cost from when its Spark stood."""
     begun = psutil.Process().create_time()
     if name == "ours":

@@ -15,12 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from demos.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, WrongOnTheWay, tar_of, write_spec
+from demos.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, tar_of, write_spec, wrong_on_the_way
 from demos.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
 from demos.own_stack import own_stack
 from demos.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story, show_queries
@@ -145,7 +144,7 @@ class AuditStory(Story[Step]):
         self._world.rewrite(self._world.day(4))
         title = "a tar lost half of its rows on its way to Pinot"
         self._stops(
-            "2a", title, 2, ["crc_on_servers", "rows_as_built"], lambda real: WrongOnTheWay(real, self._half)
+            "2a", title, 2, ["crc_on_servers", "rows_as_built"], lambda it: wrong_on_the_way(it, self._half)
         )
         self._passes("2b", "the tar, as it was built", 2)
 
@@ -173,7 +172,7 @@ class AuditStory(Story[Step]):
         title: str,
         tier: int,
         by: Sequence[str],
-        meddle: Callable[[Pinot], Any] = lambda pinot: pinot,
+        meddle: Callable[[Pinot], Pinot] = lambda pinot: pinot,
     ) -> None:
         """A run that has to end at the gate, by these checks alone; queries see what they saw."""
         with self._step(key, title, tier, [self._seen]) as stopped_by:
@@ -205,7 +204,7 @@ class AuditStory(Story[Step]):
         left = shadow_tables(self._pinot, self._pinot.offline_tables())
         self._require(not left, f"{left} were left behind")
 
-    def _run(self, meddle: Callable[[Pinot], Any]) -> list[str]:
+    def _run(self, meddle: Callable[[Pinot], Pinot]) -> list[str]:
         """Build, stage, audit and, if the gate lets it, switch; what kept the gate shut, by name."""
         spec, settings = self._spec(), load_settings()
         with open_edges(spec, settings, self._builder) as edges:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, cast
 from urllib.parse import unquote, urlsplit
 
 from demos.steps import TABLE
-from pinot_assets.pinot import PushReport
+from pinot_assets.pinot import Pinot, PushReport
 from pinot_assets.segment import rename_tar
 from pinot_assets.settings.environment import tables_directory
 from pinot_assets.snapshot.receipt import Output
@@ -41,7 +41,7 @@ def write_spec(folder: Path, audit: Sequence[dict[str, str]]) -> None:
     (folder / name).write_text(f"{text}\n{block}")
 
 
-class WrongOnTheWay:
+def wrong_on_the_way(pinot: Pinot, other: Path) -> Pinot:
     """A Pinot to which another tar comes than the one that lies in the staging area.
 
     While a push is under way another segment's tar stands in the place of each, under its name; before and
@@ -50,15 +50,20 @@ class WrongOnTheWay:
     :param pinot: the real one.
     :param other: the tar that stands there instead.
     """
+    return cast(Pinot, _WrongOnTheWay(pinot, other))
 
-    def __init__(self, pinot: Any, other: Path) -> None:
+
+class _WrongOnTheWay:
+    """It has the methods of `Pinot` by passing on whatever it is asked for."""
+
+    def __init__(self, pinot: Pinot, other: Path) -> None:
         self._pinot = pinot
         self._other = other
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._pinot, name)
 
-    def push(self, table: str, outputs: Sequence[Output], **options: Any) -> PushReport:
+    def push(self, table: str, outputs: Sequence[Output], **options: object) -> PushReport:
         """The push, of the wrong tars."""
         tars = {output.segment: tar_of(output) for output in outputs}
         built = {tar: tar.read_bytes() for tar in tars.values()}

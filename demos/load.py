@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import httpx
 
@@ -23,11 +23,12 @@ FLIGHTS_SQL: Final = (
     "SELECT carrier, COUNT(*), SUM(distance) FROM flights GROUP BY carrier ORDER BY carrier LIMIT 100"
 )
 
-Answer = tuple[tuple[Any, ...], ...]
+Cell = str | int | float
+Answer = tuple[tuple[Cell, ...], ...]
 """Rows in the query's own order; whole numbers compare equal to the floats that Pinot makes of them."""
 
 
-def answer(rows: Iterable[Sequence[Any]]) -> Answer:
+def answer(rows: Iterable[Sequence[Cell]]) -> Answer:
     """Rows as a comparable value. The query must order its rows."""
     return tuple(tuple(row) for row in rows)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
 from pinot_assets.assets.history import STAGED
 from pinot_assets.assets.partitions import ALL_FILES
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.definitions import build_definitions
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource
@@ -27,11 +27,11 @@ class Outcome:
     """
 
     success: bool
-    segments: dict[str, Any]
+    segments: JsonObject
     built: tuple[str, ...]
     gate: bool | None
     gate_text: str
-    snapshot: dict[str, Any]
+    snapshot: JsonObject
 
 
 class Location:
@@ -74,8 +74,8 @@ class Location:
             partition_key=ALL_FILES,
             raise_on_error=False,
         )
-        segments: dict[str, Any] = {}
-        snapshot: dict[str, Any] = {}
+        segments: JsonObject = {}
+        snapshot: JsonObject = {}
         built: list[str] = []
         for event in result.get_asset_observation_events():
             observation = event.asset_observation_data.asset_observation
@@ -101,5 +101,5 @@ class Location:
         )
 
 
-def _values(event: dg.AssetMaterialization | dg.AssetObservation) -> dict[str, Any]:
+def _values(event: dg.AssetMaterialization | dg.AssetObservation) -> JsonObject:
     return {key: value.value for key, value in event.metadata.items()}

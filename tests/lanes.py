@@ -72,7 +72,7 @@ def precedence(test: str) -> int:
     return _ORDER.index(lane) if is_lane(lane) else len(_ORDER)
 
 
-class Lanes(LoadScopeScheduling):
+class Lanes(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Sends what shares a lane to one worker."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -134,8 +134,8 @@ class SqsHints:
 
     @cached_property
     def _client(self) -> Any:
-        import boto3  # type: ignore[import-untyped]
-        from botocore.config import Config  # type: ignore[import-untyped]
+        import boto3
+        from botocore.config import Config
 
         props = props_of_queue(self.url, self._props, self._policy)
         for refusal in refused_queue(self.url, props, self._policy):
@@ -159,7 +159,7 @@ class SqsHints:
 
     @contextmanager
     def _mapped(self) -> Iterator[None]:
-        from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
+        from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             yield

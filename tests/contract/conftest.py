@@ -8,23 +8,26 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import fakes.pinot.memory as fake_pinot
 import httpx
 import pyarrow as pa
 import pytest
+from _pytest.mark import ParameterSet
+from fakes.changed import changed
 from fakes.pinot.controller import ControllerCluster
 from fakes.pinot.direct import Inside
 from fakes.pinot.releases import PINOT_0_11, PINOT_1_5, Dialect, dialect_of
 from fakes.pinot.staged import STAGED
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
-from pinot_assets.local import Stack
+from pinot_assets.local import Stack, StackState
 from pinot_assets.pinot import (
     LineageEntry,
     LineageState,
@@ -87,19 +90,54 @@ class LossyTransport(httpx.BaseTransport):
         self._inner.close()
 
 
+class Trouble(Protocol):
+    """What a subject can be made to suffer from."""
+
+    def lose_call(self, method: str) -> None: ...
+
+    def lose_reply(self, method: str) -> None: ...
+
+
+class Insight(Protocol):
+    """What is done to a subject past the port, as others do it."""
+
+    def put_entry(self, table: str, entry: LineageEntry) -> None: ...
+
+    def run_retention(self, table: str) -> None: ...
+
+    def listed_segments(self, table: str) -> set[str]: ...
+
+    def narrow_and_end(self, table: str, entry_id: str, segments_to: Collection[str]) -> None: ...
+
+    def before_lineage_write(self, table: str, action: Callable[[], None]) -> None: ...
+
+    def leave_metadata(self, table: str, output: Output) -> None: ...
+
+
+class Cluster(Protocol):
+    """A cluster that runs."""
+
+    @property
+    def controller_url(self) -> str: ...
+
+    @property
+    def zookeeper(self) -> str: ...
+
+    @property
+    def cluster(self) -> str: ...
+
+
 @dataclass
 class Lab:
     """One table, the means to make segments for it, and what may happen to it.
 
-    :ivar trouble: has `lose_call` and `lose_reply`.
-    :ivar inside: past the port: `put_entry`, `run_retention`, `listed_segments`, `narrow_and_end`,
-        `before_lineage_write`, `leave_metadata`.
+    :ivar inside: past the port.
     :ivar hurried: a Pinot with callers whose deadlines are over after a second.
     """
 
     pinot: Pinot
-    trouble: Any
-    inside: Any
+    trouble: Trouble
+    inside: Insight
     hurried: Callable[[], AbstractContextManager[Pinot]]
     dialect: Dialect
     folder: Path
@@ -112,7 +150,7 @@ class Lab:
         return self.pinot.table_servers(self.table)
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         return {
             "schemaName": self.table,
             "dimensionFieldSpecs": [{"name": "carrier", "dataType": "STRING"}],
@@ -120,7 +158,7 @@ class Lab:
         }
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> JsonObject:
         return {
             "tableName": self.table,
             "tableType": "OFFLINE",
@@ -224,12 +262,12 @@ class Lab:
         self.ingestion = "APPEND"
         self.pinot.update_table(self.config)
 
-    def rewriting(self, entry_id: str, **changes: Any) -> Callable[[], None]:
+    def rewriting(self, entry_id: str, **changes: object) -> Callable[[], None]:
         """A change of an entry as another controller makes it: read now, written when called."""
         entry = self.entry(entry_id)
         assert entry is not None
-        changed = replace(entry, **changes)
-        return lambda: self.inside.put_entry(self.table, changed)
+        rewritten = changed(entry, changes)
+        return lambda: self.inside.put_entry(self.table, rewritten)
 
     def age(self, entry_id: str, hours: float) -> None:
         """Make the last write of the entry's state so much longer ago."""
@@ -312,10 +350,10 @@ def fake_lab(folder: Path, version: str) -> Iterator[Lab]:
 
 
 @contextmanager
-def real_lab_of(cluster: Any, folder: Path) -> Iterator[Lab]:
+def real_lab_of(cluster: Cluster, folder: Path) -> Iterator[Lab]:
     """A table in a running cluster, dropped in the end.
 
-    :param cluster: has `controller_url`, `zookeeper`, `cluster`, and `door` if its writes can be held up.
+    :param cluster: has a `door` as well if its writes can be held up.
     """
 
     def hurried() -> PinotCluster:
@@ -345,7 +383,9 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerC
 
 
 @pytest.fixture(scope="session")
-def mavens_stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def mavens_stack(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StackState]:
     """The local stack of Maven's Pinot, also where PINOT_HOME names another."""
     home = os.environ.pop("PINOT_HOME", None)
     if home is None:
@@ -401,12 +441,24 @@ SUBJECTS = (
 )
 
 
-def those_that_show(*things: str) -> Sequence[Any]:
+def those_that_show(*things: str) -> Sequence[ParameterSet]:
     """The subjects that can show all of that, as parameters."""
+    return _parameters(_showing(*things))
+
+
+def real_ones_that_show(*things: str) -> Sequence[ParameterSet]:
+    """The same without the fakes."""
+    return _parameters(subject for subject in _showing(*things) if subject.fixture)
+
+
+def _showing(*things: str) -> Iterator[Subject]:
+    return (subject for subject in SUBJECTS if not set(things) & set(subject.cannot))
+
+
+def _parameters(subjects: Iterable[Subject]) -> Sequence[ParameterSet]:
     return [
         pytest.param(subject, id=subject.name, marks=[pytest.mark.integration] if subject.fixture else [])
-        for subject in SUBJECTS
-        if not set(things) & set(subject.cannot)
+        for subject in subjects
     ]
 
 
@@ -445,14 +497,14 @@ def narrowing_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[La
         yield opened
 
 
-@pytest.fixture(params=[p for p in those_that_show("queries") if p.values[0].fixture])
+@pytest.fixture(params=real_ones_that_show("queries"))
 def real_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     """The clusters that are real through and through."""
     with request.param.open(request, tmp_path) as opened:
         yield opened
 
 
-@pytest.fixture(params=[p for p in those_that_show() if p.values[0].fixture])
+@pytest.fixture(params=real_ones_that_show())
 def wired_lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
     """The subjects behind HTTP."""
     with request.param.open(request, tmp_path) as opened:

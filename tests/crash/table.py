@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import boto3
 import yaml
@@ -20,10 +19,12 @@ from crash.processes import Running
 from crash.reads import Reads
 from crash.watch import Rows, Watch
 from crash.zookeeper_proxy import ZooKeeperProxy, zookeeper_proxy
+from fakes.stores.bucket import Bucket
 from fakes.tables import document, on_s3
 from fakes.waiting import until
 
 from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.local import StackState
 from pinot_assets.pinot import PinotCluster, PinotConnection
@@ -31,13 +32,13 @@ from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.settings.environment import Settings
-from pinot_assets.source import open_store
+from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.zookeeper.client import close, connect
 
 WAITS = Waits(lease=12.0, pinot_write=8.0, second_look=1.0)
 """Short, so that a crash costs seconds; long enough for a machine that has much else to do."""
 
-MODES: Mapping[str, Mapping[str, Any]] = {
+MODES: Mapping[str, JsonMapping] = {
     "append": {"consistentPushEnabled": True},
     "sync": {"consistentPushEnabled": True, "ingestionMode": "sync"},
     "swap": {"consistentPushSwapEnabled": True},
@@ -64,10 +65,10 @@ class Table:
     zookeeper: ZooKeeperProxy
     pinot: PinotCluster
     store: SessionStore
-    s3: Any
+    s3: Bucket
     environ: Mapping[str, str]
     endpoint: str
-    options: dict[str, Any] = field(default_factory=dict)
+    options: JsonObject = field(default_factory=dict)
     files: dict[str, Rows] = field(default_factory=dict)
 
     # --- source and spec -------------------------------------------------------------------------
@@ -86,7 +87,7 @@ class Table:
         self.s3.delete_object(Bucket=self.bucket, Key=f"in/{name}")
         del self.files[name]
 
-    def write_spec(self) -> dict[str, Any]:
+    def write_spec(self) -> JsonObject:
         """The YAML as `options` want it now; returns schema and table config."""
         ingestion = {
             "inputFormat": "csv",
@@ -184,7 +185,7 @@ class Table:
             yield f"read again although done: {self.reads.again}"
 
     @property
-    def _staging(self) -> Any:
+    def _staging(self) -> ObjectStore:
         props = {
             "region": "us-east-1",
             "endpoint": self.stack.s3_endpoint or "",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from crash.gate import Fate, Point
@@ -14,6 +13,7 @@ from crash.table import open_table
 from fakes.waiting import until
 
 from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.local import StackState
 
 pytestmark = pytest.mark.integration
@@ -29,7 +29,7 @@ def lane(stack_with_s3: StackState, tmp_path_factory: pytest.TempPathFactory) ->
         yield lane
 
 
-def everything(lane: Lane) -> dict[str, Any]:
+def everything(lane: Lane) -> JsonObject:
     """All that a run can change."""
     table = lane.table
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from crash import names
@@ -12,7 +13,7 @@ from crash.gate import Fate, Gate, Point, fates_of, point_from
 from crash.points import Course, Verdict
 from crash.reads import Reads
 from crash.scenarios import Round
-from crash.watch import Phase
+from crash.watch import Phase, Rows
 from crash.zookeeper_proxy import name_of
 from kazoo.protocol.serialization import (
     CheckVersion,
@@ -33,8 +34,14 @@ from pinot_assets.ingest.contract.keys import file_id
 TOP = "/pinot/PROPERTYSTORE/MINION_TASK_METADATA/t_OFFLINE/FileIngestionTask/consistentPush"
 
 
-def frame(request: object, code: int) -> bytes:
-    return struct.pack(">ii", 7, code) + request.serialize()  # type: ignore[attr-defined]
+class Request(Protocol):
+    """One of kazoo's."""
+
+    def serialize(self) -> bytes: ...
+
+
+def frame(request: Request, code: int) -> bytes:
+    return struct.pack(">ii", 7, code) + request.serialize()
 
 
 @pytest.mark.parametrize(
@@ -48,7 +55,7 @@ def frame(request: object, code: int) -> bytes:
         (GetChildren(TOP, None), 8, None),
     ],
 )
-def test_requests_to_zookeeper(request_: object, code: int, name: str | None) -> None:
+def test_requests_to_zookeeper(request_: Request, code: int, name: str | None) -> None:
     assert name_of(frame(request_, code)) == name
 
 
@@ -120,7 +127,7 @@ def test_the_gate_strikes_once_at_its_point(fate: Fate, told: list[str]) -> None
     gate = Gate(land_s=0)
     gate.begin(Point("b", 2, fate), lambda: said.append("strike"))
     assert [gate.pass_by(effect, lambda: "reply") for effect in "aba"] == ["reply"] * 3
-    assert gate.struck_after == ()
+    assert not gate.struck_after
     assert gate.pass_by("b", lambda: said.append("carry out")) is None
     assert (said, gate.struck_after) == (told, ("a", "b", "a", "b"))
     assert gate.pass_by("b", lambda: "reply") == "reply"
@@ -134,13 +141,14 @@ def test_a_point_reads_as_it_is_written() -> None:
 
 def test_the_watch_sees_a_half_and_a_step_back() -> None:
     before, after = ("a",), ("b", "c")
-    for went, mixed in [
+    courses: list[tuple[list[Rows], int]] = [
         ([before, after], 0),
         ([after], 0),
         ([before, ("a", "b"), after], 1),
         ([after, before], 1),
         ([before, (), after], 1),
-    ]:
+    ]
+    for went, mixed in courses:
         phase = Phase(ways=((before, after),))
         for rows in went:
             phase.see("broker", rows)

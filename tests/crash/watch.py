@@ -15,9 +15,11 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import httpx
+
+from pinot_assets.core.json_object import JsonObject
 
 Rows = tuple[str, ...]
 """All values of the table, each as often as it is there, in order."""
@@ -114,7 +116,7 @@ def rows_of(client: httpx.Client, broker: str, table: str) -> Rows:
     sql = f'SELECT v, COUNT(*) FROM "{table}" GROUP BY v ORDER BY v LIMIT 5000'
     response = client.post(f"{broker}/query/sql", json={"sql": sql})
     response.raise_for_status()
-    body: dict[str, Any] = response.json()
+    body: JsonObject = response.json()
     if body.get("exceptions"):
         raise RuntimeError(" ".join(str(body["exceptions"]).split()))
     if body.get("numServersResponded", 0) < body.get("numServersQueried", 0):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from fakes.changed import changed
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest import BuildOrder, FileTask, build_file, nobody
@@ -66,7 +67,7 @@ class InProcessBuilder(BuildsHere):
                     future.cancel()
 
 
-def make_order(root: Path, **changes: Any) -> BuildOrder:
+def make_order(root: Path, **changes: object) -> BuildOrder:
     """An order for csv files in `root/in` with the columns name, count and at; staged in `root/staging`.
 
     :param changes: fields of the order to set otherwise.
@@ -98,7 +99,7 @@ def make_order(root: Path, **changes: Any) -> BuildOrder:
         policy=UNLIMITED,
         min_server="0.11",
     )
-    return replace(order, **changes)
+    return changed(order, changes)
 
 
 def write_names(path: Path, rows: int, first: int = 0) -> Path:

@@ -6,14 +6,14 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import yaml
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec import AnyTableSpec, Note, Problem, TableSpec, check_tables, load_tables
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion, model_input
 
-SCHEMA: dict[str, Any] = {
+SCHEMA: JsonObject = {
     "schemaName": "flights",
     "dimensionFieldSpecs": [{"name": "carrier", "dataType": "STRING"}, {"name": "flight", "dataType": "INT"}],
     "metricFieldSpecs": [{"name": "distance", "dataType": "DOUBLE"}],
@@ -21,7 +21,7 @@ SCHEMA: dict[str, Any] = {
         {"name": "time_hour", "dataType": "TIMESTAMP", "format": "TIMESTAMP", "granularity": "1:HOURS"}
     ],
 }
-TABLE: dict[str, Any] = {
+TABLE: JsonObject = {
     "tableName": "flights",
     "tableType": "OFFLINE",
     "segmentsConfig": {"timeColumnName": "time_hour", "replication": "2"},
@@ -30,7 +30,7 @@ TABLE: dict[str, Any] = {
     "ingestionConfig": {"batchIngestionConfig": {"segmentIngestionType": "REFRESH"}},
     "metadata": {},
 }
-BLOCK: dict[str, Any] = {
+BLOCK: JsonObject = {
     "inputDirURI": "s3://flights-in/2013",
     "inputFormat": "csv",
     "output.segment.dir.uri": "s3://flights-staging/flights",
@@ -38,12 +38,12 @@ BLOCK: dict[str, Any] = {
 }
 
 
-STREAM: dict[str, Any] = {
+STREAM: JsonObject = {
     "streamType": "kafka",
     "stream.kafka.topic.name": "flights",
     "stream.kafka.broker.list": "127.0.0.1:9092",
 }
-REALTIME_TABLE: dict[str, Any] = {
+REALTIME_TABLE: JsonObject = {
     "tableName": "flights",
     "tableType": "REALTIME",
     "segmentsConfig": {"timeColumnName": "time_hour", "replication": "2"},
@@ -51,6 +51,13 @@ REALTIME_TABLE: dict[str, Any] = {
     "tableIndexConfig": {"loadMode": "MMAP"},
     "metadata": {},
 }
+
+
+Change = Callable[[JsonObject], object]
+
+
+def unchanged(whole: JsonObject) -> None:
+    """The spec as it is."""
 
 
 class Folder:
@@ -66,9 +73,9 @@ class Folder:
 
     def spec(
         self,
-        block: dict[str, Any] | None = None,
+        block: JsonObject | None = None,
         *,
-        change: Callable[[dict[str, Any]], object] = lambda whole: None,
+        change: Change = unchanged,
         name: str = "flights.yaml",
     ) -> Path:
         """Write a good spec, with `block` laid over its ingestion (None as a value removes a key)."""
@@ -85,9 +92,9 @@ class Folder:
 
     def realtime(
         self,
-        block: dict[str, Any] | None = None,
+        block: JsonObject | None = None,
         *,
-        change: Callable[[dict[str, Any]], object] = lambda whole: None,
+        change: Change = unchanged,
         name: str = "flights-realtime.yaml",
     ) -> Path:
         """Write a good spec of a REALTIME table, with `block` laid over its realtime block."""
@@ -102,8 +109,14 @@ class Folder:
         change(whole)
         return self.text(yaml.safe_dump(whole, sort_keys=False), name)
 
-    def load(self, block: dict[str, Any] | None = None, **more: Any) -> TableSpec:
-        self.spec(block, **more)
+    def load(
+        self,
+        block: JsonObject | None = None,
+        *,
+        change: Change = unchanged,
+        name: str = "flights.yaml",
+    ) -> TableSpec:
+        self.spec(block, change=change, name=name)
         return load_tables(self.path)["flights"]
 
     def unchecked(self, block: dict[str, str]) -> TableSpec:
@@ -114,13 +127,25 @@ class Folder:
     def check(self) -> tuple[list[AnyTableSpec], list[Problem], list[Note]]:
         return check_tables(self.path)
 
-    def problems(self, block: dict[str, Any] | None = None, **more: Any) -> list[Problem]:
-        self.spec(block, **more)
+    def problems(
+        self,
+        block: JsonObject | None = None,
+        *,
+        change: Change = unchanged,
+        name: str = "flights.yaml",
+    ) -> list[Problem]:
+        self.spec(block, change=change, name=name)
         return self.check()[1]
 
-    def notes(self, block: dict[str, Any] | None = None, **more: Any) -> dict[str, str]:
+    def notes(
+        self,
+        block: JsonObject | None = None,
+        *,
+        change: Change = unchanged,
+        name: str = "flights.yaml",
+    ) -> dict[str, str]:
         """Notes by key, of a spec that must be free of problems."""
-        self.spec(block, **more)
+        self.spec(block, change=change, name=name)
         _, problems, notes = self.check()
         assert problems == []
         return {note.key: note.text for note in notes}

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 REFUSALS = {"say 503": (503, "SlowDown"), "say 507": (507, "InsufficientStorage")}
 """Faults that keep a request from the server: the status, and S3's word for it."""
@@ -87,7 +86,7 @@ class Handler(BaseHTTPRequestHandler):
 
     do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = relay
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         pass
 
 

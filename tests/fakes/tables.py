@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.table_spec import TableSpec, load_table
 
 SYNC = {"consistentPushEnabled": "true", "ingestionMode": "sync"}
@@ -15,9 +15,7 @@ APPEND = {"consistentPushEnabled": "true", "ingestionMode": "append"}
 SWAP = {"consistentPushSwapEnabled": "true"}
 
 
-def document(
-    name: str, dimensions: Mapping[str, str], ingestion: Mapping[str, Any], **metrics: str
-) -> dict[str, Any]:
+def document(name: str, dimensions: Mapping[str, str], ingestion: JsonMapping, **metrics: str) -> JsonObject:
     """What the YAML of an OFFLINE table with two replicas holds.
 
     :param dimensions: names of columns, each with its data type; as are the metrics.
@@ -58,7 +56,7 @@ def on_s3(endpoint: str, source: str, staging: str) -> dict[str, str]:
     }
 
 
-def write_table(folder: Path, name: str, options: dict[str, Any] | None = None) -> TableSpec:
+def write_table(folder: Path, name: str, options: JsonObject | None = None) -> TableSpec:
     """Write `<folder>/tables/<name>.yaml` and the folders that it names.
 
     :param options: keys of the ingestion block; a sync table without.

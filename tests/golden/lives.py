@@ -133,7 +133,7 @@ LIVES: dict[str, Life] = {
 def life(name: str) -> Table:
     """The table of that life."""
     numbers = itertools.count(1)
-    secrets.token_hex = lambda _=0: f"{next(numbers):06x}"  # the same names in all lives
+    secrets.token_hex = lambda nbytes=None: f"{next(numbers):06x}"  # the same names in all lives
     objects_module._numbers = itertools.count(1)
     one = LIVES[name]
     table = new_table(one.mode)

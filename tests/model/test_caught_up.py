@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
+from fakes.stores.memory import MemoryObjectStore
 from model.world.lives import make_table, remove, write
 from model.world.process import Kind, Trouble
 from model.world.restored import (
@@ -20,8 +20,9 @@ from model.world.restored import (
     take_backup,
     watch,
 )
-from model.world.table import TABLE, Table, run
+from model.world.table import TABLE, Job, Table, run
 
+from pinot_assets.core.limits import Limit
 from pinot_assets.core.stored_format import FIRST, NEWEST
 from pinot_assets.errors import PinotAssetsError, SessionError, SnapshotCorrupt, SourceError
 from pinot_assets.gc.collect import collect
@@ -62,7 +63,7 @@ def damage(table: Table, ref: SnapshotRef) -> None:
 def test_the_pointer_takes_the_format_of_the_snapshot() -> None:
     """The backup is older than `state upgrade`: what it names has been written in the newer format since."""
     table = make_table("sync")
-    client: Any = table.zookeeper.client()
+    client = table.zookeeper.client()
     client.ensure_path(store_of(table).path)
     client.set(
         store_of(table).path, pointer_to_bytes(Pointer(next_seq=2, history=("cp1",)), "consistentPush")
@@ -196,7 +197,7 @@ def test_a_session_that_the_old_pointer_takes_for_open_ends_as_it_did(mode: str)
     assert session.lineage_entry_id == published.lineage_entry_id
 
 
-JOBS: dict[str, Callable[[Driver], Any]] = {
+JOBS: dict[str, Job] = {
     "run": run,
     "clear": clear,
     "rollback": rollback,
@@ -282,7 +283,7 @@ def silent(table: Table, ref: SnapshotRef) -> Iterator[None]:
     """The object is there, and the store does not give it out now."""
     read = type(table.staging).read
 
-    def refuse(store: Any, key: str, *most: Any) -> bytes:
+    def refuse(store: MemoryObjectStore, key: str, *most: Limit) -> bytes:
         if key == ref.key:
             raise SourceError("the store does not answer", why="503")
         return read(store, key, *most)

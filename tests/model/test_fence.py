@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +14,7 @@ from golden.life import nodes_of
 from kazoo.exceptions import ConnectionLoss
 from model.world.lives import failed, make_table, of_format_1, rolled_back, run_now, state, write
 from model.world.process import Kind, Trouble
-from model.world.table import CLUSTER, TABLE, Table, clear, run
+from model.world.table import CLUSTER, TABLE, Job, Table, clear, run
 from model.world.watched import WRITES
 
 from pinot_assets.core.stored_format import FIRST, NEWEST, RELEASES
@@ -33,7 +32,7 @@ FUTURE = {"format": NEWEST + 1, "needs": "7.5.0"}
 
 
 def store_of(table: Table) -> SessionStore:
-    return SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")  # type: ignore[arg-type]
+    return SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")
 
 
 def rolls_back(driver: Driver) -> None:
@@ -88,7 +87,7 @@ def upgrades(driver: Driver) -> None:
     driver.upgrade()
 
 
-ENTRIES: list[Callable[[Driver], Any]] = [
+ENTRIES: list[Job] = [
     run,
     triggers_alone,
     goes_by_a_plan,
@@ -185,9 +184,7 @@ def test_each_kind_that_the_fence_knows_is_marked() -> None:
 
 @pytest.mark.parametrize("what", MARKED)
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.__name__)
-def test_nothing_is_done_where_something_is_of_a_newer_format(
-    entry: Callable[[Driver], Any], what: str
-) -> None:
+def test_nothing_is_done_where_something_is_of_a_newer_format(entry: Job, what: str) -> None:
     table = in_a_switch()
     MARKED[what](table)
     before = state(table)
@@ -219,7 +216,7 @@ def test_a_zookeeper_that_falls_silent_shuts_the_fence() -> None:
             raise ConnectionLoss
 
     client.on_read = falls_silent
-    store = SessionStore(client, CLUSTER, f"{TABLE}_OFFLINE")  # type: ignore[arg-type]
+    store = SessionStore(client, CLUSTER, f"{TABLE}_OFFLINE")
     with pytest.raises(SessionError, match="ZooKeeper does not answer"):
         require_known(store, Staging(table.staging))
 

@@ -17,10 +17,9 @@ from pinot_assets.gc.collect import Collected, collect
 from pinot_assets.gc.probe import Garbage, garbage
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
-from pinot_assets.session.context import naming
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.stores.stored_snapshots import kept_refs, read_kept
 from pinot_assets.source.object_info import ObjectInfo
 
@@ -240,7 +239,7 @@ def test_a_listing_without_the_current_snapshot_proves_nothing(monkeypatch: pyte
     (current, *_) = kept_refs(Staging(table.staging))
 
     def lacking(staging: Staging, folder: str) -> Iterator[ObjectInfo]:
-        return (info for info in naming.staged(staging, folder) if info.key != current.key)
+        return (info for info in staged(staging, folder) if info.key != current.key)
 
     monkeypatch.setattr("pinot_assets.gc.probe.staged", lacking)
     before = {info.key for info in table.staging.list()}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from golden.life import load, nodes_of
@@ -18,6 +17,7 @@ from golden.lives import LIVES
 from model.world.builder import ROWS
 from model.world.table import CLUSTER, TABLE, Table, clear, run
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.parquet_bytes import metadata_of, table_of
 from pinot_assets.core.stored_format import RELEASES
 from pinot_assets.scheduling.decision import decide
@@ -49,7 +49,7 @@ def objects_of(number: int) -> Path:
 
 
 def store_of(table: Table) -> SessionStore:
-    return SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")  # type: ignore[arg-type]
+    return SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")
 
 
 def open_session(table: Table) -> Session:
@@ -86,10 +86,9 @@ class Fields:
         return (self._folder / name).read_bytes()
 
 
-def failures_in(value: Any) -> list[dict[str, Any]]:
+def failures_in(value: list[JsonObject] | dict[str, list[JsonObject]]) -> list[JsonObject]:
     """Of format 1 a list, of a later one in an object that says so."""
-    found: list[dict[str, Any]] = value if isinstance(value, list) else value["failures"]
-    return found
+    return value if isinstance(value, list) else value["failures"]
 
 
 FIELDS = {number: Fields(number) for number in RELEASES}
@@ -243,7 +242,7 @@ def test_a_field_that_another_release_left_survives_the_whole_session(left: Left
     client, found = table.zookeeper.client(), store_of(table)
     session = open_session(table)
     for path in (found.path, f"{found.path}/{session.node}"):
-        record: dict[str, Any] = json.loads(client.get(path)[0])
+        record: JsonObject = json.loads(client.get(path)[0])
         record["simpleFields"]["colour"] = "blue"
         client.set(path, json.dumps(record).encode())
     if left[1] == "in-progress":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from fakes.stores.memory import new_memory
@@ -12,11 +12,13 @@ from model.world.lives import make_table, planned, remove, rolled_back, write
 from model.world.specs import spec_of
 from model.world.table import CLUSTER, TABLE, Table, run
 
+from pinot_assets.audit import Finding
 from pinot_assets.errors import ListingFailed
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.rendering import risk_lines
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.values.report import Report
 from pinot_assets.session.values.state import Session
 from pinot_assets.table_spec.blocks.audit import Audit
 from pinot_assets.table_spec.blocks.audit_checks import Check, EmptyOutputs, Loss, LossName, RowChange
@@ -41,11 +43,11 @@ def published(mode: str, **files: str) -> Table:
     return table
 
 
-def audited(table: Table) -> dict[str, Any]:
+def audited(table: Table) -> dict[str, Finding]:
     """A whole job; what its gate found, by the name of the check."""
-    found: dict[str, Any] = {}
+    found: dict[str, Finding] = {}
 
-    def job(driver: Driver) -> Any:
+    def job(driver: Driver) -> Report:
         report = driver.trigger()
         if report.session is None or not table.truth.open_session:
             return report
@@ -60,7 +62,7 @@ def audited(table: Table) -> dict[str, Any]:
 
 
 def open_session(table: Table) -> Session:
-    store = SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")  # type: ignore[arg-type]
+    store = SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")
     session = store.active_session(store.pointer())
     assert session is not None
     return session
@@ -207,7 +209,7 @@ def test_a_rollback_that_takes_away_nearly_all_is_not_barred() -> None:
 def test_a_session_without_a_switch_is_held_back_too() -> None:
     """Pinot has deleted the published segments by time: no segment comes or goes."""
     table = published("sync", A=TEN, B="B0")
-    store = SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")  # type: ignore[arg-type]
+    store = SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")
     ref = store.pointer().current_snapshot
     assert ref is not None
     [uri] = [uri for uri in Staging(table.staging).snapshot(ref).ledger if uri.endswith("A")]

@@ -34,7 +34,7 @@ from pinot_assets.session import trigger
 from pinot_assets.session.context.context import Run
 from pinot_assets.session.detect.plan_hash import PARTS
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.decision import Forecast, Step
+from pinot_assets.session.plan_report.decision import Forecast, Step, forecast
 from pinot_assets.session.plan_report.plan_report import Outlook
 from pinot_assets.session.plan_report.rendering import numbers, risk_lines
 from pinot_assets.session.stores.staging import Staging
@@ -345,10 +345,9 @@ def test_an_end_that_arrives_while_the_plan_is_checked(monkeypatch: pytest.Monke
     table.expire()
     plan = planned(table)
     assert plan.forecast.step is Step.END
-    real = trigger.forecast
 
     def then_it_ends(reading: Run) -> Forecast:
-        found = real(reading)
+        found = forecast(reading)
         assert found.session is not None
         table.pinot.end_replace_segments(TABLE, found.session.lineage_entry_id)
         return found

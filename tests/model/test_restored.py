@@ -29,7 +29,7 @@ from model.world.restored import (
     store_of,
     watch,
 )
-from model.world.table import MODES, TABLE, Table, run
+from model.world.table import MODES, TABLE, Job, Table, run
 
 from pinot_assets.errors import SessionError, SnapshotCorrupt
 from pinot_assets.gc.collect import collect
@@ -139,6 +139,10 @@ def test_a_pointer_whose_snapshot_has_expired_since_stops_no_sensor() -> None:
     assert rows(table) == Counter(c.decode() for c in table.files.values())
 
 
+def rollback_to(snapshot: str) -> Job:
+    return lambda driver: driver.rollback(snapshot)
+
+
 def test_the_choice_is_spelled_out_and_each_way_leads_out() -> None:
     """Queries see neither the pointer's snapshot nor exactly a newer one."""
     for way in ("rebuild", "newest", "pointer"):
@@ -168,8 +172,7 @@ def test_the_choice_is_spelled_out_and_each_way_leads_out() -> None:
             _, error = start(table, rebuild)
             assert len(seen) == 1
         else:
-            to = str(newest.seq) if way == "newest" else "1"
-            _, error = start(table, lambda driver, to=to: driver.rollback(to))
+            _, error = start(table, rollback_to(str(newest.seq) if way == "newest" else "1"))
             assert len(seen) == 2, "one switch"
         assert error is None
         start(table, lambda driver: driver.resume())

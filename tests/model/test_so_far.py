@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TypedDict
 
 import pytest
 from model.world.lives import make_table, write
 from model.world.process import Kind, Trouble
-from model.world.table import CLUSTER, TABLE, Table, run
+from model.world.table import CLUSTER, TABLE, Job, Table, run
 from model.world.watched import WRITES
 
 from pinot_assets.errors import PinotUnreachable, SourceError, SwitchStateUnknown
@@ -21,7 +21,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import kept_refs
-from pinot_assets.session.values.state import Outcome
+from pinot_assets.session.values.state import Outcome, Session
 
 COMMANDS = {
     "run": f"`pinot-assets run {TABLE}`",
@@ -44,7 +44,7 @@ class Dying:
         return self
 
     def __exit__(self, *_: object) -> None:
-        del self._pinot._call  # type: ignore[method-assign]
+        del self._pinot._call
 
     @contextmanager
     def _one(self, name: str) -> Iterator[None]:
@@ -85,9 +85,19 @@ def clear(driver: Driver) -> None:
     driver.clear()
 
 
-def seen(table: Table) -> dict[str, Any]:
+class Standing(TypedDict):
+    """What stands in Pinot, in the staging area and in ZooKeeper."""
+
+    segments: frozenset[str]
+    visible: frozenset[str]
+    entries: dict[str, LineageState]
+    receipts: int
+    sessions: list[Session]
+
+
+def seen(table: Table) -> Standing:
     """What stands in Pinot, in the staging area and in ZooKeeper, without the lease."""
-    store = SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")  # type: ignore[arg-type]
+    store = SessionStore(table.zookeeper.client(), CLUSTER, f"{TABLE}_OFFLINE")
     entries = {entry.id: entry.state for entry in table.pinot.lineage(TABLE)}
     return {
         "segments": table.pinot.all_segments(TABLE),
@@ -98,14 +108,16 @@ def seen(table: Table) -> dict[str, Any]:
     }
 
 
-LIVES: dict[str, tuple[Callable[[Table], None], Callable[[Driver], Any]]] = {
+LIVES: dict[str, tuple[Callable[[Table], None], Job]] = {
     "run": (story, run),
     "rollback": (published, rollback),
     "clear": (staged, clear),
 }
 
 
-def broken_off(mode: str, what: str, at: int, *, after: bool) -> tuple[Table, Dying, Any, dict[str, Any]]:
+def broken_off(
+    mode: str, what: str, at: int, *, after: bool
+) -> tuple[Table, Dying, Exception | None, Standing]:
     table = make_table(mode)
     before, job = LIVES[what]
     before(table)
@@ -195,13 +207,13 @@ def test_each_step_of_a_driver_has_a_command_that_goes_on_with_it() -> None:
     assert (steps | {gc_collect.STEP}) - of_a_run == progress_so_far._NEXT.keys()
 
 
-def true_of(text: str, stood: dict[str, Any], now: dict[str, Any], dying: Dying, place: str) -> None:
+def true_of(text: str, stood: Standing, now: Standing, dying: Dying, place: str) -> None:
     """What the error says is what stands."""
     assert "nothing was done" not in text, place
     built = now["receipts"] - stood["receipts"]
     if built > 0:
         assert re.search(rf"done so far: {built} files? built and staged", text), place
-    same = all(stood[part] == now[part] for part in ("segments", "entries"))
+    same = (stood["segments"], stood["entries"]) == (now["segments"], now["entries"])
     if "nothing was changed in Pinot" in text:
         assert same, place
         assert built <= 0, place
@@ -235,7 +247,7 @@ def test_an_end_that_gave_no_answer_is_unknown_while_the_controller_is_away() ->
 
     table.pinot.after("end_replace_segments", die)
     error = table.start(lambda driver: driver.publish()).process.error
-    del table.pinot._call  # type: ignore[method-assign]
+    del table.pinot._call
     assert isinstance(error, SwitchStateUnknown)
     *_, entry = (e for e in table.pinot.lineage(TABLE) if e.state is LineageState.COMPLETED)
     for text in (

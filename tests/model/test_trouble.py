@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 from model.world.ending import settle
@@ -50,8 +49,7 @@ def once_before_build(table: Table, name: str, act: Callable[[], object]) -> Non
 
 
 def store_of(table: Table) -> SessionStore:
-    client: Any = table.zookeeper.client()
-    return SessionStore(client, "pinot", f"{TABLE}_OFFLINE")
+    return SessionStore(table.zookeeper.client(), "pinot", f"{TABLE}_OFFLINE")
 
 
 def sessions(table: Table) -> list[Session]:

@@ -42,8 +42,8 @@ class Case:
         sections: dict[str, Any] = {"schemaName": "t", **(schema or {})}
         for name, (field, _) in data.items():
             section = f"{field.get('section', 'dimension')}FieldSpecs"
-            spec = {key: value for key, value in field.items() if key != "section"}
-            sections.setdefault(section, []).append({"name": name, **spec})
+            told = {key: value for key, value in field.items() if key != "section"}
+            sections.setdefault(section, []).append({"name": name, **told})
         config = {
             "tableName": "t_OFFLINE",
             "tableType": "OFFLINE",

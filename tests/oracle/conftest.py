@@ -16,15 +16,22 @@ from dataclasses import dataclass
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from oracle.case import Case
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.java_gateway import (
+    GatewayParameters,
+    JavaClass,
+    JavaGateway,
+    JavaObject,
+    JVMView,
+    launch_gateway,
+)
 
 import pinot_assets.local
 from pinot_assets.core.java import find_java
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.local.maven import resolve
 
 FILES = ("columns.psf", "index_map", "metadata.properties", "creation.meta")
@@ -44,6 +51,7 @@ _INDEXES = [f"{name}Index" for name in ("Inverted", "Range", "Text", "FST", "IFS
 _INDEXES += ["BloomFilter", "MultiColumnTextIndex"]
 _FEW = 500  # one call of the JVM for each row
 STORED = {"BOOLEAN": "INT", "TIMESTAMP": "LONG", "JSON": "STRING"}
+JsonScalar = int | float | str
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class ReadColumn:
     :ivar rows: the rows that were read; not all of a long column without dictionary or with lists.
     """
 
-    values: list[Any]
+    values: list[object]
     nulls: list[int]
     rows: list[int]
 
@@ -83,9 +91,9 @@ class Oracle:
 
     def build(
         self,
-        rows: list[dict[str, Any]],
-        schema: Mapping[str, Any],
-        table_config: Mapping[str, Any],
+        rows: list[JsonObject],
+        schema: JsonMapping,
+        table_config: JsonMapping,
         *,
         name: str,
         creation_time_ms: int,
@@ -133,7 +141,7 @@ class Oracle:
             loaded.destroy()
 
     def server_built(
-        self, segment: Path, schema: Mapping[str, Any], table_config: Mapping[str, Any], column: str
+        self, segment: Path, schema: JsonMapping, table_config: JsonMapping, column: str
     ) -> set[str]:
         """The indexes of a column, and whether there is a star-tree, once a server has loaded the segment."""
         pinot = self.jvm.org.apache.pinot
@@ -156,7 +164,7 @@ class Oracle:
         files = utils.untar(self.jvm.java.io.File(str(tar)), self.jvm.java.io.File(str(folder)))
         return [str(file.getPath()) for file in files]
 
-    def metadata(self, segment: Path) -> Any:
+    def metadata(self, segment: Path) -> JavaObject:
         """Pinot's `SegmentMetadataImpl` of a segment directory."""
         impl = self.jvm.org.apache.pinot.segment.spi.index.metadata.SegmentMetadataImpl
         return impl(self.jvm.java.io.File(str(segment)))
@@ -166,11 +174,11 @@ class Oracle:
         utils = self.jvm.org.apache.pinot.segment.local.utils.CrcUtils
         return int(utils.computeCrc(self.jvm.java.io.File(str(segment))))
 
-    def _read_column(self, loaded: Any, name: str, kind: str) -> ReadColumn:
+    def _read_column(self, loaded: JavaObject, name: str, kind: str) -> ReadColumn:
         source = getattr(loaded, self._source_method)(name)
         rows = loaded.getSegmentMetadata().getTotalDocs()
         vector = source.getNullValueVector()
-        nulls = [] if vector is None else self._as_list(vector.getNullBitmap().toArray())
+        nulls = [] if vector is None else self._numbers(vector.getNullBitmap().toArray())
         kind = STORED.get(kind, kind)
         dictionary = source.getDictionary()
         some = [*range(0, rows, -(-rows // _FEW))]
@@ -186,9 +194,11 @@ class Oracle:
         entries = self._gateway.new_array(_jvm_type(self.jvm, array), dictionary.length())
         getattr(dictionary, method)(self._range(dictionary.length()), dictionary.length(), entries)
         values = [*map(_NUMBER.get(array, _same), self._as_list(entries))]
-        return ReadColumn([values[i] for i in self._as_list(ids)], nulls, [*range(rows)])
+        return ReadColumn([values[i] for i in self._numbers(ids)], nulls, [*range(rows)])
 
-    def _raw_rows(self, loaded: Any, source: Any, name: str, kind: str, rows: list[int]) -> list[list[Any]]:
+    def _raw_rows(
+        self, loaded: JavaObject, source: JavaObject, name: str, kind: str, rows: list[int]
+    ) -> list[object]:
         """Rows of a multi-value column without dictionary, which 0.11 has no record reader for."""
         forward = source.getForwardIndex()
         context = forward.createContext()
@@ -198,26 +208,32 @@ class Oracle:
         else:
             buffer = self._gateway.new_array(_jvm_type(self.jvm, _READERS[kind][0]), longest)
         read = getattr(forward, f"get{kind.capitalize()}MV")
-        found = []
+        found: list[object] = []
         for row in rows:
             count = read(row, buffer, context)
             values = self._as_list(buffer)[:count]
-            found.append([base64.b64decode(v) if kind == "BYTES" else _value(kind, v) for v in values])
+            found.append([base64.b64decode(str(v)) if kind == "BYTES" else _value(kind, v) for v in values])
         return found
 
-    def _range(self, end: int) -> Any:
+    def _range(self, end: int) -> JavaObject:
         """The Java array 0, 1, … up to before `end`."""
         return self.jvm.java.util.stream.IntStream.range(0, end).toArray()
 
-    def _as_list(self, array: Any) -> list[Any]:
+    def _as_list(self, array: JavaObject) -> list[JsonScalar]:
         """A Java array in one call."""
-        return json.loads(self.jvm.org.apache.pinot.spi.utils.JsonUtils.objectToString(array))
+        text = self.jvm.org.apache.pinot.spi.utils.JsonUtils.objectToString(array)
+        values: list[JsonScalar] = json.loads(text)
+        return values
 
-    def _table_config(self, config: Mapping[str, Any]) -> Any:
+    def _numbers(self, array: JavaObject) -> list[int]:
+        """The same, where they are whole numbers."""
+        return [int(value) for value in self._as_list(array)]
+
+    def _table_config(self, config: JsonMapping) -> JavaObject:
         kind = self._class("org.apache.pinot.spi.config.table.TableConfig")
         return self.jvm.org.apache.pinot.spi.utils.JsonUtils.stringToObject(json.dumps(config), kind)
 
-    def _class(self, name: str) -> Any:
+    def _class(self, name: str) -> JavaObject:
         return self.jvm.java.lang.Class.forName(name)
 
     def assert_identical(self, theirs: Mapping[str, bytes], ours: Mapping[str, bytes]) -> None:
@@ -271,11 +287,11 @@ def _same_real(key: str, mine: Mapping[str, str], pinots: Mapping[str, str]) -> 
     return bool(width(mine[key]) == width(pinots[key]))
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> object:
     return value
 
 
-def _value(kind: str, value: Any) -> Any:
+def _value(kind: str, value: JavaObject) -> object:
     """One value or Java array as Python has it."""
     if not isinstance(value, (str, bytes, int, float, Decimal)):
         return [_value(kind, element) for element in value]
@@ -287,7 +303,7 @@ def _value(kind: str, value: Any) -> Any:
 _NUMBER = {"float": lambda value: float(np.float32(value)), "double": float}  # infinity comes as text
 
 
-def _jvm_type(jvm: Any, name: str) -> Any:
+def _jvm_type(jvm: JVMView, name: str) -> JavaClass:
     for part in name.split("."):
         jvm = getattr(jvm, part)
     return jvm
@@ -306,7 +322,9 @@ def _java() -> Path:
 
 
 @contextmanager
-def _started(pom: Path, java: Path, scratch: Path, **settings: Any) -> Iterator[Oracle]:
+def _started(
+    pom: Path, java: Path, scratch: Path, source_method: str = "getDataSourceNullable"
+) -> Iterator[Oracle]:
     """A JVM with the jars of a pom."""
     log = (scratch / "jvm.log").open("w")
     port, token, process = launch_gateway(
@@ -330,7 +348,7 @@ def _started(pom: Path, java: Path, scratch: Path, **settings: Any) -> Iterator[
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
     major = int(gateway.jvm.java.lang.System.getProperty("java.version").split(".")[0])
     try:
-        yield Oracle(gateway, major, scratch, **settings)
+        yield Oracle(gateway, major, scratch, source_method)
     finally:
         gateway.shutdown()
         process.stdin.close()  # the JVM ends when its input does

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
-
 import simpy
 
 from simulator.zookeeper import Steps, T
@@ -40,7 +37,7 @@ class Actor:
         self._running.add(process)
         return process
 
-    def _until_killed(self, steps: Steps[T]) -> Generator[simpy.Event, Any, T | None]:
+    def _until_killed(self, steps: Steps[T]) -> Steps[T | None]:
         process = self.env.active_process
         try:
             return (yield from steps)

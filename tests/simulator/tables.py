@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
+
+from fakes.changed import changed
 
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.sizing.flush import Flush
@@ -29,9 +31,9 @@ PAUSELESS: Final = replace(
 )
 
 
-def with_settings(table: Table, **changes: Any) -> Table:
+def with_settings(table: Table, **changes: object) -> Table:
     """The table with other settings."""
-    return replace(table, settings=replace(table.settings, **changes))
+    return replace(table, settings=changed(table.settings, changes))
 
 
 def statuses(world: World) -> list[str]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import simpy
 
 from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, Status
 
 T = TypeVar("T")
-Steps = Generator[simpy.Event, Any, T]
+Steps = Generator[simpy.Event, object, T]
 """What a simulated process does, step by step."""
 
 Placement = dict[str, dict[str, str]]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import httpx
 from soak.world import Answer
@@ -93,10 +93,13 @@ def answer(client: httpx.Client, broker: str, table: str) -> Answer:
     :raises RuntimeError: it is partial, or none.
     """
     sql = f"SELECT id, ver, COUNT(*), SUM(v) FROM {table} GROUP BY id, ver ORDER BY id, ver LIMIT 10000"
-    return tuple((i, int(ver), int(n), int(total)) for i, ver, n, total in rows(client, broker, sql))
+    return tuple((str(i), int(ver), int(n), int(total)) for i, ver, n, total in rows(client, broker, sql))
 
 
-def rows(client: httpx.Client, broker: str, sql: str) -> list[list[Any]]:
+Cells = list[str | int | float]
+
+
+def rows(client: httpx.Client, broker: str, sql: str) -> list[Cells]:
     """The rows of a whole answer.
 
     :raises RuntimeError: it is partial, or none.
@@ -108,5 +111,5 @@ def rows(client: httpx.Client, broker: str, sql: str) -> list[list[Any]]:
         raise RuntimeError(" ".join(str(body["exceptions"]).split()))
     if body.get("partialResult") or body.get("numServersResponded", 0) < body.get("numServersQueried", 0):
         raise RuntimeError("not every server answered")
-    found: list[list[Any]] = (body.get("resultTable") or {}).get("rows") or []
+    found: list[Cells] = (body.get("resultTable") or {}).get("rows") or []
     return found

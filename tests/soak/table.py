@@ -9,18 +9,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import boto3
 import httpx
 import yaml
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from fakes.stores.bucket import Bucket
 from fakes.tables import document, on_s3
 from kazoo.client import KazooClient
 from soak.answers import answer, rows
 from soak.world import Answer, Content, Row, World, Write, answer_of
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import StackState
@@ -58,7 +60,7 @@ class Table:
             folder.mkdir(parents=True)
         (self.home / "tables" / f"{TABLE}.yaml").write_text(yaml.safe_dump(self._document()))
 
-    def _document(self) -> dict[str, Any]:
+    def _document(self) -> JsonObject:
         ingestion = {
             "inputFormat": self.format,
             **on_s3(self.endpoint, "s3://soak/in", "s3://soak-staging/pinot"),
@@ -120,13 +122,14 @@ class Table:
         return True
 
     @cached_property
-    def bucket(self) -> Any:
+    def bucket(self) -> Bucket:
         """The store itself."""
         once = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=10)
-        return boto3.client("s3", endpoint_url=self.stack.s3_endpoint, config=once, **self._keys)
+        client: Bucket = boto3.client("s3", endpoint_url=self.stack.s3_endpoint, config=once, **self._keys)
+        return client
 
     @property
-    def _keys(self) -> dict[str, Any]:
+    def _keys(self) -> dict[str, str | None]:
         return {
             "region_name": "us-east-1",
             "aws_access_key_id": self.stack.s3_access_key,
@@ -195,7 +198,8 @@ class Table:
         with httpx.Client(timeout=30, trust_env=False) as client:
             for id_ in sorted(ids):
                 sql = f"SELECT id, ver, n, t, v FROM {TABLE} WHERE id = '{id_}' LIMIT 100000"
-                found += [(i, int(ver), int(n), t, int(v)) for i, ver, n, t, v in rows(client, broker, sql)]
+                cells = rows(client, broker, sql)
+                found += [(str(i), int(ver), int(n), str(t), int(v)) for i, ver, n, t, v in cells]
             count = rows(client, broker, f"SELECT COUNT(*) FROM {TABLE}")[0][0]
         if count != len(found):
             raise RuntimeError(f"{broker} shows {count} rows, and {len(found)} of the known files")

@@ -60,7 +60,7 @@ class Flights:
 
     def served(self) -> int | None:
         """Rows that queries see, the same at every broker; None where there is nothing to ask."""
-        counts = set()
+        counts: set[int | None] = set()
         for url in self._pinot.brokers(NAME):
             try:
                 counts.add(self._pinot.broker(url).query(f"SELECT COUNT(*) FROM {NAME}").rows[0][0])

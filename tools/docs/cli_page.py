@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
-from typing import Any
 
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
 from pinot_assets.core.exit_codes import MEANINGS
@@ -42,7 +43,7 @@ The option `--install-completion` lets the shell complete commands, options, tab
 """
 
 
-def page(app: Any) -> str:
+def page(app: typer.Typer) -> str:
     """The page as Markdown.
 
     :param app: the program.
@@ -50,26 +51,32 @@ def page(app: Any) -> str:
     codes = ["| code | meaning |", "|---|---|", *(f"| {code} | {told} |" for code, told in MEANINGS.items())]
     without = "\n".join(f"- `{name}` {why}" for name, why in WITHOUT_JSON.items())
     parts = [_INTRODUCTION.format(without_json=without), *codes, "", "## Commands", ""]
-    for path, command in commands(get_command(app)):
+    program = get_command(app)
+    assert isinstance(program, TyperGroup)
+    for path, command in commands(program):
         parts += _section(path, command)
     return "\n".join(parts).rstrip() + "\n"
 
 
-def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def commands(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], TyperCommand]]:
     """Every command of a tree with the words that it is typed with; groups are left out. By the alphabet."""
-    if not hasattr(command, "list_commands"):
-        yield path, command
-        return
-    for name in sorted(command.list_commands(None)):
-        yield from commands(command.get_command(None, name), (*path, name))
+    context = typer.Context(group)
+    for name in sorted(group.list_commands(context)):
+        command = group.get_command(context, name)
+        if isinstance(command, TyperGroup):
+            yield from commands(command, (*path, name))
+        else:
+            assert isinstance(command, TyperCommand)
+            yield (*path, name), command
 
 
-def _section(path: tuple[str, ...], command: Any) -> Iterator[str]:
+def _section(path: tuple[str, ...], command: TyperCommand) -> Iterator[str]:
     yield f"### {' '.join(path)}"
     yield ""
     yield inspect.cleandoc(command.help or "")
     yield ""
-    options = [parameter for parameter in command.params if not parameter.hidden] if command.params else []
+    told = [each for each in command.params if isinstance(each, TyperArgument | TyperOption)]
+    options = [parameter for parameter in told if not parameter.hidden]
     if options:
         yield "| argument or option | |"
         yield "|---|---|"
@@ -78,9 +85,9 @@ def _section(path: tuple[str, ...], command: Any) -> Iterator[str]:
         yield ""
 
 
-def _named(parameter: Any) -> str:
-    if parameter.param_type_name == "argument":
-        return f"`{parameter.metavar or parameter.name.upper()}`"
+def _named(parameter: TyperArgument | TyperOption) -> str:
+    if isinstance(parameter, TyperArgument):
+        return f"`{parameter.metavar or str(parameter.name).upper()}`"
     return ", ".join(f"`{option}`" for option in (*parameter.opts, *parameter.secondary_opts))
 
 

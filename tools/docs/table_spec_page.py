@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, Final, get_args
+from collections.abc import Callable, Iterator
+from typing import Final, get_args
 
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec.blocks.audit import Assertion
 from pinot_assets.table_spec.blocks.audit_checks import CHECK_KINDS, Replicas
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings
@@ -58,7 +59,7 @@ def cell(text: str) -> str:
     return re.sub(r"[*|]", r"\\\g<0>", text).replace("<", "&lt;")
 
 
-def _kind(field: FieldInfo, said: dict[str, Any]) -> str:
+def _kind(field: FieldInfo, said: JsonObject) -> str:
     for validator in _validators(field):
         if validator in KINDS:
             return KINDS[validator]
@@ -83,8 +84,8 @@ def _as_written(field: FieldInfo) -> Iterator[str]:
         waiting += [part for part in inner if not isinstance(part, str)]
 
 
-def _validators(field: FieldInfo) -> Iterator[Any]:
-    waiting: list[Any] = [*field.metadata, field.annotation]
+def _validators(field: FieldInfo) -> Iterator[Callable[..., object]]:
+    waiting: list[object] = [*field.metadata, field.annotation]
     while waiting:
         part = waiting.pop(0)
         if isinstance(part, BeforeValidator):

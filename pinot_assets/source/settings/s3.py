@@ -112,8 +112,8 @@ def _credentials(values: Mapping[str, str]) -> tuple[Callable[[], Any], str | No
         raise SettingError(
             "sessionToken is set for S3, and its keys are not", hint="set accessKey and secretKey as well"
         )
-    import boto3  # type: ignore[import-untyped]
-    from botocore.exceptions import PartialCredentialsError  # type: ignore[import-untyped]
+    import boto3
+    from botocore.exceptions import PartialCredentialsError
     from obstore.auth.boto3 import Boto3CredentialProvider
 
     # boto3's chain also knows profiles and SSO, which obstore's own does not.

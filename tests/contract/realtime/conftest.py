@@ -8,17 +8,17 @@ same face (`fakes.realtime.flowing.FakeClicks`, `fakes.realtime.kafka_table.Clic
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from fakes.realtime.flowing import fake_clicks
+from fakes.realtime.flowing import FakeClicks, fake_clicks
+from fakes.realtime.kafka_table import Clicks
 
 OLD_FAKE = pytest.param("0.11.0", id="fake of 0.11.0")
 FAKE = pytest.param("1.5.1", id="fake of 1.5.1")
 REAL = pytest.param(None, id="0.11.0", marks=pytest.mark.integration)
 
 
-def _subject(request: pytest.FixtureRequest) -> Iterator[Any]:
+def _subject(request: pytest.FixtureRequest) -> Iterator[FakeClicks | Clicks]:
     if request.param is None:
         yield request.getfixturevalue("clicks")
         return

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from fakes.expressions.legitimate import LEGITIMATE
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -65,7 +64,7 @@ def spark_sql_of(place: str, sql: str) -> str:
     return translate(sql).sql if place in ("transformConfigs", "filterConfig") else sql
 
 
-def recorded() -> dict[Key, Any]:
+def recorded() -> dict[Key, str | list[str]]:
     """What each legitimate expression gave: text that was sent, or Spark's rows."""
     return {(place, sql): gave for place, sql, gave in json.loads(RECORDED.read_text())}
 
@@ -73,7 +72,7 @@ def recorded() -> dict[Key, Any]:
 def _record(session: SparkSession) -> None:
     _, frame = frame_of(session)
     of_files = [(place, sql) for place, sql in LEGITIMATE if place not in ASSERTED]
-    gave: dict[Key, Any] = {
+    gave: dict[Key, str | list[str]] = {
         (place, sql): sent_of(place, sql) for place, sql in LEGITIMATE if place in ASSERTED
     }
     gave |= rows_of(frame, {key: F.expr(spark_sql_of(*key)) for key in of_files})

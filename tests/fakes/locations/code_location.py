@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import dagster as dg
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
@@ -98,7 +98,7 @@ class Table:
         other.instance = instance
         return other
 
-    def tick(self, cursor: str | None = None) -> Any:
+    def tick(self, cursor: str | None = None) -> dg.SensorExecutionData:
         definitions = self.definitions
         with dg.build_sensor_context(
             instance=self.instance,
@@ -160,7 +160,8 @@ def staged_and_published(
     result: dg.ExecuteInProcessResult,
 ) -> tuple[dict[str, dg.AssetMaterialization], dict[str, dg.AssetMaterialization]]:
     """Materializations of partitions of `segments`, as built and as published."""
-    staged, published = {}, {}
+    staged: dict[str, dg.AssetMaterialization] = {}
+    published: dict[str, dg.AssetMaterialization] = {}
     for event in materializations(result, "segments"):
         assert event.partition is not None
         assert event.tags is not None
@@ -169,7 +170,14 @@ def staged_and_published(
     return staged, published
 
 
-def values(metadata: Any) -> dict[str, Any]:
+class HasValue(Protocol):
+    """What Dagster's metadata values have in common."""
+
+    @property
+    def value(self) -> object: ...
+
+
+def values(metadata: Mapping[str, HasValue]) -> dict[str, object]:
     return {key: value.value for key, value in metadata.items()}
 
 

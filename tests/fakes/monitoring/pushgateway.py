@@ -6,7 +6,6 @@ import http.server
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from fakes.listening import listening
 from prometheus_client.parser import text_string_to_metric_families
@@ -57,7 +56,7 @@ def pushgateway() -> Iterator[Gateway]:
             self.send_response(gateway.status)
             self.end_headers()
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
     with listening(Handler) as port:

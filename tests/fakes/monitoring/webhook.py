@@ -6,9 +6,10 @@ import http.server
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from fakes.listening import listening
+
+from pinot_assets.core.json_object import JsonObject
 
 SECRET = "T0KEN-s3cret"
 
@@ -21,7 +22,7 @@ class Hook:
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/services/{SECRET}"
-        self.posted: list[dict[str, Any]] = []
+        self.posted: list[JsonObject] = []
         self.statuses: list[int] = []
 
 
@@ -40,7 +41,7 @@ def webhook() -> Iterator[Hook]:
             self.send_header("Location", hook.url)
             self.end_headers()
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
     with listening(Handler) as port:

@@ -6,7 +6,7 @@ A controller cannot make one where the plug-in of a stream is not at hand; it te
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
 
 from kazoo.client import KazooClient
 
@@ -20,7 +20,7 @@ PAUSE = {
 }
 
 
-def lay(client: KazooClient, path: str, name: str, **fields: Any) -> None:
+def lay(client: KazooClient, path: str, name: str, **fields: Mapping[str, object]) -> None:
     record = {"id": name, "simpleFields": {}, "listFields": {}, "mapFields": {}, **fields}
     full = f"/pinot/{path}/{name}"
     client.ensure_path(full)

@@ -16,6 +16,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -129,7 +130,8 @@ class PauselessCluster(RealController):
         quiet = ["-proc:none", "-Xlint:none", "-nowarn"]
         class_path = os.pathsep.join(map(str, needed))
         sources = sorted((_HERE / "server").glob(wanted))
-        command = [javac, "--release", "17", *quiet, "-cp", class_path, "-d", self._classes, *sources]
+        options = ["--release", "17", *quiet, "-cp", class_path]
+        command: list[str | Path] = [javac, *options, "-d", self._classes, *sources]
         told = subprocess.run(command, capture_output=True, text=True, check=False)
         assert told.returncode == 0, told.stderr
         return [self._classes, *needed]
@@ -170,7 +172,7 @@ class PauselessCluster(RealController):
         """Wait for every server that runs: all its segments are loaded, or failed."""
         for server in self.servers:
             if server.process is not None:
-                self._await(server.name, lambda url=server.admin_url: self._answers(url))
+                self._await(server.name, partial(self._answers, server.admin_url))
 
     def _settings(self, server: Server) -> dict[str, object]:
         instance = "pinot.server.instance"

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import httpx
 from fakes.pauseless.servers import PauselessCluster
@@ -17,6 +16,7 @@ from fakes.realtime.kafka_topic import create_topic
 from kazoo.client import KazooClient
 
 from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import Broker
 from pinot_assets.pinot.client.http import Doors
@@ -157,7 +157,7 @@ class Rows:
                 looks[server.name] = looks[server.name] + 1 if server.name in advised else 0
                 if looks[server.name] > _LOOKS:
                     server.kill()
-                    self.until(lambda state, name=server.name: not state.servers[name].alive)
+                    self.until(_has_lost(server.name))
                     self.cluster.start(server)
                     looks[server.name] = 0
             return False
@@ -247,9 +247,13 @@ def rows_table(
         controller.delete(f"/tables/{rows.name}", params={"type": "realtime"}).raise_for_status()
 
 
-def _config(cluster: PauselessCluster, name: str, pauseless: bool, stream: dict[str, str]) -> dict[str, Any]:
+def _has_lost(server: str) -> Callable[[RealtimeState], bool]:
+    return lambda state: not state.servers[server].alive
+
+
+def _config(cluster: PauselessCluster, name: str, pauseless: bool, stream: dict[str, str]) -> JsonObject:
     config = table_config(name, cluster.kafka_bootstrap)
     ingestion = config["ingestionConfig"]["streamIngestionConfig"]
     ingestion["pauselessConsumptionEnabled"] = pauseless
-    ingestion["streamConfigMaps"][0] |= cluster.stream | stream
+    ingestion["streamConfigMaps"][0] |= {**cluster.stream, **stream}
     return config

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection
-from typing import Any
 
 import httpx
 from fakes.waiting import until
@@ -16,6 +15,7 @@ from fakes.zookeeper.door import ZookeeperDoor
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot import LineageEntry
 from pinot_assets.snapshot.receipt import Output
 
@@ -55,7 +55,7 @@ class Inside:
         path = self._path(table)
         self._zk.ensure_path(self._nodes)
         try:
-            record: dict[str, Any] = json.loads(self._zk.get(path)[0])
+            record: JsonObject = json.loads(self._zk.get(path)[0])
         except NoNodeError:
             record = {"id": f"{table}_OFFLINE", "simpleFields": {}, "mapFields": {}, "listFields": {}}
             self._zk.create(path, json.dumps(record).encode())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.session.stores.session_store import SessionStore
@@ -15,8 +13,7 @@ CONFIG = f"/{CLUSTER}/PROPERTYSTORE/CONFIGS/TABLE/{TABLE}"
 
 def store_of(zookeeper: FakeZooKeeper) -> SessionStore:
     """The table's nodes, by a client of its own."""
-    client: Any = zookeeper.client()
-    return SessionStore(client, CLUSTER, TABLE)
+    return SessionStore(zookeeper.client(), CLUSTER, TABLE)
 
 
 def left_by_a_table(zookeeper: FakeZooKeeper) -> FakeZooKeeper:

@@ -7,10 +7,10 @@ Functions from what there is to what becomes of it. Source: docs/design/lineage.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.pinot import Lineage, LineageEntry, LineageState, SegmentMetadata
 from pinot_assets.pinot.lineage import why_not_start
@@ -34,7 +34,7 @@ class Table:
     :ivar routing: broker → what it routes to.
     """
 
-    config: dict[str, Any]
+    config: JsonObject
     segments: dict[str, Output] = field(default_factory=dict)
     metadata: dict[str, SegmentMetadata] = field(default_factory=dict)
     loading: Counter[str] = field(default_factory=Counter)
@@ -138,6 +138,6 @@ def without(table: Table, names: Collection[str]) -> None:
         table.metadata.pop(name, None)
 
 
-def raw_name(config: Mapping[str, Any]) -> str:
+def raw_name(config: JsonMapping) -> str:
     """The table's name without its type."""
     return str(config["tableName"]).removesuffix("_OFFLINE")

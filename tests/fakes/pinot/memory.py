@@ -18,7 +18,6 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from fakes.pinot.lineage import (
     HOUR_MS,
@@ -34,6 +33,7 @@ from fakes.pinot.lineage import (
 )
 from fakes.pinot.releases import dialect_of
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import (
     PinotError,
     PinotNotFound,
@@ -87,8 +87,8 @@ class FakePinot:
         self.hurried = False
         self._dialect = dialect_of(version)
         self._tables: dict[str, Table] = {}
-        self._schemas: dict[str, dict[str, Any]] = {}
-        self.realtime: dict[str, dict[str, Any]] = {}  # configs of REALTIME tables, by raw name
+        self._schemas: dict[str, JsonObject] = {}
+        self.realtime: dict[str, JsonObject] = {}  # configs of REALTIME tables, by raw name
         self.answer: Callable[[str, Sequence[Output]], DataTable] = _count
         """What a server says to a query of segments; as it is, their rows, whatever is asked."""
         self.broker_answer: Callable[[str, Sequence[Output]], QueryResult] = _whole_count
@@ -456,11 +456,11 @@ class FakePinot:
 
     # --- schema and table config -----------------------------------------------------------------
 
-    def get_schema(self, name: str) -> dict[str, Any] | None:
+    def get_schema(self, name: str) -> JsonObject | None:
         with self._call("get_schema"):
             return self._schemas.get(name)
 
-    def put_schema(self, schema: Mapping[str, Any]) -> None:
+    def put_schema(self, schema: JsonMapping) -> None:
         with self._call("put_schema"):
             self._schemas[schema["schemaName"]] = dict(schema)
 
@@ -469,7 +469,7 @@ class FakePinot:
             if self._schemas.pop(name, None) is None:
                 raise PinotNotFound(f"no schema {name}")
 
-    def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
         with self._call("validate_table"):
             name = raw_name(config)
             if schema.get("schemaName") != name:
@@ -483,15 +483,15 @@ class FakePinot:
             if time is not None and time not in columns:
                 raise PinotError(f"the time column {time} is not in the schema")
 
-    def get_table_config(self, table: str) -> dict[str, Any] | None:
+    def get_table_config(self, table: str) -> JsonObject | None:
         with self._call("get_table_config"):
             return self._tables[table].config if table in self._tables else None
 
-    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+    def get_realtime_config(self, table: str) -> JsonObject | None:
         with self._call("get_realtime_config"):
             return self.realtime.get(table)
 
-    def create_table(self, config: Mapping[str, Any]) -> None:
+    def create_table(self, config: JsonMapping) -> None:
         with self._call("create_table"):
             name = raw_name(config)
             if name in self._tables:
@@ -500,7 +500,7 @@ class FakePinot:
                 raise PinotError("'tableName' cannot contain double underscore ('__')")
             self._tables[name] = Table({**config, "tableName": f"{name}_OFFLINE"})
 
-    def update_table(self, config: Mapping[str, Any]) -> None:
+    def update_table(self, config: JsonMapping) -> None:
         with self._call("update_table"):
             name = raw_name(config)
             self._table(name).config = {**config, "tableName": f"{name}_OFFLINE"}

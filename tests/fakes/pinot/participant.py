@@ -12,11 +12,12 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.recipe.watchers import ChildrenWatch
+
+from pinot_assets.core.json_object import JsonObject
 
 Move = Callable[[str, str, str], str]
 """Resource, partition and the state that is asked for → the state that is reached (`ERROR` if it failed)."""
@@ -125,15 +126,15 @@ class Participant:
             record["mapFields"][partition] = {"CURRENT_STATE": state}
         self._write(path.removeprefix(f"{self._root}/"), record)
 
-    def _write(self, path: str, record: dict[str, Any]) -> None:
+    def _write(self, path: str, record: JsonObject) -> None:
         full = f"{self._root}/{path}"
         self._client.ensure_path(full)
         self._client.set(full, _json(record))
 
 
-def _record(name: str, fields: Mapping[str, str], **lists: list[str]) -> dict[str, Any]:
+def _record(name: str, fields: Mapping[str, str], **lists: list[str]) -> JsonObject:
     return {"id": name, "simpleFields": dict(fields), "mapFields": {}, "listFields": lists}
 
 
-def _json(record: dict[str, Any]) -> bytes:
+def _json(record: JsonObject) -> bytes:
     return json.dumps(record).encode()

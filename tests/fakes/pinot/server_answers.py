@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
 
 from fakes.pinot.memory import FakePinot
 
@@ -25,8 +24,9 @@ class WithServers:
         self.silent: set[str] = set()
         self.wrong_crcs: dict[tuple[str, str], int] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._pinot, name)
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        method: Callable[..., object] = getattr(self._pinot, name)
+        return method
 
     def crcs_on_servers(
         self, table: str, servers: Collection[str]

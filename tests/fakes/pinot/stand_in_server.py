@@ -16,13 +16,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.parse import unquote
 
 import httpx
 from fakes.pinot.participant import Participant
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
+
+from pinot_assets.core.json_object import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class StandInServer:
         content, _ = self._client.get(f"{self._store}/{table}/{segment}")
         return str(json.loads(content)["simpleFields"]["segment.download.url"])
 
-    def answer(self, path: list[str]) -> Any:
+    def answer(self, path: list[str]) -> JsonObject | str | None:
         """What Pinot's server says at that path, None where it says 404."""
         match path:
             case ["health", "readiness"]:
@@ -123,13 +124,11 @@ class StandInServer:
                 return {name: str(one.crc) for name, one in self.segments.get(table, {}).items()}
             case ["tables", table, "segments", segment, "metadata"]:
                 one = self.segments.get(table, {}).get(segment)
-                return one and {"segmentName": segment, "crc": one.crc, "totalDocs": one.rows}
+                return {"segmentName": segment, "crc": one.crc, "totalDocs": one.rows} if one else None
             case ["table" | "tables", table, "size"]:
-                sizes = [
-                    {"segmentName": name, "diskSizeInBytes": one.size}
-                    for name, one in self.segments.get(table, {}).items()
-                ]
-                total = sum(one["diskSizeInBytes"] for one in sizes)  # type: ignore[misc]
+                held = self.segments.get(table, {})
+                sizes = [{"segmentName": name, "diskSizeInBytes": one.size} for name, one in held.items()]
+                total = sum(one.size for one in held.values())
                 return {"tableName": table, "diskSizeInBytes": total, "segments": sizes}
         return None
 

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from pinot_assets.cli import main
+from pinot_assets.core.json_object import JsonObject
 
 _CLIENT = """\
 #!{python} -IS
@@ -108,7 +108,7 @@ class Shell:
             with caller, caller.makefile("rw") as talk:
                 talk.write(json.dumps(self._call(**json.loads(talk.readline()))))
 
-    def _call(self, words: list[str], folder: str, environment: dict[str, str]) -> dict[str, Any]:
+    def _call(self, words: list[str], folder: str, environment: dict[str, str]) -> JsonObject:
         code, out, err = call([*map(self._resolve, words)], folder, environment)
         return {"out": out, "err": err, "code": code}
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
 
 import httpx
 from fakes.realtime.memory import CLUSTER, TABLE, FakeNode, FakeRealtime, FakeServer
+
+from pinot_assets.core.json_object import JsonObject
 
 
 def answer(pinot: FakeRealtime, host: str, path: str, params: httpx.QueryParams) -> httpx.Response:
@@ -71,7 +73,7 @@ def query(pinot: FakeRealtime, broker: str) -> httpx.Response:
     return ok({"resultTable": table, "numServersQueried": 2, "numServersResponded": 2, "exceptions": []})
 
 
-def _consuming_info(pinot: FakeRealtime) -> dict[str, Any]:
+def _consuming_info(pinot: FakeRealtime) -> JsonObject:
     return {
         segment: [
             {
@@ -117,23 +119,26 @@ def _zookeeper(pinot: FakeRealtime, verb: str, path: str) -> httpx.Response:
     return httpx.Response(404, json={"error": f"ZKPath {path} does not exist"})
 
 
-def ok(value: Any) -> httpx.Response:
+def ok(value: object) -> httpx.Response:
     """An answer with JSON."""
     return httpx.Response(200, text=json.dumps(value))
 
 
-def record(name: str, **fields: Any) -> dict[str, Any]:
-    """A node's content, as Helix writes it."""
+def record(name: str, **fields: Mapping[str, object]) -> JsonObject:
+    """A node's content, as Helix writes it.
+
+    :param fields: of the kinds `simple`, `lists` and `maps`.
+    """
     simple, lists, maps = (fields.get(kind, {}) for kind in ("simple", "lists", "maps"))
     return {"id": name, "simpleFields": simple, "listFields": lists, "mapFields": maps}
 
 
-def _message(segment: str) -> dict[str, Any]:
+def _message(segment: str) -> JsonObject:
     told = {"RESOURCE_NAME": TABLE, "PARTITION_NAME": segment, "MSG_TYPE": "STATE_TRANSITION"}
     return record("m", simple=told)
 
 
-def _offset_info(offset: int, lag_ms: int | None) -> dict[str, Any]:
+def _offset_info(offset: int, lag_ms: int | None) -> JsonObject:
     lag = "UNKNOWN" if lag_ms is None else str(lag_ms)
     return {
         "partitionOffsetInfo": {"currentOffsetsMap": {"0": str(offset)}, "availabilityLagMsMap": {"0": lag}}

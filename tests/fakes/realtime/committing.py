@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from fakes.changed import changed
 from fakes.realtime.hurt_pinot import Clock
 from fakes.realtime.hurt_tables import consuming, replicas, table
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, SwitchStateUnknown
 from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, PauseReason, RealtimeState, Segment, Status
 
@@ -27,7 +28,7 @@ class CommittingPinot:
     """
 
     clock: Clock
-    config: dict[str, Any]
+    config: JsonObject
     partitions: int = 2
     state: RealtimeState = field(default_factory=table)
     store_up: bool = True
@@ -59,10 +60,10 @@ class CommittingPinot:
 
     # --- DrainDoor ----------------------------------------------------------------------------------
 
-    def table_config(self, name: str) -> dict[str, Any]:
+    def table_config(self, name: str) -> JsonObject:
         return copy.deepcopy(self.config)
 
-    def update_realtime_config(self, config: Mapping[str, Any]) -> None:
+    def update_realtime_config(self, config: JsonMapping) -> None:
         self.config = dict(config)
         self._called("flip")
 
@@ -130,11 +131,10 @@ class CommittingPinot:
         made = replace(made, created_ms=now, made_ms=now, modified_ms=now)
         self.state = replace(self.state, segments=(*self.state.segments, made))
 
-    def _change(self, name: str, **fields: Any) -> None:
-        def changed(one: Segment) -> Segment:
-            return replace(one, modified_ms=self.clock.now_ms, **fields) if one.name == name else one
-
-        self.state = replace(self.state, segments=tuple(map(changed, self.state.segments)))
+    def _change(self, name: str, **fields: object) -> None:
+        fields["modified_ms"] = self.clock.now_ms
+        segments = (changed(one, fields) if one.name == name else one for one in self.state.segments)
+        self.state = replace(self.state, segments=tuple(segments))
 
     def _called(self, name: str) -> None:
         self.calls.append(name)

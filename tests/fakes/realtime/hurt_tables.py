@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 
+from fakes.changed import changed
 from hypothesis import strategies as st
 
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
@@ -237,8 +238,9 @@ def _of_disk(random: Random, state: RealtimeState) -> RealtimeState:
 def _of_node(random: Random, state: RealtimeState) -> RealtimeState:
     """Younger, of unknown age, gone, without a status or URL, without its place in the ideal state."""
     chosen = _recent(random, state)
+    ages: list[dict[str, object]] = [{"modified_ms": NOW - age} for age in AGES]
     kinds: list[dict[str, object]] = [
-        *({"modified_ms": NOW - age} for age in AGES),
+        *ages,
         {"modified_ms": None},
         {"stored": False},
         {"status": None},
@@ -248,7 +250,7 @@ def _of_node(random: Random, state: RealtimeState) -> RealtimeState:
         {"url": f"s3://d/t/{chosen.name}.tmp.1"},
         {"replicas": ()},
     ]
-    return _changed(state, chosen, replace(chosen, **random.choice(kinds)))  # type: ignore[arg-type]
+    return _changed(state, chosen, changed(chosen, random.choice(kinds)))
 
 
 def _of_partition(random: Random, state: RealtimeState) -> RealtimeState:

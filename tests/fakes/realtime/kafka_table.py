@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Thread
-from typing import Any
 
 import httpx
 from fakes.realtime.kafka_topic import create_topic
 
 from demos.realtime_faults import StoreOutage
 from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.local import StackState
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.model.state import RealtimeState
@@ -117,7 +117,7 @@ def clicks_table(stack: StackState) -> Iterator[Clicks]:
         controller.delete(f"/tables/{name}", params={"type": "realtime"}).raise_for_status()
 
 
-def schema(name: str) -> dict[str, Any]:
+def schema(name: str) -> JsonObject:
     """Of the table: a number and a time."""
     time_column = {
         "name": "ts",
@@ -129,7 +129,7 @@ def schema(name: str) -> dict[str, Any]:
     return {"schemaName": name, "dimensionFieldSpecs": [number], "dateTimeFieldSpecs": [time_column]}
 
 
-def table_config(name: str, kafka: str | None) -> dict[str, Any]:
+def table_config(name: str, kafka: str | None) -> JsonObject:
     """Of a table with two replicas and a peer scheme; 500 rows make a segment.
 
     A committer that dies is given up after 17 seconds: Pinot's default is 127.

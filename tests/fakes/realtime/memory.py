@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import unquote
 
 import httpx
 
 from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.model.state import RealtimeState, StreamPartition
 from pinot_assets.realtime.read.reading import read_state
@@ -83,7 +83,7 @@ class FakeRealtime:
     def __init__(self, version: str = "1.5.1") -> None:
         self.version = version
         self.now_ms = NOW_MS
-        self.config: dict[str, Any] = table_config()
+        self.config: JsonObject = table_config()
         self.ideal: dict[str, dict[str, str]] = {}
         self.ideal_fields: dict[str, str] = {}
         self.external: dict[str, dict[str, str]] = {}
@@ -219,7 +219,7 @@ class FakeRealtime:
         return {name: rows for name, rows in found.items() if rows}
 
 
-def table_config(**ingestion: Any) -> dict[str, Any]:
+def table_config(**ingestion: object) -> JsonObject:
     """A pauseless table with two replicas and a peer scheme."""
     stream = {
         "streamType": "kafka",

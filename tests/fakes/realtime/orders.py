@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import httpx
 from fakes.realtime.answers import ok
 from fakes.realtime.memory import MINUTE_MS, NOW_MS, TABLE, FakeRealtime, FakeServer
+
+from pinot_assets.core.json_object import JsonObject
 
 STATUS = "segment.realtime.status"
 URL = "segment.download.url"
@@ -86,7 +87,7 @@ def _is_the_table(parts: list[str], params: httpx.QueryParams) -> bool:
 def _balanced(pinot: FakeRealtime, params: httpx.QueryParams) -> httpx.Response:
     """It moves nothing."""
     reassigned = pinot.older(1, 0) and params.get("reassignInstances") == "true"
-    told: dict[str, Any] = {"status": "DONE" if reassigned else "NO_OP", "description": "already balanced"}
+    told: JsonObject = {"status": "DONE" if reassigned else "NO_OP", "description": "already balanced"}
     told["segmentAssignment"] = pinot.ideal
     if not pinot.older(1, 0):
         told["jobId"] = "r1"
@@ -116,7 +117,7 @@ def _pause(pinot: FakeRealtime, comment: str | None) -> httpx.Response:
 
 
 def _topics(pinot: FakeRealtime, verb: str, topics: list[int]) -> httpx.Response:
-    told: dict[str, Any] = json.loads(pinot.ideal_fields.get("pauseState", '{"paused": false}'))
+    told: JsonObject = json.loads(pinot.ideal_fields.get("pauseState", '{"paused": false}'))
     before = set(told.get("indexOfInactiveTopics", ()))
     after = before | set(topics) if verb.startswith("pause") else before - set(topics)
     pinot.ideal_fields["pauseState"] = json.dumps({**told, "indexOfInactiveTopics": sorted(after)})
@@ -255,7 +256,7 @@ def _uploaded(pinot: FakeRealtime, segment: str) -> str:
     return f"s3://b/d/clicks/{segment}{tmp}9d2a94bc-57c6-486d-8597-449de527b0ce"
 
 
-def _write_node(pinot: FakeRealtime, path: str, version: int, body: dict[str, Any]) -> httpx.Response:
+def _write_node(pinot: FakeRealtime, path: str, version: int, body: JsonObject) -> httpx.Response:
     node = pinot.nodes[path.rpartition("/")[2]]
     if version not in (-1, node.version):
         return httpx.Response(500, json={"error": f"Failed to update path: {path}"})

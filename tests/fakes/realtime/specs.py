@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import yaml
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables
 
-SCHEMA: dict[str, Any] = {
+SCHEMA: JsonObject = {
     "schemaName": "clicks",
     "dimensionFieldSpecs": [{"name": "id", "dataType": "STRING"}],
     "dateTimeFieldSpecs": [
         {"name": "at", "dataType": "TIMESTAMP", "format": "TIMESTAMP", "granularity": "1:SECONDS"}
     ],
 }
-TABLE: dict[str, Any] = {
+TABLE: JsonObject = {
     "tableName": "clicks",
     "tableType": "REALTIME",
     "segmentsConfig": {"timeColumnName": "at", "replication": "2"},
@@ -24,7 +24,7 @@ TABLE: dict[str, Any] = {
     "tableIndexConfig": {},
     "metadata": {},
 }
-BLOCK: dict[str, Any] = {
+BLOCK: JsonObject = {
     "stream": {
         "streamType": "kafka",
         "stream.kafka.topic.name": "t",
@@ -36,7 +36,7 @@ BLOCK: dict[str, Any] = {
 
 
 def write_realtime_table(
-    folder: Path, block: dict[str, Any] | None = None, dagster: dict[str, Any] | None = None
+    folder: Path, block: JsonObject | None = None, dagster: JsonObject | None = None
 ) -> RealtimeTableSpec:
     """Write `tables/clicks.yaml` below a folder, and load it.
 

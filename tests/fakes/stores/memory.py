@@ -18,7 +18,7 @@ from pinot_assets.source.object_info import ObjectInfo
 from pinot_assets.source.object_store import copied, probe_put_if_absent, whole
 from pinot_assets.source.uris import check_key, join_uri, key_below, quote_key, unquote_key
 
-Around = Callable[[str], AbstractContextManager[None]]
+Around = Callable[[str], AbstractContextManager[object]]
 """Wraps one call; what it raises before or after is the trouble."""
 
 

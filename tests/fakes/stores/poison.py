@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 NO_OBJECT = {
     "empty": b"",
@@ -27,7 +26,7 @@ NO_OBJECT = {
 }
 """Bodies that are wrong whatever they should be."""
 
-WRONG: tuple[Any, ...] = (
+WRONG: tuple[object, ...] = (
     None,
     True,
     -1,
@@ -57,7 +56,7 @@ def poisoned(golden: bytes) -> Iterator[tuple[str, bytes]]:
         yield path, json.dumps(value).encode()
 
 
-def _changed(value: Any) -> Iterator[tuple[str, Any]]:
+def _changed(value: object) -> Iterator[tuple[str, object]]:
     for wrong in WRONG:
         yield f" = {wrong!r}", wrong
     if isinstance(value, dict):

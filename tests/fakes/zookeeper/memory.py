@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 from kazoo.exceptions import (
     BadVersionError,
@@ -29,14 +29,15 @@ from kazoo.exceptions import (
 from kazoo.protocol.states import ZnodeStat
 from kazoo.security import ACL, OPEN_ACL_UNSAFE
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
-Around = Callable[[str], AbstractContextManager[None]]
+Around = Callable[[str], AbstractContextManager[object]]
 """Wraps one request that changes something; what it raises before or after is the trouble."""
 
 
 @dataclass
-class _Node:
+class Node:
     data: bytes
     owner: int  # the session that an ephemeral node lives with, 0 for others
     acl: list[ACL]
@@ -61,7 +62,7 @@ class FakeZooKeeper:
     :ivar ahead_ms: by how much its clock is ahead of this machine's.
     """
 
-    nodes: dict[str, _Node] = field(default_factory=lambda: {"/": _Node(b"", 0, OPEN_ACL_UNSAFE)})
+    nodes: dict[str, Node] = field(default_factory=lambda: {"/": Node(b"", 0, OPEN_ACL_UNSAFE)})
     writes: list[Write] = field(default_factory=list)
     ahead_ms: int = 0
     _sessions: Iterator[int] = field(default_factory=lambda: itertools.count(0x1000))
@@ -85,7 +86,7 @@ class FakeZooKeeper:
 
     # --- requests --------------------------------------------------------------------------------
 
-    def _node(self, path: str) -> _Node:
+    def _node(self, path: str) -> Node:
         if path not in self.nodes:
             raise NoNodeError(path)
         return self.nodes[path]
@@ -117,7 +118,7 @@ class FakeZooKeeper:
         if path in self.nodes:
             raise NodeExistsError(path)
         self._node(posixpath.dirname(path))
-        self.nodes[path] = _Node(data, owner, acl, made_ms=self._now_ms, written_ms=self._now_ms)
+        self.nodes[path] = Node(data, owner, acl, made_ms=self._now_ms, written_ms=self._now_ms)
         return path
 
     def _set(self, path: str, data: bytes, version: int) -> ZnodeStat:
@@ -164,7 +165,7 @@ class FakeClient:
     def close(self) -> None:
         pass
 
-    def retry(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
+    def retry(self, function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """As kazoo's `KazooRetry`: again where the connection or the session was lost."""
         for _ in range(5):
             try:
@@ -256,7 +257,7 @@ class FakeTransaction:
     def __init__(self, client: FakeClient) -> None:
         self._client = client
         self._what: list[str] = []
-        self._steps: list[Callable[[], Any]] = []
+        self._steps: list[Callable[[], object]] = []
         self._bytes = 0
 
     def check(self, path: str, version: int) -> None:
@@ -277,7 +278,7 @@ class FakeTransaction:
     def delete(self, path: str, version: int = -1) -> None:
         self._add(f"delete {path}", lambda: self._server._delete(path, version))
 
-    def commit(self) -> list[Any]:
+    def commit(self) -> list[object]:
         """What each step answers; where one fails, its error among `RolledBackError`s before it and
         `RuntimeInconsistency` after it."""
         with self._client.around(", ".join(self._what)):
@@ -291,14 +292,14 @@ class FakeTransaction:
     def _server(self) -> FakeZooKeeper:
         return self._client.server
 
-    def _add(self, what: str, step: Callable[[], Any], value: bytes = b"") -> None:
+    def _add(self, what: str, step: Callable[[], object], value: bytes = b"") -> None:
         self._what.append(what)
         self._steps.append(step)
         self._bytes += len(value)
 
-    def _run(self) -> tuple[list[Any], bool]:
-        before = {path: _Node(**vars(node)) for path, node in self._server.nodes.items()}
-        results: list[Any] = []
+    def _run(self) -> tuple[list[object], bool]:
+        before = {path: Node(**vars(node)) for path, node in self._server.nodes.items()}
+        results: list[object] = []
         for step in self._steps:
             try:
                 answer = step()

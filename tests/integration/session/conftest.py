@@ -11,25 +11,27 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
-import fakes.pinot.memory as fake_pinot
 import pytest
 import yaml
 from fakes.builder import BuildsHere
+from fakes.pinot.memory import BROKERS, FakePinot
 from fakes.pinot.queries import Queries
 from fakes.waiting import until
-from fakes.zookeeper.memory import FakeZooKeeper
+from fakes.zookeeper.memory import FakeClient, FakeZooKeeper
 from fakes.zookeeper.server import zookeeper_server
+from kazoo.client import KazooClient
 
 from pinot_assets.audit import Finding
 from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, nobody
 from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.local import StackState
-from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.pinot import Pinot, PinotCluster, PinotConnection
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import Edges
 from pinot_assets.session.stores.session_store import SessionStore
@@ -44,6 +46,9 @@ from pinot_assets.zookeeper.client import close, connect
 
 CLUSTER = "pinot"
 HOUR_MS = 3_600_000
+
+
+T = TypeVar("T")
 
 
 class Died(BaseException):
@@ -64,17 +69,22 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-class Watched:
+def watched(pinot: Pinot, look: Callable[[], None]) -> Pinot:
     """Passes every call on to a Pinot and tells after each what queries see now."""
+    return cast(Pinot, _Watched(pinot, look))
 
-    def __init__(self, pinot: Any, look: Callable[[], None]) -> None:
+
+class _Watched:
+    """It has the methods of `Pinot` by passing on whatever it is asked for."""
+
+    def __init__(self, pinot: Pinot, look: Callable[[], None]) -> None:
         self._pinot = pinot
         self._look = look
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._pinot, name)
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        method: Callable[..., object] = getattr(self._pinot, name)
 
-        def call(*args: Any, **options: Any) -> Any:
+        def call(*args: object, **options: object) -> object:
             try:
                 return method(*args, **options)
             finally:
@@ -152,15 +162,15 @@ class World:
     table: str
     folder: Path
     zookeeper: str | FakeZooKeeper
-    options: dict[str, Any]
-    pinot: Any
+    options: JsonObject
+    pinot: Pinot
     _seen: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
     now_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
     slept: list[float] = field(default_factory=list)
     on_sleep: Callable[[], None] = lambda: None
     notes: list[str] = field(default_factory=list)
     waits: Waits = field(default_factory=Waits)
-    audit_block: list[dict[str, Any]] = field(default_factory=list)
+    audit_block: list[JsonObject] = field(default_factory=list)
     _runs: Iterator[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
@@ -176,7 +186,13 @@ class World:
     def later(self, hours: float) -> None:
         """Time passes, here and in Pinot."""
         self.now_ms += int(hours * HOUR_MS)
-        self.pinot._clock = itertools.count(self.now_ms)
+        self.fake._clock = itertools.count(self.now_ms)
+
+    @property
+    def fake(self) -> FakePinot:
+        """The Pinot, where it is in memory."""
+        assert isinstance(self.pinot, FakePinot)
+        return self.pinot
 
     # --- the source ------------------------------------------------------------------------------
 
@@ -207,7 +223,7 @@ class World:
 
     # --- drivers ---------------------------------------------------------------------------------
 
-    def client(self) -> Any:
+    def client(self) -> FakeClient | KazooClient:
         """A started client of its ZooKeeper; close it with `session.zookeeper.close`."""
         if isinstance(self.zookeeper, FakeZooKeeper):
             return self.zookeeper.client()
@@ -222,12 +238,12 @@ class World:
             close(client)
 
     @contextmanager
-    def driver(self, pinot: Any = None) -> Iterator[Driver]:
+    def driver(self, pinot: Pinot | None = None) -> Iterator[Driver]:
         """A driver; one that dies keeps its name on the pointer and loses its lease with its connection."""
         with self.store() as store:
             edges = Edges(
                 store=store,
-                pinot=Watched(pinot or self.pinot, self._look),
+                pinot=watched(pinot or self.pinot, self._look),
                 source=open_store(str(self.source), {}, UNLIMITED),
                 staging=self.staging,
                 builder=self.builder,
@@ -370,10 +386,10 @@ class World:
         self._look()
 
     def _look(self) -> None:
-        table = self.pinot._tables.get(self.table)
+        table = self.fake._tables.get(self.table)
         if table is None:
             return  # deleted: queries get no answer
-        shown = {broker: table.routing.get(broker, ()) for broker in fake_pinot.BROKERS}
+        shown = {broker: table.routing.get(broker, ()) for broker in BROKERS}
         for where, names in {"lineage": table.visible, **shown}.items():
             values = tuple(sorted(v for name in names for v in self.builder.rows.get(name, (name,))))
             history = self._seen.setdefault(where, [values])
@@ -381,7 +397,7 @@ class World:
                 history.append(values)
 
 
-def _released(driver: Driver, step: Callable[[], Any]) -> Any:
+def _released(driver: Driver, step: Callable[[], T]) -> T:
     try:
         return step()
     finally:
@@ -389,7 +405,7 @@ def _released(driver: Driver, step: Callable[[], Any]) -> Any:
             driver.release()
 
 
-def _document(table: str, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
+def _document(table: str, folder: Path, options: JsonObject) -> JsonObject:
     return {
         "schema": {"schemaName": table, "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}]},
         "table": {
@@ -416,7 +432,7 @@ def _document(table: str, folder: Path, options: dict[str, Any]) -> dict[str, An
     }
 
 
-MODES: dict[str, dict[str, Any]] = {
+MODES: dict[str, JsonObject] = {
     "append": {"consistentPushEnabled": True},
     "sync": {"consistentPushEnabled": True, "ingestionMode": "sync"},
     "swap": {"consistentPushSwapEnabled": True},
@@ -425,8 +441,8 @@ _tables = itertools.count()
 
 
 def _make_in(zookeeper: str | FakeZooKeeper, folder: Path) -> Callable[..., World]:
-    def make(mode: str, pinot: dict[str, Any] | None = None, **options: Any) -> World:
-        fake = fake_pinot.FakePinot(**(pinot or {}))
+    def make(mode: str, pinot: dict[str, str] | None = None, **options: object) -> World:
+        fake = FakePinot(**(pinot or {}))
         return World(f"world{next(_tables)}", folder, zookeeper, {**MODES[mode], **options}, fake)
 
     return make
@@ -466,12 +482,12 @@ class RealWorld(World):
 
     @property
     def brokers(self) -> Sequence[str]:
-        urls: Sequence[str] = self.pinot.brokers(self.table)
-        return urls
+        return self.pinot.brokers(self.table)
 
     def shown_by(self, broker: str) -> list[str]:
         """The values that a query sees, each as often as it is there."""
         sql = f'SELECT v, COUNT(*) FROM "{self.table}" GROUP BY v LIMIT 1000'
+        assert isinstance(self.pinot, PinotCluster)
         rows = self.pinot.broker(broker).query(sql).rows
         return sorted(value for value, count in rows for _ in range(count))
 

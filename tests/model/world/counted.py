@@ -69,7 +69,7 @@ class Counted:
     def trigger(self) -> tuple[Report, list[Write]]:
         """One trigger, and what it wrote."""
         self.zookeeper.writes.clear()
-        store = SessionStore(self.zookeeper.client(), "pinot", "counted_OFFLINE")  # type: ignore[arg-type]
+        store = SessionStore(self.zookeeper.client(), "pinot", "counted_OFFLINE")
         edges = Edges(store, self._pinot, self._source, self._staging, EmptyFiles(10))
         with Driver(self._spec, edges, "a run") as driver:
             report = driver.trigger()

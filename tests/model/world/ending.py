@@ -66,7 +66,7 @@ def _is_quiet(table: Table) -> None:
     opened = [e for e in entries if e.state is LineageState.IN_PROGRESS]
     if opened:
         truth.violated("I14", f"orphan entries: {[sorted(e.segments_to) for e in opened]}")
-    store = SessionStore(table.zookeeper.client(), "pinot", f"{TABLE}_OFFLINE")  # type: ignore[arg-type]
+    store = SessionStore(table.zookeeper.client(), "pinot", f"{TABLE}_OFFLINE")
     if len(store.sessions()) > 3:  # two, and one more when the last clean-up was cut off
         truth.violated("sessions kept", str([s.id for s in store.sessions()]))
     reference = store.pointer().current_snapshot

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from model.world.process import Kind, Trouble
 from model.world.specs import spec_of
 from model.world.table import CLUSTER, TABLE, Table, run
 from model.world.watched import WRITES
 
-from pinot_assets.pinot import LineageEntry, LineageState
+from pinot_assets.core.json_object import JsonObject
+from pinot_assets.pinot import Lineage, LineageEntry, LineageState
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.plan_report import Outlook
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.report import Report, Result
 from pinot_assets.session.values.state import Pointer, pointer_to_bytes
+from pinot_assets.snapshot.fingerprint import Fingerprint
 
 Change = Callable[[Table], object]
 
 
 FILE_BY_FILE = {"consistentPushEnabled": "false", "ingestionMode": "sync"}
-PUSHES: dict[str, dict[str, Any]] = {
+PUSHES: dict[str, JsonObject] = {
     "plain": FILE_BY_FILE,
     "atomic": {**FILE_BY_FILE, "enableAtomicUpload": "true"},
 }
 """Kinds of push beside the modes of `table`; the truth of the model knows of consistent push alone."""
 
 
-def make_table(mode: str, **options: Any) -> Table:
+def make_table(mode: str, **options: object) -> Table:
     """Of one of `MODES` or `PUSHES`."""
     keys = {"consistentPushMaxRetries": 3, **PUSHES.get(mode, {}), **options}
     return Table(spec_of, "sync" if mode in PUSHES else mode, keys)
@@ -37,7 +38,7 @@ def make_table(mode: str, **options: Any) -> Table:
 def of_format_1() -> Table:
     """A table that was published in format 1."""
     table = make_table("sync")
-    client: Any = table.zookeeper.client()
+    client = table.zookeeper.client()
     path = SessionStore(client, CLUSTER, f"{TABLE}_OFFLINE").path
     client.ensure_path(path)
     client.set(path, pointer_to_bytes(Pointer(next_seq=2, history=("cp1",)), "consistentPush"))
@@ -63,8 +64,12 @@ def planned(table: Table) -> Outlook:
     return seen[0]
 
 
-def state(table: Table) -> Any:
-    """Everything that lies anywhere."""
+Everything = tuple[dict[str, tuple[bytes, int]], dict[str, Fingerprint], frozenset[str], Lineage]
+"""Nodes, the staging area, segments and lineage."""
+
+
+def state(table: Table) -> Everything:
+    """What lies anywhere."""
     nodes = {path: (node.data, node.version) for path, node in table.zookeeper.nodes.items()}
     staged = {info.key: info.fingerprint for info in table.staging.list()}
     return nodes, staged, table.pinot.all_segments(TABLE), table.pinot.lineage(TABLE)
@@ -86,7 +91,11 @@ def run_planned(table: Table, wanted: str) -> tuple[Report | None, Exception | N
 
 
 def write(**files: str) -> Change:
-    return lambda table: [table.source.write(name, text.encode()) for name, text in files.items()]
+    def change(table: Table) -> None:
+        for name, text in files.items():
+            table.source.write(name, text.encode())
+
+    return change
 
 
 def remove(name: str) -> Change:
@@ -94,7 +103,11 @@ def remove(name: str) -> Change:
 
 
 def dies(at: str) -> Change:
-    return lambda table: table.start(run, [Trouble(at, Kind.DIES_AFTER)]) and table.expire()
+    def change(table: Table) -> None:
+        table.start(run, [Trouble(at, Kind.DIES_AFTER)])
+        table.expire()
+
+    return change
 
 
 def rolled_back(table: Table) -> None:
@@ -162,7 +175,7 @@ def lived(mode: str, life: str) -> Table:
     return table
 
 
-def failed(**options: Any) -> Table:
+def failed(**options: object) -> Table:
     """A session of which one file could not be read; it is repaired."""
     table = make_table("sync", **options)
     table.source.write("A", b"A1")

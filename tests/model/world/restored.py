@@ -6,12 +6,13 @@ import copy
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from fakes.pinot.lineage import Table as FakeTable
+from fakes.zookeeper.memory import Node
 from model.world.builder import ROWS
 from model.world.lives import PUSHES, make_table, write
 from model.world.process import Kind, Trouble
-from model.world.table import TABLE, Table, run
+from model.world.table import TABLE, Job, Table, run
 
 from pinot_assets.errors import PinotAssetsError, SessionError
 from pinot_assets.session.driver import Driver
@@ -19,6 +20,7 @@ from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.report import Report
 from pinot_assets.session.values.state import Pointer
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import Snapshot
 
 Rows = Counter[str]
@@ -33,9 +35,9 @@ class Backup:
     :ivar pinot: the rest of ZooKeeper, where Pinot has its segments and its lineage.
     """
 
-    nodes: dict[str, Any]
-    pinot: Any
-    staging: dict[str, Any]
+    nodes: dict[str, Node]
+    pinot: dict[str, FakeTable]
+    staging: dict[str, tuple[bytes, Fingerprint]]
 
 
 def take_backup(table: Table) -> Backup:
@@ -71,8 +73,7 @@ def restore_staging(table: Table, backup: Backup) -> None:
 
 
 def store_of(table: Table) -> SessionStore:
-    client: Any = table.zookeeper.client()
-    return SessionStore(client, "pinot", f"{TABLE}_OFFLINE")
+    return SessionStore(table.zookeeper.client(), "pinot", f"{TABLE}_OFFLINE")
 
 
 def pointer(table: Table) -> Pointer:
@@ -103,7 +104,7 @@ def watch(table: Table) -> list[Rows]:
     return seen
 
 
-def start(table: Table, job: Callable[[Driver], Any]) -> tuple[tuple[str, ...], PinotAssetsError | None]:
+def start(table: Table, job: Job) -> tuple[tuple[str, ...], PinotAssetsError | None]:
     """Run a job; what its driver noted, and the error that ended it."""
     notes: list[str] = []
 

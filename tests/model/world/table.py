@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from fakes.pinot.memory import BROKERS, FakePinot
 from fakes.pinot.staged import EMPTY
@@ -17,8 +16,9 @@ from model.world.builder import ModelBuilder, build
 from model.world.oracle import Files
 from model.world.process import Process, Trouble
 from model.world.truth import Actor, Truth
-from model.world.watched import WatchedPinot
+from model.world.watched import watched
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import ListingFailed, PinotAssetsError, PinotError, SourceError
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
 from pinot_assets.session.driver import Driver
@@ -35,13 +35,14 @@ TABLE = "model"
 HOUR_MS = 3_600_000
 START_MS = 1_700_000_000_000
 
-MODES: dict[str, dict[str, Any]] = {
+MODES: dict[str, JsonObject] = {
     "append": {"consistentPushEnabled": "true", "ingestionMode": "append"},
     "sync": {"consistentPushEnabled": "true", "ingestionMode": "sync"},
     "swap": {"consistentPushSwapEnabled": "true"},
 }
 
-Job = Callable[[Driver], Any]
+Job = Callable[[Driver], object]
+"""What a driver does; what it comes to is nobody's affair, but a report is kept."""
 
 
 def run(driver: Driver) -> Report:
@@ -79,12 +80,12 @@ class Table:
     :ivar story: what happened, for people.
     """
 
-    spec_of: Callable[[dict[str, Any]], TableSpec]
+    spec_of: Callable[[JsonObject], TableSpec]
     mode: str
-    options: dict[str, Any] = field(default_factory=lambda: {"consistentPushMaxRetries": 3})
+    options: JsonObject = field(default_factory=lambda: {"consistentPushMaxRetries": 3})
     now_ms: int = START_MS
     running: list[Running] = field(default_factory=list)
-    late: list[tuple[str, Callable[[], Any]]] = field(default_factory=list)
+    late: list[tuple[str, Callable[[], object]]] = field(default_factory=list)
     orphans: list[tuple[BuildOrder, FileTask]] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
 
@@ -148,7 +149,8 @@ class Table:
 
         def body(process: Process) -> None:
             with Driver(spec, self._edges(process, actor), name) as driver:
-                started.report = job(driver)
+                came_to = job(driver)
+                started.report = came_to if isinstance(came_to, Report) else None
 
         started = Running(Process(name, body, tuple(troubles)), actor)
         self.running.append(started)
@@ -192,14 +194,14 @@ class Table:
         source.on_list = lambda: self._list(process, actor)
         staging.around = lambda what: process.effect(what, lambda: SourceError("the store does not answer"))
         return Edges(
-            store=SessionStore(client, CLUSTER, f"{TABLE}_OFFLINE"),  # type: ignore[arg-type]
-            pinot=WatchedPinot(
+            store=SessionStore(client, CLUSTER, f"{TABLE}_OFFLINE"),
+            pinot=watched(
                 self.pinot,
                 process,
                 truth.look,
                 lambda name, args: truth.writes(actor, name, args),
                 lambda name, arrive: self.late.append((f"{name} of {process.name}", arrive)),
-            ),  # type: ignore[arg-type]
+            ),
             source=source,
             staging=Staging(staging),
             builder=ModelBuilder(process, source, truth.built, self._orphaned, truth.ordered),

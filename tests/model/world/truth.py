@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import cast
 
 from fakes.pinot.memory import BROKERS, FakePinot
 from fakes.zookeeper.memory import FakeClient, FakeZooKeeper, Write
@@ -19,6 +19,7 @@ from model.world.oracle import Files, Ledger, Names, Work, rows_of
 from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.values.state import is_ours
+from pinot_assets.snapshot.receipt import Output
 
 
 @dataclass
@@ -174,7 +175,7 @@ class Truth:
 
     # --- Pinot -----------------------------------------------------------------------------------
 
-    def writes(self, actor: Actor, name: str, args: tuple[Any, ...]) -> None:
+    def writes(self, actor: Actor, name: str, args: tuple[object, ...]) -> None:
         """A driver's call that changes something in Pinot arrives."""
         lawless = self.delivering or not self._holds(actor)
         if lawless and not self.delivering and name != "rebuild_routing":
@@ -182,9 +183,11 @@ class Truth:
             if actor.lawless > 1:
                 self.violated("I11", f"{name}: write {actor.lawless} to Pinot after the lease was lost")
         if name == "push" and lawless:
-            self.stray |= {o.segment for o in args[1]} - self.pinot._tables[self.table].segments.keys()
+            outputs = cast("Sequence[Output]", args[1])
+            self.stray |= {o.segment for o in outputs} - self.pinot._tables[self.table].segments.keys()
         if name in ("start_replace_segments", "force_start_replace_segments"):
-            self._starts(actor, frozenset(args[1]), frozenset(args[2]))
+            names_from, names_to = cast("Sequence[Collection[str]]", args[1:3])
+            self._starts(actor, frozenset(names_from), frozenset(names_to))
             if lawless:
                 self._before_belated = set(self.pinot._tables[self.table].entries)
 

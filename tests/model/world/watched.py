@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import cast
 
 from fakes.pinot.memory import FakePinot
 from model.world.process import Kind, Process
 
 from pinot_assets.errors import PinotError, SwitchStateUnknown
+from pinot_assets.pinot import Pinot
 
 WRITES = frozenset(
     {
@@ -25,21 +26,25 @@ WRITES = frozenset(
 )
 
 
-class WatchedPinot:
+Wrote = Callable[[str, tuple[object, ...]], None]
+Late = Callable[[str, Callable[[], object]], None]
+
+
+def watched(pinot: FakePinot, process: Process, look: Callable[[], None], wrote: Wrote, late: Late) -> Pinot:
     """Passes every call on.
 
     :param look: called after each call.
     :param late: takes a call that will arrive later.
     :param wrote: called when a write arrives, with its name and arguments.
     """
+    return cast(Pinot, _WatchedPinot(pinot, process, look, wrote, late))
+
+
+class _WatchedPinot:
+    """It has the methods of `Pinot` by passing on whatever it is asked for."""
 
     def __init__(
-        self,
-        pinot: FakePinot,
-        process: Process,
-        look: Callable[[], None],
-        wrote: Callable[[str, tuple[Any, ...]], None],
-        late: Callable[[str, Callable[[], Any]], None],
+        self, pinot: FakePinot, process: Process, look: Callable[[], None], wrote: Wrote, late: Late
     ) -> None:
         self._pinot = pinot
         self._process = process
@@ -47,12 +52,12 @@ class WatchedPinot:
         self._wrote = wrote
         self._late = late
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., object]:
         method = getattr(self._pinot, name)
         return self._write(name, method) if name in WRITES else self._read(name, method)
 
-    def _read(self, name: str, method: Callable[..., Any]) -> Any:
-        def call(*args: Any, **options: Any) -> Any:
+    def _read(self, name: str, method: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **options: object) -> object:
             self._process.alive()
             answer = method(*args, **options)
             self._look()  # asking moves what waits in the fake
@@ -60,9 +65,9 @@ class WatchedPinot:
 
         return call
 
-    def _write(self, name: str, method: Callable[..., Any]) -> Any:
-        def call(*args: Any, **options: Any) -> Any:
-            def arrive() -> Any:
+    def _write(self, name: str, method: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **options: object) -> object:
+            def arrive() -> object:
                 self._wrote(name, args)
                 try:
                     return method(*args, **options)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from demos.audit_story import Step, Verdict, kind_of, verdict
-from demos.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, WrongOnTheWay, write_spec
+from demos.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, write_spec, wrong_on_the_way
 from demos.load import LoadReport, PhaseReport
 from demos.steps import LEAST_ANSWERS
 from demos.world import World
@@ -54,7 +54,7 @@ class Seeing:
 def test_another_tar_comes_to_pinot_than_lies_there_before_and_after(tmp_path: Path, fails: bool) -> None:
     built, half = tar(tmp_path, "whole", 8), tar(tmp_path, "other", 4)
     content, pinot = built.read_bytes(), Seeing(fails=fails)
-    wrong = WrongOnTheWay(pinot, half)
+    wrong = wrong_on_the_way(pinot, half)
     output = Output("whole", 1, 8, built.as_uri(), len(content), "", "")
     if fails:
         with pytest.raises(OSError, match="cut off"):

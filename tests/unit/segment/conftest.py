@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.segment import Segment, SegmentSpec, build_segment
 
-SCHEMA: dict[str, Any] = {
+SCHEMA: JsonObject = {
     "schemaName": "t",
     "dimensionFieldSpecs": [
         {"name": "absent", "dataType": "STRING"},
@@ -32,7 +33,7 @@ SCHEMA: dict[str, Any] = {
         }
     ],
 }
-TABLE_CONFIG: dict[str, Any] = {
+TABLE_CONFIG: JsonObject = {
     "tableName": "t_OFFLINE",
     "tableType": "OFFLINE",
     "segmentsConfig": {"replication": "1", "timeColumnName": "ts"},
@@ -61,23 +62,29 @@ TABLE = pa.table(
 class Golden:
     """The table above and a way to build it."""
 
-    schema: dict[str, Any]
-    table_config: dict[str, Any]
+    schema: JsonObject
+    table_config: JsonObject
     table: pa.Table
     created: int
 
-    def build(self, table: pa.Table | None = None, **options: Any) -> Segment:
-        spec = SegmentSpec.from_pinot(
-            self.schema, self.table_config, min_server=options.pop("min_server", "1.5")
+    def build(
+        self,
+        table: pa.Table | None = None,
+        *,
+        min_server: str = "1.5",
+        name: str = "t_0",
+        now_ms: int = CREATED,
+        custom: Mapping[str, str] | None = None,
+    ) -> Segment:
+        return build_segment(
+            self.table if table is None else table,
+            SegmentSpec.from_pinot(self.schema, self.table_config, min_server=min_server),
+            name=name,
+            table_name="t",
+            creation_time_ms=CREATED,
+            now_ms=now_ms,
+            custom=custom,
         )
-        arguments = {
-            "name": "t_0",
-            "table_name": "t",
-            "creation_time_ms": CREATED,
-            "now_ms": CREATED,
-            **options,
-        }
-        return build_segment(self.table if table is None else table, spec, **arguments)
 
 
 @pytest.fixture

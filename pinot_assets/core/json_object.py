@@ -1,0 +1,11 @@
+"""What a JSON document is to types: the one place where its values may be anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+JsonObject = dict[str, Any]
+"""A document, or a part of one, whose shape its reader knows: Pinot's, Helix's, a table spec's."""
+JsonMapping = Mapping[str, Any]
+"""The same where it is only read."""
