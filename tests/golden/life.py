@@ -9,12 +9,12 @@ import base64
 import hashlib
 import itertools
 from dataclasses import asdict, replace
-from typing import Any
 
 from fakes.stores.memory import _SPACES, MemoryObjectStore, _Space, open_memory
 from model.world.specs import spec_of
 from model.world.table import CLUSTER, MODES, START_MS, TABLE, Table
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot import LineageEntry, LineageState, SegmentMetadata
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint
@@ -29,11 +29,11 @@ def place(name: str) -> MemoryObjectStore:
 
 
 PLAIN = {"consistentPushEnabled": "false", "ingestionMode": "sync"}
-PUSHES: dict[str, dict[str, Any]] = {"plain": PLAIN, "atomic": {**PLAIN, "enableAtomicUpload": "true"}}
+PUSHES: dict[str, JsonObject] = {"plain": PLAIN, "atomic": {**PLAIN, "enableAtomicUpload": "true"}}
 """Modes of golden lives that are none of the model's: keys of the ingestion block."""
 
 
-def _spec_of(options: dict[str, Any]) -> TableSpec:
+def _spec_of(options: JsonObject) -> TableSpec:
     """With the folders of the golden lives, whose sessions hold a fingerprint of them."""
     spec = spec_of(options)
     folders = {"input_dir_uri": "/model/source", "staging_uri": "/model/staging"}
@@ -53,7 +53,7 @@ Pool = dict[str, str]
 """Contents of objects by their hash: lives have most of them in common."""
 
 
-def dump(table: Table, mode: str, pool: Pool) -> dict[str, Any]:
+def dump(table: Table, mode: str, pool: Pool) -> JsonObject:
     """All that a driver finds."""
     found = table.pinot._tables[TABLE]
     return {
@@ -79,7 +79,7 @@ def dump(table: Table, mode: str, pool: Pool) -> dict[str, Any]:
     }
 
 
-def load(values: dict[str, Any], pool: Pool) -> Table:
+def load(values: JsonObject, pool: Pool) -> Table:
     """Inverse of `dump`."""
     table = new_table(values["mode"])
     client = table.zookeeper.client()
@@ -110,7 +110,7 @@ def nodes_of(table: Table) -> dict[str, bytes]:
     return {p.removeprefix(path).strip("/"): data for p, data in found.items() if not p.endswith("/lease")}
 
 
-def _objects(store: MemoryObjectStore, pool: Pool) -> dict[str, Any]:
+def _objects(store: MemoryObjectStore, pool: Pool) -> JsonObject:
     found = {}
     for info in store.list():
         data = store.read(info.key)
@@ -120,12 +120,12 @@ def _objects(store: MemoryObjectStore, pool: Pool) -> dict[str, Any]:
     return found
 
 
-def _fill(store: MemoryObjectStore, objects: dict[str, Any], pool: Pool) -> None:
+def _fill(store: MemoryObjectStore, objects: JsonObject, pool: Pool) -> None:
     for key, found in objects.items():
         data = base64.b64decode(pool[found["sha256"]])
         store._objects[key] = data, Fingerprint(len(data), found["at"])
 
 
-def _entry(entry: LineageEntry) -> dict[str, Any]:
+def _entry(entry: LineageEntry) -> JsonObject:
     names = {key: sorted(getattr(entry, key)) for key in ("segments_from", "segments_to")}
     return {**asdict(entry), **names, "state": entry.state.value}

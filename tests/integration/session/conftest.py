@@ -487,8 +487,7 @@ class RealWorld(World):
     def shown_by(self, broker: str) -> list[str]:
         """The values that a query sees, each as often as it is there."""
         sql = f'SELECT v, COUNT(*) FROM "{self.table}" GROUP BY v LIMIT 1000'
-        assert isinstance(self.pinot, PinotCluster)
-        rows = self.pinot.broker(broker).query(sql).rows
+        rows = cast(PinotCluster, self.pinot).broker(broker).query(sql).rows
         return sorted(value for value, count in rows for _ in range(count))
 
     @property
