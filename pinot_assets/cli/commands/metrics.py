@@ -15,6 +15,7 @@ from pinot_assets.cli.options import TablesOption, new_console
 from pinot_assets.cli.table_selection import any_tables
 from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import PinotAssetsError, TypedWrong
 from pinot_assets.settings.environment import load_settings
 
@@ -105,9 +106,10 @@ def address_of(listen: str) -> tuple[str, int]:
     :raises TypedWrong: it names none.
     """
     host, _, port = listen.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
+    number = whole_number(port)
+    if not host or number is None or number > 65535:
         raise TypedWrong(f"{listen} is no address to listen on", hint=f"write HOST:PORT, say {ADDRESS}")
-    return host.strip("[]"), int(port)
+    return host.strip("[]"), number
 
 
 def follow(

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pinot_assets.core.addresses import may_be_loopback
+from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.http import Call, Doors, Kind
 from pinot_assets.pinot.client.tables import quoted
@@ -71,7 +72,7 @@ def lead_of(reply: Mapping[str, Any] | None, scheme: str) -> str | None:
     """The address in an answer of `/leader/tables/<table>`; None where no controller leads."""
     for entry in ((reply or {}).get("leadControllerEntryMap") or {}).values():
         host, _, port = str(entry.get("leadControllerId") or "").removeprefix("Controller_").rpartition("_")
-        if host and port.isdigit():
+        if host and whole_number(port) is not None:
             return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
     return None
 

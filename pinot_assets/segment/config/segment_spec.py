@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment.column.fields import Column, read_columns
 from pinot_assets.segment.column.json_values import is_true
@@ -137,11 +138,12 @@ def _arrow_type(column: Column) -> pa.DataType:
 
 def _parse_server(text: str) -> tuple[tuple[int, int], list[str]]:
     parts = text.split(".")
-    if len(parts) < 2 or not all(part.isdecimal() for part in parts[:2]):
+    major, minor = (whole_number(part) for part in (*parts, "", "")[:2])
+    if major is None or minor is None:
         return REFERENCE_SERVER, [
             Feature.OLD_SERVER.refusal(f"min_server {text}", "not a version such as 1.5")
         ]
-    version = (int(parts[0]), int(parts[1]))
+    version = (major, minor)
     if version < OLDEST_SERVER:
         return version, [Feature.OLD_SERVER.refusal(f"min_server {text}", "older than 0.11")]
     return version, []

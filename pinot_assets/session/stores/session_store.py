@@ -129,8 +129,8 @@ class SessionStore:
             nodes = self._zk.retry(self._zk.get_children, self.path)
         except NoNodeError:
             return []
-        numbered = {n: whole_number(n[2:]) for n in nodes if n.startswith("cp")}
-        return sorted((n for n, number in numbered.items() if number is not None), key=lambda n: int(n[2:]))
+        numbers = ((whole_number(name[2:]), name) for name in nodes if name.startswith("cp"))
+        return [name for _, name in sorted((number, name) for number, name in numbers if number is not None)]
 
     @answered()
     def holder(self) -> Owner | None:

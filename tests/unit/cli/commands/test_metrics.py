@@ -98,7 +98,7 @@ def test_a_textfile_is_written_again_and_again_and_trouble_with_it_ends_nothing(
 def test_addresses() -> None:
     assert address_of("127.0.0.1:9469") == ("127.0.0.1", 9469)
     assert address_of("[::1]:0") == ("::1", 0)
-    for wrong in ("9469", "host", "host:", ":1", "host:x", "host:70000"):
+    for wrong in ("9469", "host", "host:", ":1", "host:x", "host:70000", "host:²", f"host:{'9' * 5000}"):
         with pytest.raises(PinotAssetsError, match="is no address to listen on"):
             address_of(wrong)
 

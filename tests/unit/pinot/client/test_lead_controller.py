@@ -171,6 +171,15 @@ def test_the_address_in_a_name(name: str, url: str) -> None:
     assert lead_of(of_leader(name), "https") == url
 
 
-@pytest.mark.parametrize("reply", [None, {}, {"leadControllerEntryMap": {}}])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        {},
+        {"leadControllerEntryMap": {}},
+        of_leader("Controller_two_²"),
+        of_leader(f"Controller_two_{'9' * 20}"),
+    ],
+)
 def test_no_answer_names_nobody(reply: Any) -> None:
     assert lead_of(reply, "http") is None

@@ -131,3 +131,9 @@ def test_an_old_server_reads_no_names_outside_ascii(version: str) -> None:
 def test_defaults_that_pinot_would_not_take_are_refused(kind: str, default: object) -> None:
     schema = {"dimensionFieldSpecs": [{"name": "c", "dataType": kind, "defaultNullValue": default}]}
     assert "column c: defaultNullValue" in problems(schema, {})
+
+
+@pytest.mark.parametrize("version", ["", "1", "1.x", "².1", f"1.{'5' * 5000}"])
+def test_a_server_version_that_is_none_is_a_problem(version: str) -> None:
+    schema = {"dimensionFieldSpecs": [{"name": "c", "dataType": "INT"}]}
+    assert "not a version such as 1.5" in problems(schema, {}, min_server=version)
