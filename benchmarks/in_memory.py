@@ -13,7 +13,7 @@ from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.detect.observe import Observation, list_source
 from pinot_assets.session.values.plan import NO_HOLD
-from pinot_assets.session.values.report import Progress, Report, Result
+from pinot_assets.session.values.report import Progress, TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, ObjectRef, Pointer, Session
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output, Receipt
@@ -30,7 +30,7 @@ class InMemoryTable:
         self.spec = spec
         self.snapshot: Snapshot | None = None
         self._files: dict[str, SourceFile] = {}
-        self.edges = SimpleNamespace(
+        self.clients = SimpleNamespace(
             store=SimpleNamespace(sessions=list),
             staging=SimpleNamespace(store=SimpleNamespace(uri_of=str)),
             pinot=None,
@@ -41,13 +41,13 @@ class InMemoryTable:
         ref = SnapshotRef("snapshot", f"{self._seq:064}") if self.snapshot else None
         return Observation(Pointer(current_snapshot=ref), None, (), {}, None, self.snapshot, NO_HOLD)
 
-    def trigger(self) -> Report:
+    def trigger(self) -> TriggerReport:
         """Every file that differs from the snapshot is built, in no time."""
         self._files = dict(list_source(self.spec, open_store(self.spec.input_uri(), {}, UNLIMITED)).files)
         published = self._published()
         built = tuple(self._receipt(file) for file in self._files.values() if file.uri not in published)
         session = Session(f"cp{self._seq + 1}-000000", self._seq + 1, Mode.SYNC, "", 0, ObjectRef("", ""))
-        return Report(Result.STAGED, session, len(self._files), self._files, built=built)
+        return TriggerReport(TriggerResult.STAGED, session, len(self._files), self._files, built=built)
 
     def audit(self) -> tuple[None, tuple[Finding, ...]]:
         """All is well."""

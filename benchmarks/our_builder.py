@@ -19,8 +19,8 @@ from samples import Sample
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.memory import keep_freed_memory, take_memory_from_system
 from pinot_assets.ingest.cast.row_groups import cut
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.segment import Segment, SegmentSpec, build_segment, write_tar
 
@@ -52,7 +52,9 @@ def build(files: list[Path], input_format: str, sample: Sample, folder: Path, ti
 
 def _segment(job: JsonObject, path: Path) -> Segment:
     spec = SegmentSpec.from_pinot(job["schema"], job["tableConfig"])
-    tables = read_batches(path, Wanted.of(spec), job["format"], reader={}, verdicts=Verdicts("null"))
+    tables = read_batches(
+        path, TargetSchema.of(spec), job["format"], reader={}, verdicts=BadRowPolicy("null")
+    )
     (rows,) = cut(tables, _ALL_ROWS, None)
     return build_segment(
         rows, spec, name=NAME, table_name="bench", creation_time_ms=CREATED_MS, now_ms=CREATED_MS

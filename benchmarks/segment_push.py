@@ -26,9 +26,9 @@ from kazoo.client import KazooClient
 from measure import CONSOLE, Meter, head, machine, rounds, row, spread
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.pinot import PinotCluster, PinotConnection, PushMode, PushReport, Timeouts, wait_online
+from pinot_assets.pinot import HttpPinotClient, PinotConnection, PushMode, PushReport, Timeouts, wait_online
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
-from pinot_assets.session.lineage.batch_sizer import UploadPace
+from pinot_assets.session.lineage.batch_sizer import BatchSizer
 from pinot_assets.snapshot.receipt import Output
 
 SEGMENTS = 2_000
@@ -90,7 +90,7 @@ class Bench:
         self._counting = Counting()
         waits = Timeouts(upload=DEADLINE_S, call=60)  # a table of thousands of segments takes long to go
         connection = PinotConnection(cluster.controller_url, timeouts=waits)
-        self._pinot = PinotCluster(connection, transport=self._counting)
+        self._pinot = HttpPinotClient(connection, transport=self._counting)
         self._zookeeper = KazooClient(cluster.zookeeper)
         self._zookeeper.start()
 
@@ -132,7 +132,7 @@ class Bench:
         return found
 
     def measure(
-        self, push: Callable[[PinotCluster, str, Sequence[Output]], list[float]], what: Sequence[Output]
+        self, push: Callable[[HttpPinotClient, str, Sequence[Output]], list[float]], what: Sequence[Output]
     ) -> Pushed:
         """Push into a new table; leaves the cluster quiet."""
         table = next(self._tables)
@@ -183,7 +183,7 @@ def _controller_pid() -> int:
 # --- ways to push ------------------------------------------------------------------------------------
 
 
-def one_by_one(pinot: PinotCluster, table: str, outputs: Sequence[Output]) -> list[float]:
+def one_by_one(pinot: HttpPinotClient, table: str, outputs: Sequence[Output]) -> list[float]:
     """As Pinot's own jobs do it: an upload for each, one after the other."""
     uploader, seconds = pinot.uploader(table), []
     for output in outputs:
@@ -193,9 +193,9 @@ def one_by_one(pinot: PinotCluster, table: str, outputs: Sequence[Output]) -> li
     return seconds
 
 
-def ours(pinot: PinotCluster, table: str, outputs: Sequence[Output]) -> list[float]:
+def ours(pinot: HttpPinotClient, table: str, outputs: Sequence[Output]) -> list[float]:
     """As a session does it, at its pace."""
-    left, pace, seconds = outputs, UploadPace(), list[float]()
+    left, pace, seconds = outputs, BatchSizer(), list[float]()
     while left:
         batch = pace.next_of(left)
         report = pinot.push(table, batch, staged=STAGED, mode=PushMode.METADATA)
@@ -204,7 +204,7 @@ def ours(pinot: PinotCluster, table: str, outputs: Sequence[Output]) -> list[flo
     return seconds
 
 
-def whole_tars(pinot: PinotCluster, table: str, outputs: Sequence[Output]) -> list[float]:
+def whole_tars(pinot: HttpPinotClient, table: str, outputs: Sequence[Output]) -> list[float]:
     """Every tar through the controller."""
     report = pinot.push(table, outputs, staged=STAGED, mode=PushMode.TAR)
     return [report.seconds / len(outputs)] * len(outputs)
@@ -247,7 +247,7 @@ def computed(found: Pushed, segments: int) -> float:
     A batch costs a segment what the last one measured did; the first, a single segment, what the first did.
     """
     left = [Output(f"segment{n}", 0, 0, "", 0, "", "") for n in range(segments)]
-    pace, seconds, calls = UploadPace(), found.seconds[0], 0
+    pace, seconds, calls = BatchSizer(), found.seconds[0], 0
     while left:
         batch = pace.next_of(left)
         sent = tuple(output.segment for output in batch)

@@ -37,13 +37,13 @@ from measure import (
 from object_pages import BUCKET, PAGE, PREFIX, serving
 from plan_listing import CHANGED, bare, open_bucket, write_ledger
 
-from pinot_assets.assets.partition_events import Picture
+from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.memory import take_memory_from_system
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.scheduling.decision import Cursor, decide, settlement
+from pinot_assets.scheduling.decision import FilesCursor, decide, settlement
 from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.detect.paged_listing import Bookmark, Sweep, go_on
+from pinot_assets.session.detect.paged_listing import CompleteListing, ListingCursor, resume_listing
 from pinot_assets.session.stores.listing_parts import KeptParts
 from pinot_assets.session.values.plan import NO_HOLD
 from pinot_assets.session.values.state import Pointer
@@ -74,35 +74,35 @@ class Sensor:
     def __init__(self, spec: TableSpec, source: BucketObjectStore, kept: KeptParts, count: int) -> None:
         self.spec, self.source, self.kept = spec, source, kept
         self._stretch = count // TICKS
-        self._cursor = Cursor()
+        self._cursor = FilesCursor()
         self.ticks = 0
 
-    def sweep(self) -> Sweep:
+    def sweep(self) -> CompleteListing:
         """All ticks up to the one that has the whole listing."""
-        while isinstance(found := self._list_on(), Bookmark):
-            self._cursor = replace(Cursor.read(self._cursor.text), sweep=found)
+        while isinstance(found := self._list_on(), ListingCursor):
+            self._cursor = replace(FilesCursor.read(self._cursor.text), sweep=found)
         return found
 
-    def _list_on(self) -> Bookmark | Sweep:
+    def _list_on(self) -> ListingCursor | CompleteListing:
         self.ticks += 1
         pages = iter(range(self._stretch // 10_000 - 1))
         is_late = lambda: next(pages, None) is None  # noqa: E731
-        return go_on(self.spec, self.source, self.kept, self._cursor.sweep, is_late)
+        return resume_listing(self.spec, self.source, self.kept, self._cursor.sweep, is_late)
 
-    def settle(self, sweep: Sweep, settled: str) -> None:
+    def settle(self, sweep: CompleteListing, settled: str) -> None:
         """The rest of the last tick, where nothing has changed."""
         cursor = replace(self._cursor, settled=settled)
         assert cursor.is_settled(settlement(self.spec, sweep.inventory, STANDING), 0)
         self.kept.drop(sweep.parts)
 
-    def decide(self, sweep: Sweep, ledger: Path) -> None:
+    def decide(self, sweep: CompleteListing, ledger: Path) -> None:
         """The rest of the last tick, where a few files differ."""
         data = ledger.read_bytes()
         assert sha256_hex(data) == ledger.stem
         snapshot = Snapshot(1, "t_OFFLINE", "cp1", "SYNC", "", None, "", "", 0, PublishedFiles(data))
         pointer = Pointer(current_snapshot=SnapshotRef("snapshot", ""))
         seen = Observation(pointer, None, (), {}, None, snapshot, NO_HOLD)
-        picture = Picture.take(self.spec, sweep.inventory.files, snapshot, ["dir:day=00000"])
+        picture = PartitionEvents.take(self.spec, sweep.inventory.files, snapshot, ["dir:day=00000"])
         # A thousand files a directory; and the table as a whole.
         assert len(picture.source) == -(-len(sweep.inventory.files) // PAGE) + 1
         tick = decide(self.spec, sweep.inventory, seen, self._cursor.text, 0, picture.rows.differing)

@@ -40,11 +40,11 @@ from samples import Sample, events
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
-from pinot_assets.ingest.spark.builder import Result, SparkBuilder
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_context, local_session
 from pinot_assets.snapshot.fingerprint import SourceFile
-from pinot_assets.snapshot.receipt import Receipt
+from pinot_assets.snapshot.receipt import FileResult, Receipt
 from pinot_assets.source import open_store
 
 ROUNDS = 2  # Pinot's job works for five minutes on ten million rows
@@ -56,7 +56,7 @@ ROWS = 10_000_000
 def ours(job: JsonObject) -> int:
     """Build all files with the product's own builder; how many tars there are then."""
     root = Path(job["out"]).as_uri()
-    order = BuildOrder(
+    order = BuildSpec(
         table="bench", session="cp1-000000", attempt=1, creation_time_ms=CREATED_MS, schema=job["schema"],
         table_config=job["tableConfig"], input_format="parquet", reader={},
         source_uri=Path(job["in"]).as_uri(),
@@ -65,7 +65,7 @@ def ours(job: JsonObject) -> int:
     )  # fmt: skip
     listed = open_store(order.source_uri, {}, UNLIMITED).list()
     tasks = [FileTask(SourceFile(info.uri, info.fingerprint), n) for n, info in enumerate(listed)]
-    done: list[Result] = []
+    done: list[FileResult] = []
     spark = SparkBuilder(lambda: local_session("bench", CORES), lambda: local_context("bench", CORES))
     spark.build(order, tasks, done.append)
     assert all(isinstance(one, Receipt) for one in done), done

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from demos.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, tar_of, write_spec, wrong_on_the_way
-from demos.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
+from demos.load import FLIGHTS_SQL, LoadReport, QueryAnswer, QueryLoad
 from demos.own_stack import own_stack
 from demos.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story, show_queries
 from demos.world import World
@@ -28,11 +28,11 @@ from pinot_assets.audit import Finding
 from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.environment import environment_context, environment_session
-from pinot_assets.pinot import Pinot, PinotCluster
+from pinot_assets.pinot import HttpPinotClient, PinotClient
 from pinot_assets.pinot.shadow_table import shadow_tables
-from pinot_assets.session.connect import open_edges
+from pinot_assets.session.connect import open_clients
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec, load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
@@ -42,7 +42,7 @@ CASES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AuditLine:
     """One line of the table at the end.
 
     :ivar tier: the tier that it shows, 0 for none.
@@ -57,7 +57,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class StorySummary:
     """What the steps and the load come to.
 
     :ivar stopped: tiers that stopped their bad file.
@@ -80,10 +80,10 @@ class Verdict:
         return f"stopped by tiers: {self.stopped} of {CASES}, mixed answers: {self.mixed}"
 
 
-def verdict(steps: Sequence[Step], report: LoadReport) -> Verdict:
+def verdict(steps: Sequence[AuditLine], report: LoadReport) -> StorySummary:
     """What is counted at the end."""
     stopped = {step.tier for step in steps if step.tier and step.stopped_by}
-    return Verdict(len(stopped), report.mixed, report.errors, report.queries - report.errors)
+    return StorySummary(len(stopped), report.mixed, report.errors, report.queries - report.errors)
 
 
 def tell(home: Path, console: Console) -> bool:
@@ -98,17 +98,17 @@ def tell(home: Path, console: Console) -> bool:
     with own_stack(home, console) as (_, state):
         (home / "tables").mkdir()
         with (
-            PinotCluster(load_settings().pinot) as pinot,
+            HttpPinotClient(load_settings().pinot) as pinot,
             QueryLoad(state.broker_urls, FLIGHTS_SQL, threads=4) as load,
         ):
             steps = AuditStory(home, console, pinot, load).tell()
     return show(console, steps, load.report())
 
 
-class AuditStory(Story[Step]):
+class AuditStory(Story[AuditLine]):
     """Three cases under load, each a bad file and then the good one."""
 
-    def __init__(self, home: Path, console: Console, pinot: PinotCluster, load: QueryLoad) -> None:
+    def __init__(self, home: Path, console: Console, pinot: HttpPinotClient, load: QueryLoad) -> None:
         super().__init__(pinot)
         self._console = console
         self._load = load
@@ -116,9 +116,9 @@ class AuditStory(Story[Step]):
         self._half = home / "half.tar.gz"
         self._world = World(home / "data" / TABLE, DAYS)
         self._builder = SparkBuilder(environment_session, environment_context)
-        self._seen: Answer = ()
+        self._seen: QueryAnswer = ()
 
-    def tell(self) -> list[Step]:
+    def tell(self) -> list[AuditLine]:
         """All steps, in order."""
         write_spec(self._tables, ())
         apply_plan(plan_apply(self._spec(), self._pinot), self._pinot)
@@ -172,7 +172,7 @@ class AuditStory(Story[Step]):
         title: str,
         tier: int,
         by: Sequence[str],
-        meddle: Callable[[Pinot], Pinot] = lambda pinot: pinot,
+        meddle: Callable[[PinotClient], PinotClient] = lambda pinot: pinot,
     ) -> None:
         """A run that has to end at the gate, by these checks alone; queries see what they saw."""
         with self._step(key, title, tier, [self._seen]) as stopped_by:
@@ -192,7 +192,7 @@ class AuditStory(Story[Step]):
         self._seen = after
 
     @contextmanager
-    def _step(self, key: str, title: str, tier: int, allowed: Sequence[Answer]) -> Iterator[list[str]]:
+    def _step(self, key: str, title: str, tier: int, allowed: Sequence[QueryAnswer]) -> Iterator[list[str]]:
         self._console.print(f"[bold]({key}) {title}[/]")
         self._load.phase(key, allowed)
         self._load.wait_for(LEAST_PER_STEP)
@@ -200,18 +200,18 @@ class AuditStory(Story[Step]):
         yield stopped_by
         seconds = time.monotonic() - start
         self._load.wait_for(self._load.report().phases[-1].queries + LEAST_PER_STEP)
-        self._steps.append(Step(key, title, tier, seconds, tuple(stopped_by)))
+        self._steps.append(AuditLine(key, title, tier, seconds, tuple(stopped_by)))
         left = shadow_tables(self._pinot, self._pinot.offline_tables())
         self._require(not left, f"{left} were left behind")
 
-    def _run(self, meddle: Callable[[Pinot], Pinot]) -> list[str]:
+    def _run(self, meddle: Callable[[PinotClient], PinotClient]) -> list[str]:
         """Build, stage, audit and, if the gate lets it, switch; what kept the gate shut, by name."""
         spec, settings = self._spec(), load_settings()
-        with open_edges(spec, settings, self._builder) as edges:
-            edges = replace(edges, pinot=meddle(edges.pinot))
-            with Driver(spec, edges, "audit-demo") as driver:
+        with open_clients(spec, settings, self._builder) as clients:
+            clients = replace(clients, pinot=meddle(clients.pinot))
+            with Driver(spec, clients, "audit-demo") as driver:
                 report = driver.trigger()
-                self._require(report.result is Result.STAGED, f"not staged: {report.summary}")
+                self._require(report.result is TriggerResult.STAGED, f"not staged: {report.summary}")
                 if report.built and not self._half.exists() and self._steps:
                     shutil.copyfile(tar_of(report.built[0].outputs[0]), self._half)
                 _, findings = driver.audit()
@@ -235,7 +235,7 @@ def kind_of(finding: Finding) -> str:
     return finding.name.partition(":")[0].partition(" (")[0]
 
 
-def show(console: Console, steps: Sequence[Step], report: LoadReport) -> bool:
+def show(console: Console, steps: Sequence[AuditLine], report: LoadReport) -> bool:
     """The table of steps and the line that counts; returns whether it is as it must be."""
     phases = {phase.name: phase for phase in report.phases}
     table = Table("step", "", "seconds", "stopped by", "queries", "errors", "mixed answers")

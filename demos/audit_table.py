@@ -8,7 +8,7 @@ from typing import Final, cast
 from urllib.parse import unquote, urlsplit
 
 from demos.steps import TABLE
-from pinot_assets.pinot import Pinot, PushReport
+from pinot_assets.pinot import PinotClient, PushReport
 from pinot_assets.segment import rename_tar
 from pinot_assets.settings.environment import tables_directory
 from pinot_assets.snapshot.receipt import Output
@@ -41,7 +41,7 @@ def write_spec(folder: Path, audit: Sequence[dict[str, str]]) -> None:
     (folder / name).write_text(f"{text}\n{block}")
 
 
-def wrong_on_the_way(pinot: Pinot, other: Path) -> Pinot:
+def wrong_on_the_way(pinot: PinotClient, other: Path) -> PinotClient:
     """A Pinot to which another tar comes than the one that lies in the staging area.
 
     While a push is under way another segment's tar stands in the place of each, under its name; before and
@@ -50,13 +50,13 @@ def wrong_on_the_way(pinot: Pinot, other: Path) -> Pinot:
     :param pinot: the real one.
     :param other: the tar that stands there instead.
     """
-    return cast(Pinot, _WrongOnTheWay(pinot, other))
+    return cast(PinotClient, _WrongOnTheWay(pinot, other))
 
 
 class _WrongOnTheWay:
-    """It has the methods of `Pinot` by passing on whatever it is asked for."""
+    """It has the methods of `PinotClient` by passing on whatever it is asked for."""
 
-    def __init__(self, pinot: Pinot, other: Path) -> None:
+    def __init__(self, pinot: PinotClient, other: Path) -> None:
         self._pinot = pinot
         self._other = other
 

@@ -11,14 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from pinot_assets.core.temporary_folders import temporary_folder
-from pinot_assets.pinot import PinotCluster, PushMode, wait_online
+from pinot_assets.pinot import HttpPinotClient, PushMode, wait_online
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.snapshot.receipt import Output
 
 
 def push_plainly(
-    pinot: PinotCluster, table: str, staging: Staging, new: Sequence[Output], old: Sequence[str]
+    pinot: HttpPinotClient, table: str, staging: Staging, new: Sequence[Output], old: Sequence[str]
 ) -> None:
     """Push the new segments one by one, then delete the old ones one by one.
 
@@ -30,7 +30,7 @@ def push_plainly(
         pinot.delete_segments(table, [name])
 
 
-def _push_one(pinot: PinotCluster, table: str, staging: Staging, output: Output, name: str) -> None:
+def _push_one(pinot: HttpPinotClient, table: str, staging: Staging, output: Output, name: str) -> None:
     with temporary_folder("demo") as folder:
         source, target = folder / "source", folder / "target"
         staging.fetch_tar(output, source)

@@ -24,11 +24,11 @@ FLIGHTS_SQL: Final = (
 )
 
 Cell = str | int | float
-Answer = tuple[tuple[Cell, ...], ...]
+QueryAnswer = tuple[tuple[Cell, ...], ...]
 """Rows in the query's own order; whole numbers compare equal to the floats that Pinot makes of them."""
 
 
-def answer(rows: Iterable[Sequence[Cell]]) -> Answer:
+def answer(rows: Iterable[Sequence[Cell]]) -> QueryAnswer:
     """Rows as a comparable value. The query must order its rows."""
     return tuple(tuple(row) for row in rows)
 
@@ -50,7 +50,7 @@ class PhaseReport:
     seen: tuple[int, ...]
     mixed: int
     errors: int
-    first_mixed: Answer | None
+    first_mixed: QueryAnswer | None
     first_error: str | None
 
 
@@ -79,19 +79,19 @@ class LoadReport:
 @dataclass(slots=True)
 class _Phase:
     name: str
-    allowed: tuple[Answer, ...]
+    allowed: tuple[QueryAnswer, ...]
     seen: list[int] = field(default_factory=list)
     in_flight: int = 0
     mixed: int = 0
     errors: int = 0
-    first_mixed: Answer | None = None
+    first_mixed: QueryAnswer | None = None
     first_error: str | None = None
 
     @property
     def queries(self) -> int:
         return sum(self.seen) + self.mixed + self.errors
 
-    def record(self, result: Answer | Exception) -> None:
+    def record(self, result: QueryAnswer | Exception) -> None:
         if isinstance(result, Exception):
             self.errors += 1
             self.first_error = self.first_error or f"{type(result).__name__}: {result}"
@@ -163,7 +163,7 @@ class QueryLoad:
         for thread in self._threads:
             thread.join()
 
-    def phase(self, name: str, allowed: Sequence[Answer]) -> None:
+    def phase(self, name: str, allowed: Sequence[QueryAnswer]) -> None:
         """From now on judge answers by `allowed`, commonly the table before and after one change.
 
         Returns when no query of the phase before is under way, so that each answer is judged by the phase in
@@ -217,7 +217,7 @@ class QueryLoad:
             phase.in_flight += 1
             return phase
 
-    def _ask(self, client: httpx.Client, url: str) -> Answer | Exception:
+    def _ask(self, client: httpx.Client, url: str) -> QueryAnswer | Exception:
         # Whatever goes wrong is a result: a thread that dies quietly would make the load look clean.
         try:
             response = client.post(url, json={"sql": self._sql})

@@ -17,7 +17,7 @@ from pinot_assets.resources import PinotResource
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobRun:
     """One run of the table's job.
 
     :ivar segments: what the trigger said of the whole table, empty when there was nothing to do.
@@ -62,7 +62,7 @@ class Location:
             return True, result.run_requests[0].tags["pinot/tick"]
         return False, result.skip_message or ""
 
-    def run(self) -> Outcome:
+    def run(self) -> JobRun:
         """One run of the job `<table>_ingest`, to its end."""
         definitions = build_definitions(self._tables)
         job = definitions.resolve_job_def(f"{self._table}_ingest")
@@ -91,7 +91,7 @@ class Location:
         if not result.success and not checks:
             failures = [e.step_failure_data.error_display_string for e in result.get_step_failure_events()]
             raise PinotAssetsError("the run failed", why=(failures or ["no step ran"])[0])
-        return Outcome(
+        return JobRun(
             success=result.success,
             segments=segments,
             built=tuple(sorted(built)),

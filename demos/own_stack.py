@@ -13,7 +13,7 @@ from typing import Final
 from rich.console import Console
 
 from pinot_assets.core.surviving_shell import deaf_shell
-from pinot_assets.local import Progress, Stack, StackState
+from pinot_assets.local import Stack, StackState, StartProgress
 
 # Where the demo was killed, or did not come to the end of its own clearing up.
 _AFTERWARDS: Final = r"""
@@ -31,7 +31,7 @@ def own_stack(home: Path, console: Console, *, realtime: bool = False) -> Iterat
     :param realtime: with Kafka, and with servers that put committed segments into the deep store themselves.
     """
     os.environ["PINOT_ASSETS_HOME"] = str(home / "stack")
-    stack = Stack(home / "stack", progress=Progress(done=lambda text: console.print(text, style="dim")))
+    stack = Stack(home / "stack", progress=StartProgress(done=lambda text: console.print(text, style="dim")))
     stack.down(purge=True)
     shutil.rmtree(home, ignore_errors=True)
     afterwards = deaf_shell(_AFTERWARDS, sys.executable, str(home))

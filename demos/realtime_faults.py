@@ -15,7 +15,7 @@ from pinot_assets.errors import LocalStackError
 from pinot_assets.local import Stack, StackState
 from pinot_assets.local.helix import forget
 from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.realtime.model.state import Status
+from pinot_assets.realtime.model.state import SegmentStatus
 from pinot_assets.settings.local_stack import SERVERS
 
 _LOOK_S: Final = 0.001
@@ -81,7 +81,7 @@ def kill_committer(stack: Stack, pinot: RealtimePinot, table: str, seconds: floa
         if pid is None:
             raise LocalStackError(f"{server} does not run")
         end_process(pid)
-        if pinot.segment_node(table, segment).simple["segment.realtime.status"] == Status.IN_PROGRESS:
+        if pinot.segment_node(table, segment).simple["segment.realtime.status"] == SegmentStatus.IN_PROGRESS:
             forget(state.zookeeper, pid)
             return server, segment
         state = stack.up()

@@ -23,14 +23,14 @@ from demos.realtime_faults import StoreOutage, kill, kill_committer, lose_disk
 from demos.realtime_table import TABLE, Producer, create_topic, write_spec
 from demos.steps import StoryBroken
 from pinot_assets.cli.realtime.preflight import gate
-from pinot_assets.cli.realtime.work import Work, open_work
+from pinot_assets.cli.realtime.work import TableOperation, open_work
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import Stack, StackState
-from pinot_assets.pinot import PinotCluster
+from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.model.state import RealtimeState, Status
+from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.operations.drill import Drill
-from pinot_assets.realtime.operations.drill_plan import Finding, Lengths, sample_of
+from pinot_assets.realtime.operations.drill_plan import DrillObservation, Lengths, sample_of
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.settings.local_stack import SERVERS
@@ -48,7 +48,7 @@ VICTIM: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DrillSummary:
     """What the line at the end says.
 
     :ivar queryable: rows that whichever broker finds fewest of them finds.
@@ -87,7 +87,7 @@ def tell(home: Path, console: Console) -> bool:
         _make_table(home / "tables", state.kafka_bootstrap)
         producer = Producer(state.kafka_bootstrap)
         with open_work(TABLE) as work, producer.running():
-            outcome = Story(console, stack, state, work, producer).tell()
+            outcome = DrillStory(console, stack, state, work, producer).tell()
     console.print(str(outcome), highlight=False)
     return outcome.well
 
@@ -95,17 +95,17 @@ def tell(home: Path, console: Console) -> bool:
 def _make_table(specs: Path, kafka: str) -> None:
     """As `pinot-assets tables apply` does it, the preflight first."""
     write_spec(specs, kafka)
-    with PinotCluster(load_settings().pinot) as pinot:
+    with HttpPinotClient(load_settings().pinot) as pinot:
         plan = plan_apply(load_tables(specs).realtime[TABLE], pinot)
         gate(plan)
         apply_plan(plan, pinot)
 
 
-class Story:
+class DrillStory:
     """The drills."""
 
     def __init__(
-        self, console: Console, stack: Stack, state: StackState, work: Work, producer: Producer
+        self, console: Console, stack: Stack, state: StackState, work: TableOperation, producer: Producer
     ) -> None:
         self._console = console
         self._stack = stack
@@ -114,7 +114,7 @@ class Story:
         self._producer = producer
         self._keeps_waiting = True
 
-    def tell(self) -> Outcome:
+    def tell(self) -> DrillSummary:
         """All of it, in order."""
         self._producer.have_waiting(BACKLOG, 0)
         self._until("each partition has committed a segment", lambda s: min(_commits(s), default=0) > 0)
@@ -128,7 +128,7 @@ class Story:
                 pass
         end = self._until("every replica is as it should be", _is_still)
         self._show_health(end)
-        return Outcome(
+        return DrillSummary(
             self._producer.produced, min(end.queryable.values()), ratio, sample_of(end).only_servers
         )
 
@@ -165,7 +165,7 @@ class Story:
             self._console.print(f"   {mark} {finding.name}: {finding.text}", highlight=False)
         return self._judged(found)
 
-    def _judged(self, found: Sequence[Finding]) -> float:
+    def _judged(self, found: Sequence[DrillObservation]) -> float:
         """The ratio; that alone is judged at the end."""
         by_name = {finding.name: finding for finding in found}
         ratio = by_name.pop("ingestion").value
@@ -193,7 +193,9 @@ class Story:
             server, segment = kill_committer(self._stack, self._work.pinot, self._work.table, PATIENCE_S)
         self._say(f"{server} was killed while it committed {segment}")
         self._say(f"health fails: {', '.join(_failing(self._look()))}")
-        self._until(f"the other server has committed {segment}", lambda s: _status(s, segment) is Status.DONE)
+        self._until(
+            f"the other server has committed {segment}", lambda s: _status(s, segment) is SegmentStatus.DONE
+        )
         self._stack.up()
         self._until("it is back, all replicas serve", _all_serve)
 
@@ -282,5 +284,5 @@ def _commits(state: RealtimeState) -> Collection[int]:
     return sample_of(state).commits.values()
 
 
-def _status(state: RealtimeState, name: str) -> Status | None:
+def _status(state: RealtimeState, name: str) -> SegmentStatus | None:
     return next((segment.status for segment in state.segments if segment.name == name), None)

@@ -6,9 +6,9 @@ from typing import Final, Generic, TypeVar
 
 from rich.console import Console
 
-from demos.load import FLIGHTS_SQL, Answer, LoadReport, answer
+from demos.load import FLIGHTS_SQL, LoadReport, QueryAnswer, answer
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.pinot import PinotCluster
+from pinot_assets.pinot import HttpPinotClient
 
 StepT = TypeVar("StepT")
 """One line of the table at the end."""
@@ -26,7 +26,7 @@ class StoryBroken(PinotAssetsError):
 class Story(Generic[StepT]):
     """Steps that are told one after the other, on one Pinot."""
 
-    def __init__(self, pinot: PinotCluster) -> None:
+    def __init__(self, pinot: HttpPinotClient) -> None:
         self._pinot = pinot
         self._steps: list[StepT] = []
 
@@ -35,7 +35,7 @@ class Story(Generic[StepT]):
         if not holds:
             raise StoryBroken(f"the demo stops in step {len(self._steps) + 1}", why=otherwise)
 
-    def _require_answer(self, expected: Answer) -> None:
+    def _require_answer(self, expected: QueryAnswer) -> None:
         """Both brokers, asked apart from the load.
 
         :raises StoryBroken: one says something else.

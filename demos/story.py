@@ -21,14 +21,14 @@ from rich.table import Table
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from demos.control import push_plainly
-from demos.load import FLIGHTS_SQL, Answer, LoadReport, QueryLoad
-from demos.location import Location, Outcome
+from demos.load import FLIGHTS_SQL, LoadReport, QueryAnswer, QueryLoad
+from demos.location import JobRun, Location
 from demos.own_stack import own_stack
 from demos.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story, show_queries
 from demos.world import World
 from pinot_assets.core.subprocesses import run_child
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.pinot import PinotCluster
+from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.detect.observe import observe
 from pinot_assets.settings.environment import load_settings, tables_directory
@@ -42,7 +42,7 @@ CATCH_UP_S = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StoryLine:
     """One line of the table at the end.
 
     :ivar built: "built of listed", empty for a step that builds nothing.
@@ -69,7 +69,7 @@ def tell(home: Path, console: Console) -> bool:
         shutil.copy(tables_directory() / f"{TABLE}.yaml", home / "tables")
         (home / "dagster").mkdir()
         with (
-            PinotCluster(load_settings().pinot) as pinot,
+            HttpPinotClient(load_settings().pinot) as pinot,
             dg.DagsterInstance.local_temp(
                 str(home / "dagster"), overrides={"telemetry": {"enabled": False}}
             ) as instance,
@@ -79,11 +79,16 @@ def tell(home: Path, console: Console) -> bool:
     return show(console, steps, load.report())
 
 
-class FlightsStory(Story[Step]):
+class FlightsStory(Story[StoryLine]):
     """The six steps, each a change under load."""
 
     def __init__(
-        self, home: Path, console: Console, pinot: PinotCluster, instance: dg.DagsterInstance, load: QueryLoad
+        self,
+        home: Path,
+        console: Console,
+        pinot: HttpPinotClient,
+        instance: dg.DagsterInstance,
+        load: QueryLoad,
     ) -> None:
         super().__init__(pinot)
         self._console = console
@@ -91,9 +96,9 @@ class FlightsStory(Story[Step]):
         self._spec_file = home / "tables" / f"{TABLE}.yaml"
         self._location = Location(home / "tables", TABLE, instance)
         self._world = World(home / "data" / TABLE, 2 * DAYS + 5)
-        self._answers: list[Answer] = [()]
+        self._answers: list[QueryAnswer] = [()]
 
-    def tell(self) -> list[Step]:
+    def tell(self) -> list[StoryLine]:
         """All steps, in order."""
         apply_plan(plan_apply(self._spec(), self._pinot), self._pinot)
         self._first_push()
@@ -188,7 +193,7 @@ class FlightsStory(Story[Step]):
 
     # --- one step --------------------------------------------------------------------------------
 
-    def _step(self, key: str, title: str, after: Answer, change: Callable[[], str]) -> None:
+    def _step(self, key: str, title: str, after: QueryAnswer, change: Callable[[], str]) -> None:
         before = self._answers[-1]
         self._require(before != after, "the step would change nothing")
         self._console.print(f"[bold]({key}) {title}[/]")
@@ -201,7 +206,7 @@ class FlightsStory(Story[Step]):
         self._load.wait_for(self._load.report().phases[-1].queries + LEAST_PER_STEP)
         self._answers.append(after)
         rows = sum(int(count) for _, count, _ in after)
-        self._steps.append(Step(key, title, seconds, built, rows))
+        self._steps.append(StoryLine(key, title, seconds, built, rows))
         self._console.print(f"   {built and built + ' files built; '}{rows:,} rows, {seconds:.1f} s")
 
     def _expect_tick(self, changes: str) -> None:
@@ -211,7 +216,7 @@ class FlightsStory(Story[Step]):
 
     def _switch(self, *, built: int, names: set[str] | None = None) -> str:
         """A run of the job that ends in a switch; returns "built of listed"."""
-        outcome: Outcome = self._location.run()
+        outcome: JobRun = self._location.run()
         self._require(outcome.success and bool(outcome.snapshot), f"not switched: {outcome.gate_text}")
         found = set(outcome.built)
         self._require(len(found) == built and names in (None, found), f"built other files: {sorted(found)}")
@@ -227,7 +232,7 @@ class FlightsStory(Story[Step]):
         return snapshot
 
 
-def show(console: Console, steps: list[Step], report: LoadReport) -> bool:
+def show(console: Console, steps: list[StoryLine], report: LoadReport) -> bool:
     """The table of steps and the line that counts; returns whether it is as it must be."""
     phases = {phase.name: phase for phase in report.phases}
     table = Table("step", "", "seconds", "files built", "rows", "queries", "errors", "mixed answers")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from demos.load import Answer, answer
+from demos.load import QueryAnswer, answer
 from pinot_assets.local.sample_data import Flight, first_days, flights, totals, write_flights
 
 
@@ -69,7 +69,7 @@ class World:
         for day in days:
             self.add(day)
 
-    def answer(self) -> Answer:
+    def answer(self) -> QueryAnswer:
         """What the load's query must answer when the table equals the directory."""
         counted = totals(row for rows in self._present.values() for row in rows)
         return answer((carrier, *figures) for carrier, figures in counted.items())

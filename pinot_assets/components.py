@@ -20,7 +20,7 @@ from pinot_assets.settings.environment import Profile
 
 if TYPE_CHECKING:
     from pinot_assets.table_spec import AnyTableSpec
-    from pinot_assets.table_spec.tables.load import Reading
+    from pinot_assets.table_spec.tables.load import SpecsRead
 
 SPEC_FILE = "table.yaml"
 """What the scaffolder calls the table spec."""
@@ -58,7 +58,7 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
     spec: str = Field(description="The table spec, relative to this file.", examples=[SPEC_FILE])
 
     _place: tuple[Path, str] = PrivateAttr((Path(), ""))
-    _project: "Reading | None" = PrivateAttr(None)
+    _project: "SpecsRead | None" = PrivateAttr(None)
 
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
@@ -85,7 +85,7 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
         [own] = [one for one in project.left_out if one.file == file]
         return in_place_of(own, project.left_out, {spec.asset_name for spec in project.specs})
 
-    def _read_project(self, context: dg.ComponentLoadContext) -> "Reading":
+    def _read_project(self, context: dg.ComponentLoadContext) -> "SpecsRead":
         """The specs of all components as one set, read once: two of them may be about one table."""
         from pinot_assets.table_spec.tables.load import read_named
 

@@ -14,7 +14,7 @@ from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.lineage_events.sending import lineage_after
 from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.resources.pinot import PinotResource
-from pinot_assets.session.connect import open_edges
+from pinot_assets.session.connect import open_clients
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.report import Progress
 from pinot_assets.table_spec import TableSpec
@@ -36,8 +36,8 @@ class ConsistentPushResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         if key not in self._drivers:
             builder = SparkBuilder(self._spark_session, self._spark_context)
             settings = self.pinot.settings()
-            edges = self._open.enter_context(open_edges(spec, settings, builder))
-            driver = Driver(spec, edges, run_id, progress)
+            clients = self._open.enter_context(open_clients(spec, settings, builder))
+            driver = Driver(spec, clients, run_id, progress)
             self._open.enter_context(lineage_after(driver, settings.pinot.controller_url, progress.note))
             self._drivers[key] = self._open.enter_context(pushed_after(driver, progress.note))
         self._drivers[key].report_to(progress)

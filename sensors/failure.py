@@ -52,14 +52,14 @@ def failure_sensor(
         description=f"Posts a notice of every failed run of a table to {URL_VARIABLE}.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
-        instance, known = context.instance, Cursor.read(context.cursor or "")
+        instance, known = context.instance, FailureCursor.read(context.cursor or "")
         if known is None:
             message = "from now on, failed runs are told to the webhook"
             if context.cursor:
                 message += "; up to where they were told is not known: the cursor was "
                 message += repr(context.cursor[:100])
                 context.log.warning(message)
-            return _skip(message, Cursor(_newest(instance)))
+            return _skip(message, FailureCursor(_newest(instance)))
         cursor, told, end = known, list[str](), time.monotonic() + BUDGET_S
 
         def tell(run: dg.DagsterRun, spec: AnyTableSpec) -> None:
@@ -87,7 +87,7 @@ def failure_sensor(
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class FailureCursor:
     """What was told already.
 
     :ivar after: every failure up to this event.
@@ -98,7 +98,7 @@ class Cursor:
     tables: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, text: str) -> "Cursor | None":
+    def read(cls, text: str) -> "FailureCursor | None":
         """From Dagster's cursor; None for an empty one, and for one that somebody else wrote."""
         after, *tables = text.split() or [""]
         if not (after.isascii() and after.isdigit() and len(after) < LONGEST_ID):
@@ -111,17 +111,17 @@ class Cursor:
 
 
 def _due(
-    instance: dg.DagsterInstance, specs: Sequence[AnyTableSpec], cursor: Cursor
-) -> Iterator[tuple[dg.DagsterRun, AnyTableSpec | None, Cursor]]:
+    instance: dg.DagsterInstance, specs: Sequence[AnyTableSpec], cursor: FailureCursor
+) -> Iterator[tuple[dg.DagsterRun, AnyTableSpec | None, FailureCursor]]:
     """What is to be told, and the cursor once it was; no table for a run that is none of ours."""
     told = cursor.tables
     for event_id, run in _failed_runs(instance, cursor.after):
         of_run = [spec for spec in specs if tag_of(spec) not in told and works_on(run, spec)]
         for spec in of_run[:-1]:
             told = (*told, tag_of(spec))
-            yield run, spec, Cursor(cursor.after, told)
-        yield run, of_run[-1] if of_run else None, Cursor(event_id)
-        cursor, told = Cursor(event_id), ()
+            yield run, spec, FailureCursor(cursor.after, told)
+        yield run, of_run[-1] if of_run else None, FailureCursor(event_id)
+        cursor, told = FailureCursor(event_id), ()
 
 
 def _notice(
@@ -168,5 +168,5 @@ def _served(spec: AnyTableSpec, pinot: PinotResource) -> dict[str, Any]:
         return notice.unknown(str(error))
 
 
-def _skip(message: str, cursor: Cursor) -> dg.SensorResult:
+def _skip(message: str, cursor: FailureCursor) -> dg.SensorResult:
     return dg.SensorResult(skip_reason=message, cursor=cursor.text())

@@ -16,7 +16,7 @@ import dagster as dg
 from pinot_assets.assets.budget import LATE_HINT, LISTING_S, LOOK_S, TICK_S, Budget
 from pinot_assets.assets.evaluations import evaluations, unseen
 from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.partition_events import Picture
+from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
 from pinot_assets.assets.table import TableAssets
 from pinot_assets.core.check_result import unknown
@@ -24,10 +24,10 @@ from pinot_assets.core.timeouts import Late, Patience
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError, SourceError
 from pinot_assets.health import source
 from pinot_assets.resources import PinotResource
-from pinot_assets.scheduling.decision import Cursor, decide, settlement
+from pinot_assets.scheduling.decision import FilesCursor, decide, settlement
 from pinot_assets.session.connect import open_hints, open_session_store, open_source, open_staging
-from pinot_assets.session.detect.observe import Observation, observe, standing
-from pinot_assets.session.detect.paged_listing import Bookmark, Sweep, go_on
+from pinot_assets.session.detect.observe import Observation, observe, published_token
+from pinot_assets.session.detect.paged_listing import CompleteListing, ListingCursor, resume_listing
 from pinot_assets.session.stores.listing_parts import KeptParts
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.trouble import aged
@@ -55,7 +55,7 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         if running:
             return _skip(f"paused: run {running[0].run_id} of {spec.name} is under way", context.cursor)
         try:
-            cursor, now_s = Cursor.read(context.cursor or ""), int(time.time())
+            cursor, now_s = FilesCursor.read(context.cursor or ""), int(time.time())
         except NeedsNewerRelease as error:
             return _skip(str(error), context.cursor)
         try:
@@ -69,7 +69,7 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
             found = looking.look(left_s, kept, staging, pinot.settings, cursor, now_s, hints or ())
         except PinotAssetsError as error:
             return _failed(context, spec, cursor, error)
-        if isinstance(found, Bookmark):
+        if isinstance(found, ListingCursor):
             ended = _works(context.instance, spec, cursor, str(found))
             return _skip(str(found), replace(cursor.works, sweep=found).text, ended)
         inventory, observation = found.sweep.inventory, found.observation
@@ -78,7 +78,7 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
             ended = _works(context.instance, spec, cursor, cursor.told)
             return _skip(cursor.told, cursor.listed_anew(spec, now_s).text, ended)
         history = TableHistory(context.instance, spec, Budget(TICK_S))
-        picture = Picture.take(spec, inventory.files, observation.snapshot, history.partitions())
+        picture = PartitionEvents.take(spec, inventory.files, observation.snapshot, history.partitions())
         is_told = history.report(picture.observations(history))
         running = runs_under_way(context.instance, spec)
         if not running:  # one that has come up since needs its partitions
@@ -88,7 +88,7 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
         tick = decide(spec, inventory, observation, cursor.text, now_s, picture.rows.differing)
         context.log.info(tick.message)
         _forget(kept, queue, found.sweep, context.log)
-        after = Cursor.read(tick.cursor)
+        after = FilesCursor.read(tick.cursor)
         after = after.settles(found.settled, tick.message, now_s) if is_shown else after.restless
         ended = _works(context.instance, spec, cursor, tick.message)
         if not tick.launch:
@@ -110,7 +110,7 @@ class _Seen:
     :ivar observation: None where the cursor knows all of it.
     """
 
-    sweep: Sweep
+    sweep: CompleteListing
     settled: str
     observation: Observation | None
 
@@ -129,10 +129,10 @@ class _Looking:
         kept: KeptParts,
         staging: Staging,
         settings: Callable[[], Settings],
-        cursor: Cursor,
+        cursor: FilesCursor,
         now_s: int,
         hints: tuple[str, ...],
-    ) -> Bookmark | _Seen:
+    ) -> ListingCursor | _Seen:
         """List on, and read what stands of the table once the listing has come to its end.
 
         :param seconds: how long to wait for it.
@@ -140,14 +140,16 @@ class _Looking:
         """
         spec, time_left = self._spec, Budget(LISTING_S)
 
-        def looked() -> Bookmark | _Seen:
+        def looked() -> ListingCursor | _Seen:
             self._asked = f"the source {spec.input_uri()}, or the staging area,"
-            found = go_on(spec, open_source(spec), kept, cursor.sweep, lambda: time_left.is_spent, hints)
-            if isinstance(found, Bookmark):
+            found = resume_listing(
+                spec, open_source(spec), kept, cursor.sweep, lambda: time_left.is_spent, hints
+            )
+            if isinstance(found, ListingCursor):
                 return found
             self._asked = "ZooKeeper, or the staging area,"
             with open_session_store(spec, settings()) as store:
-                settled = settlement(spec, found.inventory, standing(store))
+                settled = settlement(spec, found.inventory, published_token(store))
                 if cursor.is_settled(settled, now_s):
                     return _Seen(found, settled, None)
                 return _Seen(found, settled, observe(store, staging))
@@ -171,7 +173,7 @@ def _receive(queue: Hints, log: logging.Logger) -> tuple[str, ...] | None:
         return None
 
 
-def _forget(kept: KeptParts, queue: Hints | None, sweep: Sweep, log: logging.Logger) -> None:
+def _forget(kept: KeptParts, queue: Hints | None, sweep: CompleteListing, log: logging.Logger) -> None:
     """Clear away what led to a listing that is made use of; what stays does no harm."""
     try:
         kept.drop(sweep.parts)
@@ -191,7 +193,7 @@ def _skip(
 
 
 def _failed(
-    context: dg.SensorEvaluationContext, spec: TableSpec, cursor: Cursor, error: PinotAssetsError
+    context: dg.SensorEvaluationContext, spec: TableSpec, cursor: FilesCursor, error: PinotAssetsError
 ) -> dg.SensorResult:
     """The table could not be looked at: say so, and for how long; record it once that has lasted."""
     now_s = int(time.time())
@@ -207,7 +209,7 @@ def _failed(
 
 
 def _works(
-    instance: dg.DagsterInstance, spec: TableSpec, before: Cursor, told: str
+    instance: dg.DagsterInstance, spec: TableSpec, before: FilesCursor, told: str
 ) -> list[dg.AssetCheckEvaluation]:
     """What ends the error that was recorded while the table could not be looked at; nothing without one.
 

@@ -15,7 +15,7 @@ from pinot_assets.assets.evaluations import evaluations, examine_table
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.core.check_result import unknown
 from pinot_assets.core.timeouts import Late, Patience
-from pinot_assets.health import CHECKS, Health, summary
+from pinot_assets.health import CHECKS, CheckResult, summary
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import TableSpec
@@ -25,7 +25,7 @@ def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
     """The health sensor of one table."""
     table, patience = keys_of(spec).table, Patience()
 
-    def in_time(spec: TableSpec, settings: Callable[[], Settings]) -> tuple[Health, ...]:
+    def in_time(spec: TableSpec, settings: Callable[[], Settings]) -> tuple[CheckResult, ...]:
         """A tick that Dagster ends leaves every check as green as it was."""
         try:
             return patience.wait_for(lambda: health.examine_table(spec, settings), LOOK_S)

@@ -20,10 +20,10 @@ from pinot_assets.core.timeouts import Late, Patience
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import summary
 from pinot_assets.realtime.read.opening import open_operations
-from pinot_assets.realtime.read.probe import Looked, blind, look
+from pinot_assets.realtime.read.probe import RealtimeView, blind, look
 from pinot_assets.realtime.repair import memory
 from pinot_assets.realtime.repair.apply import preview
-from pinot_assets.realtime.repair.model import Limits
+from pinot_assets.realtime.repair.model import RepairLimits
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import RealtimeTableSpec
@@ -60,7 +60,9 @@ def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
     return sensor
 
 
-def _look_in_time(spec: RealtimeTableSpec, settings: Callable[[], Settings], patience: Patience) -> Looked:
+def _look_in_time(
+    spec: RealtimeTableSpec, settings: Callable[[], Settings], patience: Patience
+) -> RealtimeView:
     """A tick that Dagster ends leaves every check as green as it was."""
     try:
         return patience.wait_for(lambda: look(spec.name, settings), LOOK_S)
@@ -86,7 +88,9 @@ def repair_request(spec: RealtimeTableSpec, why: str) -> dg.RunRequest:
     )
 
 
-def _wanted(spec: RealtimeTableSpec, looked: Looked, settings: Callable[[], Settings]) -> tuple[str, str]:
+def _wanted(
+    spec: RealtimeTableSpec, looked: RealtimeView, settings: Callable[[], Settings]
+) -> tuple[str, str]:
     """What a repair would do now, in short, and who works on the table meanwhile: a repair, a drain, a
     rebalance, by the command line as well. Both empty where it may not, or where there is nothing to do."""
     if not spec.dagster.repair_limit or looked.state is None or all(one.passed for one in looked.answers):
@@ -94,7 +98,7 @@ def _wanted(spec: RealtimeTableSpec, looked: Looked, settings: Callable[[], Sett
     try:
         with open_operations(settings(), spec.name_with_type) as operations:
             remembered, holder = operations.recall(memory.SUBJECT), operations.holder()
-        steps = preview(looked.state, remembered, Limits(steps=spec.dagster.repair_limit)).steps
+        steps = preview(looked.state, remembered, RepairLimits(steps=spec.dagster.repair_limit)).steps
     except PinotAssetsError:
         return "", ""  # without it a step might be begun twice; the checks tell what is wrong
     wanted = f"{plural(len(steps), 'step')}, first: {steps[0]}" if steps else ""

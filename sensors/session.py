@@ -16,7 +16,7 @@ from pinot_assets.assets.published import data_version_of, publication
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
 from pinot_assets.assets.table import TableAssets
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.pinot import PinotCluster
+from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.resources import PinotResource
 from pinot_assets.scheduling.stalled_session import decide_session
 from pinot_assets.session.connect import open_session_store, open_staging
@@ -70,7 +70,7 @@ def _show_published(
     history = TableHistory(instance, spec, Budget(TICK_S))
     if seen.snapshot is None or history.published() == data_version_of(seen.snapshot):
         return
-    with PinotCluster(settings.pinot) as pinot:
+    with HttpPinotClient(settings.pinot) as pinot:
         shown = publication(spec, seen, store, open_staging(spec), pinot, settings)
     assert shown is not None
     if not history.report(shown.partitions(history)):

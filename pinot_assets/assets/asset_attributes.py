@@ -10,7 +10,7 @@ from pinot_assets.assets.keys import partitions_name
 from pinot_assets.table_spec import AnyTableSpec, TableSpec
 
 
-class Looks(TypedDict):
+class AssetAttributes(TypedDict):
     """Arguments that Dagster's asset decorators share."""
 
     group_name: str
@@ -20,7 +20,7 @@ class Looks(TypedDict):
     description: str
 
 
-def looks(spec: AnyTableSpec, description: str, *kinds: str) -> Looks:
+def asset_attributes(spec: AnyTableSpec, description: str, *kinds: str) -> AssetAttributes:
     """Arguments that every asset of the table has in common.
 
     :param kinds: at most three, as Dagster wants it.

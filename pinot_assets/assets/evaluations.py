@@ -20,11 +20,11 @@ from dagster._core.storage.asset_check_execution_record import (
 from pinot_assets import health
 from pinot_assets.assets.history import checked_materialization
 from pinot_assets.assets.keys import keys_of
-from pinot_assets.health import Health, source
+from pinot_assets.health import CheckResult, source
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import TableSpec
 
-Examine = Callable[[TableSpec, Callable[[], Settings]], tuple[Health, ...]]
+Examine = Callable[[TableSpec, Callable[[], Settings]], tuple[CheckResult, ...]]
 
 AGAIN_MS: Final = 15 * 60_000
 """Until an error that lasts is recorded again: a tick every 30 s would fill Dagster's event log."""
@@ -66,7 +66,7 @@ def examine_table(
     spec: TableSpec,
     settings: Callable[[], Settings],
     examine: Examine | None = None,
-) -> tuple[Health, ...]:
+) -> tuple[CheckResult, ...]:
     """`health.examine_table`, with what Dagster knows of how long the table could not be looked at.
 
     :param examine: in its place, by who has no time to wait.
@@ -84,7 +84,7 @@ def examine_table(
 
 
 def evaluations(
-    instance: dg.DagsterInstance, spec: TableSpec, answers: tuple[Health, ...]
+    instance: dg.DagsterInstance, spec: TableSpec, answers: tuple[CheckResult, ...]
 ) -> list[dg.AssetCheckEvaluation]:
     """The answers as a sensor records them, without a run."""
     table = keys_of(spec).table
@@ -104,12 +104,12 @@ def evaluations(
     ]
 
 
-def severity_of(answer: Health) -> dg.AssetCheckSeverity:
+def severity_of(answer: CheckResult) -> dg.AssetCheckSeverity:
     """Dagster's word for it."""
     return dg.AssetCheckSeverity(answer.severity.value)
 
 
-def metadata_of(answer: Health) -> dict[str, dg.MetadataValue]:
+def metadata_of(answer: CheckResult) -> dict[str, dg.MetadataValue]:
     """Numbers to plot and what to do next. A check that is not known has no numbers: zeros would lie."""
     numbers = {"expected": answer.expected, "found": answer.found, **answer.numbers} if answer.known else {}
     values: dict[str, dg.MetadataValue] = {

@@ -12,7 +12,7 @@ from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.core.text import plural
 from pinot_assets.session.plan_report.history import counts_text
-from pinot_assets.session.values.report import Report
+from pinot_assets.session.values.report import TriggerReport
 from pinot_assets.session.values.small_files import small
 from pinot_assets.session.values.state import Checked, Session, utc_text
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -39,7 +39,7 @@ def of_files(files: Sequence[PublishedFile]) -> Metadata:
     return {"files": len(files), **values}
 
 
-def of_report(report: Report) -> Metadata:
+def of_report(report: TriggerReport) -> Metadata:
     """One trigger."""
     failed = [f"| {cell(f.uri)} | {cell(f.code)} | {cell(f.reason)} |" for f in report.failed[:SHOWN]]
     values: dict[str, dg.MetadataValue | str | int | float] = {

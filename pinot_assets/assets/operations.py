@@ -56,7 +56,7 @@ def operations(spec: TableSpec) -> tuple[dg.JobDefinition, ...]:
 
 
 def _rollback(driver: Driver, config: Mapping[str, Any], log: dg.DagsterLogManager) -> str:
-    way = driver.way_back(config["to"])
+    way = driver.rollback_plan(config["to"])
     shown = [f"{label}: {text}".lstrip(": ") for label, text in preview(way, time.time_ns() // 1_000_000)]
     for line in shown:
         log.info(line)
@@ -65,7 +65,7 @@ def _rollback(driver: Driver, config: Mapping[str, Any], log: dg.DagsterLogManag
     snapshot = driver.rollback(config["to"], way)
     counted = driver.count(snapshot)
     for answer in counted:
-        (log.info if answer.right else log.error)(str(answer))
+        (log.info if answer.matches else log.error)(str(answer))
     size = f"{plural(len(snapshot.ledger), 'file')}, {plural(snapshot.rows, 'row')}"
     now = f"queries see {snapshot.session} now: {size}"
     return "\n\n".join([now, *shown, *map(str, counted)])

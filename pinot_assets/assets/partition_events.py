@@ -11,20 +11,20 @@ import dagster as dg
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.metadata import Metadata, of_files
-from pinot_assets.assets.partitions import ALL_FILES, Partitioning, choose, path_of
+from pinot_assets.assets.partitions import ALL_FILES, FilePartitioning, choose, path_of
 from pinot_assets.assets.source_rows import SourceRows
 from pinot_assets.assets.versions import DELETED, by_partition, digest, published_versions
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import SourceFile
-from pinot_assets.source.file_table import ListedFiles
+from pinot_assets.source.file_table import FileTable
 from pinot_assets.table_spec import TableSpec
 
 Event = dg.AssetObservation | dg.AssetMaterialization
 
 
 @dataclass(frozen=True)
-class Picture:
+class PartitionEvents:
     """A table at one moment.
 
     :ivar rows: the listing beside what is published.
@@ -33,7 +33,7 @@ class Picture:
     spec: TableSpec
     rows: SourceRows
     snapshot: Snapshot | None
-    partitioning: Partitioning
+    partitioning: FilePartitioning
 
     @classmethod
     def take(
@@ -42,25 +42,25 @@ class Picture:
         files: Mapping[str, SourceFile],
         snapshot: Snapshot | None,
         existing: Iterable[str],
-    ) -> Picture:
+    ) -> PartitionEvents:
         """Put listing and ledger together.
 
         :param files: the listing, by URI.
         :param existing: partition keys that stand in Dagster; a grouped table stays grouped.
         """
         return cls._of(
-            spec, SourceRows.beside(spec, ListedFiles.of(files).columns, snapshot), snapshot, existing
+            spec, SourceRows.beside(spec, FileTable.of(files).columns, snapshot), snapshot, existing
         )
 
     @classmethod
-    def of_ledger(cls, spec: TableSpec, snapshot: Snapshot, existing: Iterable[str]) -> Picture:
+    def of_ledger(cls, spec: TableSpec, snapshot: Snapshot, existing: Iterable[str]) -> PartitionEvents:
         """As if the source held just what is published: for callers that did not list it."""
         return cls._of(spec, SourceRows.of_ledger(spec, snapshot), snapshot, existing)
 
     @classmethod
     def _of(
         cls, spec: TableSpec, rows: SourceRows, snapshot: Snapshot | None, existing: Iterable[str]
-    ) -> Picture:
+    ) -> PartitionEvents:
         return cls(spec, rows, snapshot, choose(spec, rows, list(existing)))
 
     @cached_property

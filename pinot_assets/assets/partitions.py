@@ -32,7 +32,7 @@ KeyOf = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Partitioning:
+class FilePartitioning:
     """How the files of a table are spread over partitions now.
 
     :ivar name: `file`, `directory`, `regex` or `hash`, for people.
@@ -50,7 +50,7 @@ def path_of(spec: TableSpec, uri: str) -> str:
     return unquote_key(uri.removeprefix(f"{spec.input_uri()}/"))
 
 
-def choose(spec: TableSpec, paths: Collection[str], existing: Collection[str]) -> Partitioning:
+def choose(spec: TableSpec, paths: Collection[str], existing: Collection[str]) -> FilePartitioning:
     """One partition per file up to `maxFilePartitions`, then one per group.
 
     A table that was grouped stays so, and by what it was grouped by, or its partitions would come and go
@@ -61,7 +61,7 @@ def choose(spec: TableSpec, paths: Collection[str], existing: Collection[str]) -
     """
     most = spec.ingestion.max_file_partitions
     if len(paths) <= most and not any(is_group(key) for key in existing):
-        return Partitioning("file", "", file_key)
+        return FilePartitioning("file", "", file_key)
     chosen, fallback = _grouping(spec.ingestion.partition_group), _hashed(FALLBACK_BUCKETS)
     for standing in (chosen, fallback):
         if any(key.startswith(standing.mark) for key in existing):
@@ -93,7 +93,7 @@ def _shortened(path: str) -> str:
     return f"{directory[-28:]}/{name[:18]}~{digest}".lstrip("/")
 
 
-def _grouping(group: str) -> Partitioning:
+def _grouping(group: str) -> FilePartitioning:
     kind, _, argument = group.partition(":")
     match kind:
         case "regex":
@@ -101,27 +101,27 @@ def _grouping(group: str) -> Partitioning:
         case "hash":
             return _hashed(int(argument))
         case _:
-            return Partitioning(
+            return FilePartitioning(
                 "directory", "dir:", lambda path: f"dir:{file_key(path.rpartition('/')[0] or '.')}"
             )
 
 
-def _captured(pattern: re.Pattern[str]) -> Partitioning:
+def _captured(pattern: re.Pattern[str]) -> FilePartitioning:
     def key_of(path: str) -> str:
         match = pattern.search(path)
         return f"re:{file_key(match[1] or '')}" if match else "re:(no match)"
 
-    return Partitioning("regex", "re:", key_of)
+    return FilePartitioning("regex", "re:", key_of)
 
 
-def _hashed(buckets: int) -> Partitioning:
+def _hashed(buckets: int) -> FilePartitioning:
     width, mark = len(str(buckets - 1)), f"hash:{buckets}/"
 
     def key_of(path: str) -> str:
         bucket = int.from_bytes(_digest(path)[:8]) % buckets
         return f"{mark}{bucket:0{width}d}"
 
-    return Partitioning("hash", mark, key_of)
+    return FilePartitioning("hash", mark, key_of)
 
 
 def _digest(path: str) -> bytes:

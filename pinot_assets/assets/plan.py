@@ -10,7 +10,7 @@ from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.metadata import Metadata, cell
 from pinot_assets.assets.progress import RunLog
 from pinot_assets.resources import ConsistentPushResource
-from pinot_assets.session.plan_report.plan_report import Outlook
+from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.plan_report.rendering import (
     Line,
     file_counts,
@@ -48,7 +48,7 @@ def plan_job(spec: TableSpec) -> dg.JobDefinition:
     return job
 
 
-def lines_of(plan: Outlook) -> Iterator[str]:
+def lines_of(plan: PlanReport) -> Iterator[str]:
     """For the log."""
     yield headline(plan)
     yield from _labelled(file_counts(plan))
@@ -58,7 +58,7 @@ def lines_of(plan: Outlook) -> Iterator[str]:
         yield from _labelled(part(plan))
     for mode, builds, removes, remark in mode_lines(plan):
         yield f"mode {mode}: builds {builds}, removes {removes}" + (f" ({remark})" if remark else "")
-    yield f"exactly this: pinot-assets run {plan.forecast.table} --plan {plan.forecast.basis.hash}"
+    yield f"exactly this: pinot-assets run {plan.decision.table} --plan {plan.decision.plan_basis.hash}"
 
 
 def _labelled(lines: Iterable[Line]) -> Iterator[str]:
@@ -66,22 +66,22 @@ def _labelled(lines: Iterable[Line]) -> Iterator[str]:
         yield f"{line.label}: {line.text}".lstrip(": ")
 
 
-def metadata_of(plan: Outlook) -> Metadata:
+def metadata_of(plan: PlanReport) -> Metadata:
     """The whole plan as a page, and its numbers to plot."""
     return {
         "plan": dg.MetadataValue.md(_page(plan)),
-        "plan_hash": plan.forecast.basis.hash,
-        "step": str(plan.forecast.step),
+        "plan_hash": plan.decision.plan_basis.hash,
+        "step": str(plan.decision.step),
         "files_new": len(plan.of_kind("new")),
         "files_rewritten": len(plan.of_kind("rewritten")),
         "files_deleted": len(plan.of_kind("deleted")),
         "files_to_build": len(plan.build),
         "bytes_to_build": plan.build_bytes,
-        "segments_replaced": len(plan.forecast.segments_from),
+        "segments_replaced": len(plan.decision.segments_from),
     }
 
 
-def _page(plan: Outlook) -> str:
+def _page(plan: PlanReport) -> str:
     files = [(mark, cell(f"`{uri}`"), cell(text)) for mark, uri, text in file_lines(plan)]
     parts = [
         f"**{cell(headline(plan))}**",
@@ -91,7 +91,7 @@ def _page(plan: Outlook) -> str:
         _table(("room", ""), _rows(room_lines(plan))),
         _table(("what it spends, and the way back", ""), _rows(risk_lines(plan))),
         _table(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
-        f"`pinot-assets run {plan.forecast.table} --plan {plan.forecast.basis.hash}`",
+        f"`pinot-assets run {plan.decision.table} --plan {plan.decision.plan_basis.hash}`",
     ]
     return "\n\n".join(filter(None, parts))
 

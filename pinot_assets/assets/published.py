@@ -12,10 +12,10 @@ from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.metadata import Metadata, of_snapshot
-from pinot_assets.assets.partition_events import Event, Picture
+from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.versions import digest
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.pinot.api import Pinot
+from pinot_assets.pinot.api import PinotClient
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.rollback.rollback_options import revert_until_ms
@@ -56,8 +56,8 @@ class Publication:
         """Take what is neither published nor in the source off the list. Not beside another run."""
         self._picture(history).forget_gone(history)
 
-    def _picture(self, history: TableHistory) -> Picture:
-        return Picture.of_ledger(self.spec, self.snapshot, history.partitions())
+    def _picture(self, history: TableHistory) -> PartitionEvents:
+        return PartitionEvents.of_ledger(self.spec, self.snapshot, history.partitions())
 
     def table(self) -> dg.AssetMaterialization:
         """Of the Pinot table."""
@@ -78,7 +78,7 @@ def publication(
     seen: Observation,
     store: SessionStore,
     staging: Staging,
-    pinot: Pinot,
+    pinot: PinotClient,
     settings: Settings,
 ) -> Publication | None:
     """What is published now, None when nothing is.
@@ -104,7 +104,7 @@ def publication(
     )
 
 
-def _revert_until_ms(spec: TableSpec, pinot: Pinot, staging: Staging, snapshot: Snapshot) -> int | None:
+def _revert_until_ms(spec: TableSpec, pinot: PinotClient, staging: Staging, snapshot: Snapshot) -> int | None:
     former = before(staging, snapshot)
     if former is None:
         return None
@@ -113,8 +113,8 @@ def _revert_until_ms(spec: TableSpec, pinot: Pinot, staging: Staging, snapshot: 
 
 def publication_by(driver: Driver, settings: Settings) -> Publication | None:
     """The same, by the clients of a driver."""
-    edges = driver.edges
-    return publication(driver.spec, driver.observe(), edges.store, edges.staging, edges.pinot, settings)
+    clients = driver.clients
+    return publication(driver.spec, driver.observe(), clients.store, clients.staging, clients.pinot, settings)
 
 
 def data_version_of(snapshot: Snapshot) -> str:

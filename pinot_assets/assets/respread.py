@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.partition_events import Picture
+from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.assets.runs import runs_under_way
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.session.connect import open_session_store, open_source, open_staging
@@ -32,8 +32,8 @@ class Spread:
     instance: dg.DagsterInstance
     spec: TableSpec
     history: TableHistory
-    now: Picture
-    target: Picture
+    now: PartitionEvents
+    target: PartitionEvents
 
     def refuse_beside_runs(self) -> None:
         """Nothing is moved below a run.
@@ -68,5 +68,5 @@ def open_spread(spec: TableSpec) -> Iterator[Spread]:
         with open_session_store(spec, load_settings()) as store:
             snapshot = observe(store, open_staging(spec)).snapshot
         files = list_source(spec, open_source(spec)).files
-        now = Picture.take(spec, files, snapshot, history.partitions())
-        yield Spread(instance, spec, history, now, Picture.take(spec, files, snapshot, ()))
+        now = PartitionEvents.take(spec, files, snapshot, history.partitions())
+        yield Spread(instance, spec, history, now, PartitionEvents.take(spec, files, snapshot, ()))

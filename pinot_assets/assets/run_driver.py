@@ -12,7 +12,7 @@ from pinot_assets.assets.runs import is_asked_for
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.report import Report
+from pinot_assets.session.values.report import TriggerReport
 from pinot_assets.table_spec import TableSpec
 
 SLACK_S = 5
@@ -26,11 +26,11 @@ def driver_of(context: Context, spec: TableSpec, push: ConsistentPushResource) -
     log = RunLog(context.log)
     driver = push.driver(spec, context.run.run_id, log)
     if context.run.parent_run_id is not None:
-        wait_out(context.run.parent_run_id, driver.edges.store, log.note, driver.edges.sleep)
+        wait_out(context.run.parent_run_id, driver.clients.store, log.note, driver.clients.sleep)
     return driver
 
 
-def trigger(driver: Driver, run: dg.DagsterRun) -> Report:
+def trigger(driver: Driver, run: dg.DagsterRun) -> TriggerReport:
     """The trigger that a run may make."""
     return driver.trigger() if is_asked_for(run) else driver.trigger_without_retry()
 

@@ -17,12 +17,12 @@ from dagster._core.storage.tags import (
     EXTERNALLY_MANAGED_ASSETS_TAG,
 )
 
-from pinot_assets.assets.asset_attributes import file_partitions, looks
+from pinot_assets.assets.asset_attributes import asset_attributes, file_partitions
 from pinot_assets.assets.automation import segments_condition
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import ATTEMPT_TAG, GATE, SESSION_TAG, TABLE_TAG, keys_of, pool_of
 from pinot_assets.assets.metadata import of_findings, of_report, served
-from pinot_assets.assets.partition_events import Event, Picture
+from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.progress import BuildLog
 from pinot_assets.assets.run_driver import driver_of, trigger
 from pinot_assets.assets.runs import job_name
@@ -31,7 +31,7 @@ from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Outcome, PushKind, Session
 from pinot_assets.table_spec import TableSpec
 
@@ -50,7 +50,7 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
         automation_condition=segments_condition(spec),
         output_required=False,
         pool=pool_of(spec),
-        **looks(
+        **asset_attributes(
             spec,
             "Every file built into segments by Spark and staged, hidden; `snapshot` switches to them, and"
             f" `{job_name(spec)}` does both. Materializing any partition triggers the table: whatever"
@@ -77,7 +77,7 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
                 told = {**told, "spark_ui": dg.MetadataValue.url(spark_ui)}
             yield dg.AssetObservation(context.asset_key, metadata=told)
             yield from _events(TableHistory(context.instance, spec), spec, driver, report)
-            waiting = report.result in (Result.STAGED, Result.FAILED)
+            waiting = report.result in (TriggerResult.STAGED, TriggerResult.FAILED)
         # Without an output the gate and the switch are skipped: there is nothing for them.
         if waiting:
             yield from _output_without_event(context)
@@ -158,12 +158,12 @@ def _tag_run(context: dg.AssetExecutionContext, spec: TableSpec, session: Sessio
         context.instance.add_run_tags(context.run.run_id, tags)
 
 
-def _events(history: TableHistory, spec: TableSpec, driver: Driver, report: Report) -> Iterator[Event]:
+def _events(history: TableHistory, spec: TableSpec, driver: Driver, report: TriggerReport) -> Iterator[Event]:
     if report.files is None:
         return
-    picture = Picture.take(spec, report.files, driver.observe().snapshot, history.partitions())
+    picture = PartitionEvents.take(spec, report.files, driver.observe().snapshot, history.partitions())
     yield from picture.observations(history)
-    if report.result is Result.NOOP:  # files without rows, say: published without a switch
+    if report.result is TriggerResult.NOOP:  # files without rows, say: published without a switch
         yield from picture.publications(history)
     elif report.session is not None and report.session.outcome is Outcome.OPEN:
         yield from picture.staged(history, report.built, report.session.id)

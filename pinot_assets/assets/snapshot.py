@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from pinot_assets.assets.asset_attributes import looks
+from pinot_assets.assets.asset_attributes import asset_attributes
 from pinot_assets.assets.automation import snapshot_condition
 from pinot_assets.assets.health import freshness_policy
 from pinot_assets.assets.history import TableHistory, checked_materialization
@@ -35,7 +35,9 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         deps=[keys_of(spec).segments],
         automation_condition=snapshot_condition(spec),
         pool=pool_of(spec),
-        **looks(spec, f"One atomic switch of {spec.name}: all of the new segments, or none.", "pinot"),
+        **asset_attributes(
+            spec, f"One atomic switch of {spec.name}: all of the new segments, or none.", "pinot"
+        ),
     )
     def snapshot(
         context: dg.AssetExecutionContext, push: ConsistentPushResource
@@ -103,7 +105,7 @@ def table_asset(spec: TableSpec) -> dg.AssetSpec:
         keys_of(spec).table,
         deps=[keys_of(spec).snapshot],
         freshness_policy=freshness_policy(spec),
-        **looks(
+        **asset_attributes(
             spec,
             spec.dagster.description or f"The Pinot table {spec.name_with_type}, as queries see it.",
             "pinot",

@@ -7,10 +7,10 @@ from typing import cast
 
 import dagster as dg
 
-from pinot_assets.assets.asset_attributes import file_partitions, looks, store_kind
+from pinot_assets.assets.asset_attributes import asset_attributes, file_partitions, store_kind
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
-from pinot_assets.assets.partition_events import Event, Picture
+from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.runs import is_alone
 from pinot_assets.core.text import plural
 from pinot_assets.resources import PinotResource
@@ -33,7 +33,7 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
                 metadata={"input_directory": where},
                 # Without a result of its own: it says what changed, partition by partition.
                 skippable=True,
-                **looks(
+                **asset_attributes(
                     spec,
                     what,
                     store_kind(where),
@@ -46,7 +46,7 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
             snapshot = observe(store, open_staging(spec)).snapshot
         files = list_source(spec, open_source(spec)).files
         history = TableHistory(context.instance, spec)
-        picture = Picture.take(spec, files, snapshot, history.partitions())
+        picture = PartitionEvents.take(spec, files, snapshot, history.partitions())
         changed = list(picture.observations(history))
         context.log.info(
             f"{plural(len(files), 'file')}; "

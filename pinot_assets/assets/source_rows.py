@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinot_assets.assets.partitions import ALL_FILES, Partitioning, path_of
+from pinot_assets.assets.partitions import ALL_FILES, FilePartitioning, path_of
 from pinot_assets.assets.versions import DELETED, by_partition
 from pinot_assets.snapshot.manifest import Snapshot, tokens_of, versions_of
 from pinot_assets.source.diff import differing
@@ -73,7 +73,7 @@ class SourceRows:
     def __contains__(self, path: object) -> bool:
         return path in [*self]
 
-    def versions(self, partitioning: Partitioning) -> dict[str, str]:
+    def versions(self, partitioning: FilePartitioning) -> dict[str, str]:
         """Versions by partition key, as `versions.by_partition` tells them."""
         # Append never takes rows away, so there a deletion leaves nothing to be done.
         kept = self.spec.mode == "append"
@@ -182,7 +182,7 @@ class _Lines:
         return bool(slashes == (end - start) * folder.count(b"/"))
 
 
-def _by_directory(lines: _Lines, partitioning: Partitioning) -> dict[str, str]:
+def _by_directory(lines: _Lines, partitioning: FilePartitioning) -> dict[str, str]:
     if not len(lines):
         return {}
     members: dict[str, list[tuple[int, int]]] = defaultdict(list)

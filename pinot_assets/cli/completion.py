@@ -27,12 +27,12 @@ def table_names(ctx: typer.Context, incomplete: str) -> list[str]:
 def kept_snapshots(ctx: typer.Context, incomplete: str) -> list[str]:
     """Numbers of the snapshots that are kept of the table that was named before, newest first."""
     from pinot_assets.session.connect import open_staging
-    from pinot_assets.session.stores.stored_snapshots import kept_refs
+    from pinot_assets.session.stores.stored_snapshots import snapshot_refs
     from pinot_assets.table_spec import read_tables
 
     try:
         spec = read_tables(_directory(ctx)).choose([str(ctx.params.get("table"))])[0]
-        keys = [ref.key for ref in kept_refs(open_staging(spec))]
+        keys = [ref.key for ref in snapshot_refs(open_staging(spec))]
     except (PinotAssetsError, OSError):
         return []
     numbers = [str(int(key.removeprefix("snapshots/").partition("-")[0])) for key in keys]

@@ -31,14 +31,14 @@ def arrange(app: typer.Typer) -> None:
     app.registered_commands.sort(key=lambda command: order.index(_name(command)))
 
 
-def flow(app: typer.Typer) -> None:
+def reflow(app: typer.Typer) -> None:
     """Let the terminal wrap what `--help` tells: the line breaks of a docstring are those of its editor."""
     for command in app.registered_commands:
         text = command.help or inspect.getdoc(command.callback) or ""
         command.help = "\n\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
     for group in app.registered_groups:
         if group.typer_instance is not None:
-            flow(group.typer_instance)
+            reflow(group.typer_instance)
 
 
 def _name(command: typer.models.CommandInfo) -> str:

@@ -31,7 +31,7 @@ from pinot_assets.cli.commands.state import state_app
 from pinot_assets.cli.commands.tables import show_failures, tables_app
 from pinot_assets.cli.commands.watch import add_watch_command
 from pinot_assets.cli.doctor.doctor import doctor
-from pinot_assets.cli.help import arrange, flow
+from pinot_assets.cli.help import arrange, reflow
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.cli.program import Program, run_program
 from pinot_assets.cli.progress import ConsoleProgress
@@ -47,17 +47,17 @@ from pinot_assets.lineage_events.sending import lineage_after
 from pinot_assets.local import default_home, ui
 from pinot_assets.local.sample_data import first_days, write_days
 from pinot_assets.metrics.pushing import pushed_after
-from pinot_assets.pinot import PinotCluster
+from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.session.connect import (
-    open_edges,
+    open_clients,
     open_known_stores,
     open_session_store,
     open_source,
     open_staging,
 )
-from pinot_assets.session.detect.observe import list_source, observe, sight
+from pinot_assets.session.detect.observe import compare_listing, list_source, observe
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.gate_and_publish import Outcome, finish
+from pinot_assets.session.gate_and_publish import RunOutcome, finish
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec import TableSpec
@@ -73,7 +73,7 @@ app = typer.Typer(
 )
 app.add_typer(local_app, name="local", help="A real Pinot with its ZooKeeper on this machine.")
 app.add_typer(
-    tables_app(lambda: PinotCluster(load_settings().pinot), lambda plan: _gate(plan)), name="tables"
+    tables_app(lambda: HttpPinotClient(load_settings().pinot), lambda plan: _gate(plan)), name="tables"
 )
 app.command()(doctor)
 add_init_command(app)
@@ -144,7 +144,7 @@ def _show_finding(finding: Finding) -> None:
     out.print(f"  {mark} {escape(finding.name)}: {escape(finding.message)}")
 
 
-def _show_end(outcome: Outcome) -> None:
+def _show_end(outcome: RunOutcome) -> None:
     if outcome.refusal is not None:
         err.print(
             f"[red]not switched[/]: {escape(str(outcome.refusal))}\n  queries still see the former state"
@@ -169,7 +169,7 @@ def status(table: TableName, tables: TablesOption = None, as_json: AsJson = Fals
     spec = _spec(table, tables)
     with open_session_store(spec, load_settings()) as store:
         seen = observe(store, open_staging(spec))
-    sighting = sight(spec, list_source(spec, open_source(spec)), seen)
+    sighting = compare_listing(spec, list_source(spec, open_source(spec)), seen)
     if as_json:
         typer.echo(json.dumps(status_values(spec, seen, sighting), indent=2))
     else:
@@ -198,7 +198,7 @@ def dev() -> None:
         if spec.name == SAMPLE:
             _write_sample(spec)
     with saying("what had started goes on: `pinot-assets down` stops it"):
-        with PinotCluster(load_settings().pinot) as pinot:
+        with HttpPinotClient(load_settings().pinot) as pinot:
             fates = apply_each(plan_each(chosen.specs, pinot), pinot)
         show_failures(fates, chosen.left_out)
         out.print(
@@ -233,9 +233,9 @@ def _driver(spec: TableSpec, command: str) -> Iterator[Driver]:
     with (
         saying("what was done so far is stored, run it again to go on"),
         ConsoleProgress(err) as progress,
-        open_edges(spec, settings, _spark_builder()) as edges,
+        open_clients(spec, settings, _spark_builder()) as clients,
     ):
-        driver = Driver(spec, edges, f"pinot-assets {command}", progress)
+        driver = Driver(spec, clients, f"pinot-assets {command}", progress)
         controller = settings.pinot.controller_url
         with lineage_after(driver, controller, progress.note), pushed_after(driver, progress.note):
             yield driver
@@ -284,7 +284,7 @@ add_gc_command(
     lambda: open_known_stores(load_settings()),
 )
 arrange(app)
-flow(app)
+reflow(app)
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ def show_json(values: Any) -> None:
 
 
 @contextmanager
-def told_beside() -> Iterator[None]:
+def stdout_to_stderr() -> Iterator[None]:
     """What is told to people meanwhile goes to standard error: standard output is JSON alone."""
     with redirect_stdout(sys.stderr):
         yield

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.markup import escape
 
 from pinot_assets.core.text import plural
-from pinot_assets.session.detect.observe import Observation, Sighting
+from pinot_assets.session.detect.observe import ListingComparison, Observation
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.session.values.trouble import again_ms, lasts, since_ms
 from pinot_assets.source.readiness import told
@@ -18,7 +18,7 @@ SHOWN = 10
 """Failures that are listed."""
 
 
-def status_values(spec: TableSpec, seen: Observation, sighting: Sighting) -> dict[str, object]:
+def status_values(spec: TableSpec, seen: Observation, sighting: ListingComparison) -> dict[str, object]:
     """For other programs."""
     snapshot, session = seen.snapshot, seen.session
     return {
@@ -67,7 +67,7 @@ def _counted(number: int, what: str) -> str:
 
 
 def status_lines(
-    spec: TableSpec, seen: Observation, sighting: Sighting, now_ms: int
+    spec: TableSpec, seen: Observation, sighting: ListingComparison, now_ms: int
 ) -> Iterator[tuple[str, str]]:
     """For people: labels and texts with markup, one pair for a line."""
     snapshot, session = seen.snapshot, seen.session

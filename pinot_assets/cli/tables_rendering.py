@@ -8,7 +8,7 @@ from typing import Any
 
 from pinot_assets.cli.program import error_values
 from pinot_assets.table_spec.tables.apply import ApplyPlan, Change
-from pinot_assets.table_spec.tables.apply_all import Fate
+from pinot_assets.table_spec.tables.apply_all import ApplyOutcome
 from pinot_assets.table_spec.tables.left_out import LeftOut
 from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec
 from pinot_assets.table_spec.yaml.problem import Note, Problem
@@ -37,12 +37,12 @@ def plan_values(plan: ApplyPlan) -> dict[str, Any]:
     }
 
 
-def fates_values(fates: Iterable[Fate], left_out: Iterable[LeftOut]) -> list[dict[str, Any]]:
+def fates_values(fates: Iterable[ApplyOutcome], left_out: Iterable[LeftOut]) -> list[dict[str, Any]]:
     """What became of each table that `apply` was asked for; of one that failed also the error."""
     return [*map(_fate_values, fates), *map(_left_out_values, left_out)]
 
 
-def _fate_values(fate: Fate) -> dict[str, Any]:
+def _fate_values(fate: ApplyOutcome) -> dict[str, Any]:
     planned = {"table": fate.table} if fate.plan is None else plan_values(fate.plan)
     return {
         **planned,

@@ -19,7 +19,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class CheckResult:
     """The answer of one check.
 
     :ivar expected: the number that has to be met, in the unit that the check says.
@@ -48,7 +48,7 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CheckProblem:
     """One thing that is wrong; a check collects them and answers with the worst."""
 
     text: str
@@ -56,23 +56,23 @@ class Problem:
     severity: Severity = Severity.WARN
 
 
-def judged(
+def check_result_of(
     name: str,
-    problems: Sequence[Problem],
+    problems: Sequence[CheckProblem],
     *,
     expected: float,
     found: float,
     good: str,
     numbers: Mapping[str, float],
-) -> Health:
+) -> CheckResult:
     """A check that passes when there are no problems; else the worst comes first and says what to do.
 
     :param good: the message of a check that passed.
     """
     if not problems:
-        return Health(name, True, expected, found, good, numbers=numbers)
+        return CheckResult(name, True, expected, found, good, numbers=numbers)
     worst = sorted(problems, key=lambda problem: problem.severity is not Severity.ERROR)
-    return Health(
+    return CheckResult(
         name=name,
         passed=False,
         expected=expected,
@@ -84,9 +84,9 @@ def judged(
     )
 
 
-def unknown(name: str, reason: str, next_step: str, severity: Severity = Severity.WARN) -> Health:
+def unknown(name: str, reason: str, next_step: str, severity: Severity = Severity.WARN) -> CheckResult:
     """A check that could not be made."""
-    return Health(
+    return CheckResult(
         name, False, 0, 0, f"not known: {reason}", next_step or "look again later", severity, known=False
     )
 

@@ -1,8 +1,8 @@
 """What a piece of work has changed so far, for the error that ends it half way.
 
-One call knows only its own fate: "no connection" says nothing of the calls before it. So a door to Pinot that
-is `recorded` notes each call that changes something, and `told_so_far` adds the notes to the error that a
-network's trouble raises: what was done, what is not known, and the command that goes on.
+One call knows only its own fate: "no connection" says nothing of the calls before it. So a client to Pinot
+that is `recorded` notes each call that changes something, and `told_so_far` adds the notes to the error that
+a network's trouble raises: what was done, what is not known, and the command that goes on.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from pinot_assets.errors import (
     SwitchStateUnknown,
 )
 
-Door = TypeVar("Door")
+ClientT = TypeVar("ClientT")
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
     """One call that changes something.
 
-    :ivar method: of the door.
+    :ivar method: of the client.
     :ivar subject: what it is about: a lineage entry, a table, a segment; "" where that is not known.
     :ivar count: how many segments, 0 for a call that is about none.
     """
@@ -53,9 +53,9 @@ class Effects:
     done: list[Effect] = field(default_factory=list)
     unknown: list[Effect] = field(default_factory=list)
 
-    def recorded(self, door: Door) -> Door:
-        """The door; what is called through it and changes something is noted here."""
-        return cast(Door, _Recorded(door, self))
+    def recorded(self, client: ClientT) -> ClientT:
+        """The client; what is called through it and changes something is noted here."""
+        return cast(ClientT, _Recorded(client, self))
 
     def settled(self, verb: str, subject: str) -> None:
         """What was unknown of a lineage entry has been seen to have happened.
@@ -90,11 +90,11 @@ class Effects:
 class _Recorded:
     """Passes every call on."""
 
-    def __init__(self, door: Any, effects: Effects) -> None:
-        self._door, self._effects = door, effects
+    def __init__(self, client: Any, effects: Effects) -> None:
+        self._client, self._effects = client, effects
 
     def __getattr__(self, name: str) -> Any:
-        method = getattr(self._door, name)
+        method = getattr(self._client, name)
         if name not in WORDS:
             return method
 
@@ -207,8 +207,8 @@ def told_so_far(look: Callable[[], SoFar]) -> Iterator[None]:
 
 
 @contextmanager
-def recording(door: Door, again: str) -> Iterator[Door]:
-    """A door whose silence, in the middle of work that begins here, says what was done through it.
+def recording(client: ClientT, again: str) -> Iterator[ClientT]:
+    """A client whose silence, in the middle of work that begins here, says what was done through it.
 
     :param again: what goes on, for the end of the hint.
     """
@@ -219,7 +219,7 @@ def recording(door: Door, again: str) -> Iterator[Door]:
         return SoFar(told or "nothing was changed in Pinot", again, changed=bool(told))
 
     with told_so_far(look):
-        yield effects.recorded(door)
+        yield effects.recorded(client)
 
 
 def _is_silence(error: PinotAssetsError) -> bool:

@@ -22,7 +22,7 @@ class Unreadable(FileRejected):
     code = "UNREADABLE"
 
 
-class TooLarge(FileRejected):
+class FileTooLarge(FileRejected):
     """The file has more of something than a worker takes in, see `limits`."""
 
     code = "TOO_LARGE"

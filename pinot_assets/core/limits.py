@@ -18,7 +18,7 @@ HIGHEST_MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class ByteLimit:
     """A number of bytes.
 
     :ivar what: what it limits, as it is named in an error.
@@ -61,19 +61,19 @@ def _number(variable: str, default: int, highest: int, unit: str) -> int:
     return int(text)
 
 
-REPLY: Final = Limit("one answer of Pinot", "PINOT_ASSETS_MAX_REPLY_MIB", 256)
+REPLY: Final = ByteLimit("one answer of Pinot", "PINOT_ASSETS_MAX_REPLY_MIB", 256)
 """Of an HTTP reply, unpacked. The ideal state of 100,000 segments on three servers has 25 MiB."""
 
-ANSWER: Final = Limit("one answer of a server", "PINOT_ASSETS_MAX_ANSWER_MIB", 64)
+ANSWER: Final = ByteLimit("one answer of a server", "PINOT_ASSETS_MAX_ANSWER_MIB", 64)
 """Of a server's answer by gRPC. The audit asks for aggregates: some kilobytes."""
 
-OBJECT: Final = Limit("one object of the staging area", "PINOT_ASSETS_MAX_OBJECT_MIB", 512)
+OBJECT: Final = ByteLimit("one object of the staging area", "PINOT_ASSETS_MAX_OBJECT_MIB", 512)
 """Of a plan, a snapshot, a switch and the like. The rows of a snapshot of a million files have 100 MiB."""
 
-RECEIPT: Final = Limit("one receipt", "PINOT_ASSETS_MAX_RECEIPT_MIB", 32)
+RECEIPT: Final = ByteLimit("one receipt", "PINOT_ASSETS_MAX_RECEIPT_MIB", 32)
 """Of a receipt, several of which are read at a time. One of 100 segments of 500 columns has 6 MiB."""
 
-RECEIPTS: Final = Limit("all receipts of one session", "PINOT_ASSETS_MAX_RECEIPTS_MIB", 1024)
+RECEIPTS: Final = ByteLimit("all receipts of one session", "PINOT_ASSETS_MAX_RECEIPTS_MIB", 1024)
 """Of the receipts of a session's files together, all of which a run has in memory, at four times that size.
 Those of 300,000 files of 30 columns have 900 MiB."""
 

@@ -59,7 +59,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./](?:[\w./:@%+*-]*[\w./*-])?", re.ASCII
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class PolicyRefusal:
     """Why something is refused, and how it can be allowed.
 
     :ivar reason: goes on from the name of what is refused, without a final full stop.
@@ -141,26 +141,26 @@ class Policy:
             own_endpoints=(*self.own_endpoints, *endpoints),
         )
 
-    def refuses_variable(self, name: str) -> Refusal | None:
+    def refuses_variable(self, name: str) -> PolicyRefusal | None:
         """Why a spec may not refer to an environment variable; None if it may."""
         if name in self.own_variables:
             return None
         if name not in FOR_SPECS and is_ours(name):
-            return Refusal(
+            return PolicyRefusal(
                 f"refers to {name}, which is this installation's own and which no table spec may read",
                 f"put what the table needs into a variable of its own, for example {_own_name(name)}",
             )
         for layer in self.layers:
             if layer.variables is not None and not _matches(name, layer.variables):
                 line = _line("variables", layer.variables, name)
-                return Refusal(
+                return PolicyRefusal(
                     f"refers to {name}, an environment variable that table specs may not read here",
                     f"call the variable TABLE_{name}, or {self._allow(line, layer)}",
                     line,
                 )
         return None
 
-    def refuses_endpoint(self, url: str) -> Refusal | None:
+    def refuses_endpoint(self, url: str) -> PolicyRefusal | None:
         """Why a spec may not name a service other than the cloud's own; None if it may."""
         for layer in self.layers:
             if layer.endpoints is not None and not _among(url, layer.endpoints):
@@ -170,13 +170,13 @@ class Policy:
                         "write https://host[:port] (host:port of a broker), without a user, blanks or "
                         "backslashes before its path"
                     )
-                    return Refusal(f"names {shown} in a way that clients may read differently", plain)
+                    return PolicyRefusal(f"names {shown} in a way that clients may read differently", plain)
                 line = _line("endpoints", layer.endpoints, shown)
                 reason = f"names {shown}, an endpoint that table specs may not reach here"
-                return Refusal(reason, self._allow(line, layer), line)
+                return PolicyRefusal(reason, self._allow(line, layer), line)
         return None
 
-    def refuses_credentials(self, url: str | None) -> Refusal | None:
+    def refuses_credentials(self, url: str | None) -> PolicyRefusal | None:
         """Why this machine's own credentials may not be used; None if they may.
 
         :param url: the endpoint that a spec names; None for the cloud's own.
@@ -188,33 +188,33 @@ class Policy:
             shown = PROVIDER if url is None else _shown(url)
             line = _line("ambientCredentials", allowed, shown)
             where = "" if url is None else f" to {shown}, which a table spec names"
-            return Refusal(
+            return PolicyRefusal(
                 f"would send this machine's own credentials{where}",
                 f"give the table keys of its own (TABLE_… variables), or {self._allow(line, layer)}",
                 line,
             )
         return None
 
-    def refuses_path(self, path: str) -> Refusal | None:
+    def refuses_path(self, path: str) -> PolicyRefusal | None:
         """Why a spec may not name a file or folder of this machine; None if it may. Follows symbolic links.
 
         :param path: absolute.
         """
         real = os.path.realpath(path)
         if _touches_never_read(os.path.normpath(path)) or _touches_never_read(real):
-            return Refusal(
+            return PolicyRefusal(
                 "lies in, or holds, a folder of the system that is never read as data", "move the files"
             )
         for layer in self.layers:
             if layer.roots is None or any(_within(real, root) for root in self._folders(layer.roots)):
                 continue
             line = _line("roots", layer.roots, real)
-            return Refusal(
+            return PolicyRefusal(
                 "lies outside the folders that table specs may use here", self._allow(line, layer), line
             )
         return None
 
-    def refuses_data(self, path: str) -> Refusal | None:
+    def refuses_data(self, path: str) -> PolicyRefusal | None:
         """Why a file or folder may not be read as data, nor hold a staging area; None if it may.
 
         Narrower than `refuses_path`: a project holds more than data, and the root `project` does not mean
@@ -233,19 +233,19 @@ class Policy:
                 continue
             if not any(_is_data(real, folder) for folder in self._folders((PROJECT,))):
                 line = _line("roots", layer.roots, real)
-                return Refusal(
+                return PolicyRefusal(
                     "is the project's own and no data (a dot-file or dot-folder, settings, keys, a database)",
                     f"keep data elsewhere, or {self._allow(line, layer)}",
                     line,
                 )
         return None
 
-    def refuses_code(self) -> Refusal | None:
+    def refuses_code(self) -> PolicyRefusal | None:
         """Why a table config may not hold code for Pinot's servers to run; None if it may."""
         for layer in self.layers:
             if layer.allow_code is False:
                 line = "allowCode: true"
-                return Refusal("is code that Pinot's servers would run", self._allow(line, layer), line)
+                return PolicyRefusal("is code that Pinot's servers would run", self._allow(line, layer), line)
         return None
 
     def _allow(self, line: str, layer: Layer) -> str:

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def in_time(act: Callable[[], None], seconds: float, why: Callable[[Exception], str]) -> str:
+def run_with_timeout(act: Callable[[], None], seconds: float, why: Callable[[Exception], str]) -> str:
     """Do it, and wait for it for so long, whatever hangs in it.
 
     :param why: an error in words.

@@ -20,7 +20,7 @@ from pinot_assets.core.limits import DEEPEST, VALUES_VARIABLE, most_values
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError
 
 T = TypeVar("T")
-Check = Callable[[Any], bool]
+ValueCheck = Callable[[Any], bool]
 
 _LONG: Final = 2**63
 _SHOWN: Final = 300
@@ -134,14 +134,14 @@ def fitting(value: T) -> T:
 
 
 @cache
-def _checks(kind: type) -> tuple[tuple[str, Check], ...]:
+def _checks(kind: type) -> tuple[tuple[str, ValueCheck], ...]:
     hints = get_type_hints(kind)
     names = [f.name for f in fields(kind)] if is_dataclass(kind) else list(getattr(kind, "_fields", ()))
     return tuple((name, _check(hints[name])) for name in names)
 
 
 @cache
-def _check(hint: Any) -> Check:
+def _check(hint: Any) -> ValueCheck:
     """Whether a value is of a type, for the types that stored values have."""
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any or hint is object:
@@ -178,7 +178,7 @@ def _is_int(value: Any) -> bool:
     return type(value) is int and -_LONG <= value < _LONG
 
 
-def _tuple(args: tuple[Any, ...]) -> Check:
+def _tuple(args: tuple[Any, ...]) -> ValueCheck:
     if len(args) == 2 and args[1] is Ellipsis:
         item = _check(args[0])
         return lambda value: isinstance(value, tuple) and all(map(item, value))

@@ -9,7 +9,7 @@ from pinot_assets.expressions.tokens import Token
 
 
 @dataclass(slots=True)
-class Call:
+class FunctionCall:
     """A call, or parentheses around values (`name` is then "", or a word such as `in`).
 
     :ivar name: as it is written, in lower case.
@@ -17,12 +17,12 @@ class Call:
     """
 
     name: str
-    arguments: list[list[Token | Call]] = field(default_factory=lambda: [[]])
+    arguments: list[list[Token | FunctionCall]] = field(default_factory=lambda: [[]])
 
 
-def calls_of(tokens: Sequence[Token]) -> Call:
+def calls_of(tokens: Sequence[Token]) -> FunctionCall:
     """The whole expression, as the one argument of a call without a name."""
-    whole = Call("")
+    whole = FunctionCall("")
     stack = [whole]
     for token in tokens:
         argument = stack[-1].arguments[-1]
@@ -31,7 +31,7 @@ def calls_of(tokens: Sequence[Token]) -> Call:
         elif token.text in ("(", "["):
             last = argument[-1] if argument else None
             is_named = token.text == "(" and isinstance(last, Token) and last.kind == "word"
-            call = Call(last.text.lower() if is_named and isinstance(last, Token) else "")
+            call = FunctionCall(last.text.lower() if is_named and isinstance(last, Token) else "")
             if is_named:
                 argument.pop()
             argument.append(call)
@@ -46,14 +46,14 @@ def calls_of(tokens: Sequence[Token]) -> Call:
     return whole
 
 
-def text_of(argument: Sequence[Token | Call]) -> str | None:
+def text_of(argument: Sequence[Token | FunctionCall]) -> str | None:
     """The text literal that an argument is, with its quotes; None if it is anything else."""
     if len(argument) == 1 and isinstance(argument[0], Token) and argument[0].kind == "text":
         return argument[0].text
     return None
 
 
-def number_of(argument: Sequence[Token | Call]) -> float | None:
+def number_of(argument: Sequence[Token | FunctionCall]) -> float | None:
     """The number that an argument is, with or without a sign before it; None if it is anything else."""
     *signs, last = [item if isinstance(item, Token) else None for item in argument] or [None]
     if last is None or last.kind != "number" or len(signs) > 1:

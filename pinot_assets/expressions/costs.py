@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pinot_assets.expressions.calls import Call, calls_of, number_of, text_of
+from pinot_assets.expressions.calls import FunctionCall, calls_of, number_of, text_of
 from pinot_assets.expressions.refused import ExpressionRefused
 from pinot_assets.expressions.regular import check_pattern, check_wildcards
 from pinot_assets.expressions.tokens import END, Token, words
@@ -43,7 +43,7 @@ _AFTER_PATTERN: Final = words(
     "and or then else end when escape group order having limit offset as is from desc asc nulls filter"
 )
 
-Growth = Callable[["Call", "Dialect"], float]
+Growth = Callable[["FunctionCall", "Dialect"], float]
 """How many times longer a call makes what it is given."""
 TextCheck = Callable[[str], None]
 """Refuses (`ExpressionRefused`) what a text may not say."""
@@ -71,7 +71,7 @@ class Dialect:
     unquoted: Callable[[str], str]
     canonical: Callable[[str], str] = str.lower
     texts: Mapping[str, Mapping[int, TextCheck]] = field(default_factory=dict)
-    settings: Mapping[str, Callable[[Call], None]] = field(default_factory=dict)
+    settings: Mapping[str, Callable[[FunctionCall], None]] = field(default_factory=dict)
     folds: frozenset[str] = frozenset()
     numeric: frozenset[str] = field(default_factory=frozenset)
 
@@ -114,7 +114,7 @@ def check_costs(tokens: Sequence[Token], dialect: Dialect) -> None:
 def by_number(position: int) -> Growth:
     """As long as one of its arguments says, a literal number (from the end where negative)."""
 
-    def growth(call: Call, _: Dialect) -> float:
+    def growth(call: FunctionCall, _: Dialect) -> float:
         return max(1.0, _literal_number(call, position))
 
     return growth
@@ -123,13 +123,13 @@ def by_number(position: int) -> Growth:
 def by_text(*positions: int) -> Growth:
     """As many times as some of its arguments are long, from 0."""
 
-    def growth(call: Call, dialect: Dialect) -> float:
+    def growth(call: FunctionCall, dialect: Dialect) -> float:
         return 1.0 + sum(_length(call, position, dialect) for position in positions)
 
     return growth
 
 
-def by_separator(call: Call, dialect: Dialect) -> float:
+def by_separator(call: FunctionCall, dialect: Dialect) -> float:
     """As many times as its first argument is long, between all others."""
     return (1.0 + _length(call, 0, dialect)) * max(1, len(call.arguments) - 1)
 
@@ -137,7 +137,7 @@ def by_separator(call: Call, dialect: Dialect) -> float:
 def by_options(factor: float) -> Growth:
     """Always the same; far more with options, which may set what stands between values."""
 
-    def growth(call: Call, _: Dialect) -> float:
+    def growth(call: FunctionCall, _: Dialect) -> float:
         return factor if len(call.arguments) == 1 else factor * UNKNOWN_LENGTH
 
     return growth
@@ -146,26 +146,26 @@ def by_options(factor: float) -> Growth:
 def by(factor: float) -> Growth:
     """Always the same."""
 
-    def growth(_: Call, __: Dialect) -> float:
+    def growth(_: FunctionCall, __: Dialect) -> float:
         return factor
 
     return growth
 
 
-def by_range(call: Call, _: Dialect) -> float:
+def by_range(call: FunctionCall, _: Dialect) -> float:
     """From one number to another one, in steps."""
     start, end = _literal_number(call, 0), _literal_number(call, 1)
     step = abs(_literal_number(call, 2)) if len(call.arguments) > 2 else 1.0
     return max(1.0, abs(end - start) / step) if step else math.inf
 
 
-def by_digits(call: Call, _: Dialect) -> float:
+def by_digits(call: FunctionCall, _: Dialect) -> float:
     """Of format_number: its second argument is a pattern, or how many digits follow the point."""
     pattern = text_of(call.arguments[1]) if len(call.arguments) > 1 else ""
     return max(1.0, _literal_number(call, 1)) if pattern is None else 1.0
 
 
-def by_format(call: Call, dialect: Dialect) -> float:
+def by_format(call: FunctionCall, dialect: Dialect) -> float:
     """Of printf: its literal says how wide each value becomes."""
     text = text_of(call.arguments[0])
     if text is None:
@@ -174,14 +174,14 @@ def by_format(call: Call, dialect: Dialect) -> float:
     return max(1.0, len(values)) + sum(float(width) for one in values for width in re.findall("[0-9]+", one))
 
 
-def _length(call: Call, position: int, dialect: Dialect) -> float:
+def _length(call: FunctionCall, position: int, dialect: Dialect) -> float:
     if position >= len(call.arguments):
         return 0.0
     text = text_of(call.arguments[position])
     return UNKNOWN_LENGTH if text is None else float(len(dialect.unquoted(text)))
 
 
-def _check_call(call: Call, dialect: Dialect, factor: float, fold: str = "") -> float:
+def _check_call(call: FunctionCall, dialect: Dialect, factor: float, fold: str = "") -> float:
     """:param factor: how many times longer the calls around it make what it gives.
     :returns: how many times longer it and all within make what they are given.
     """
@@ -215,7 +215,7 @@ def _check_call(call: Call, dialect: Dialect, factor: float, fold: str = "") -> 
         within = call.name if name in dialect.folds and position >= _FOLDING else fold
         _check_argument(argument, dialect, within)
         for item in argument:
-            if isinstance(item, Call):
+            if isinstance(item, FunctionCall):
                 longer += _check_call(item, dialect, factor, within) - 1
     return own * longer
 
@@ -224,10 +224,10 @@ def _is_grammar(name: str) -> bool:
     return name in ("in", "and", "or", "not", "case", "when", "then", "else", "between")
 
 
-def _check_argument(argument: Sequence[Token | Call], dialect: Dialect, fold: str) -> None:
+def _check_argument(argument: Sequence[Token | FunctionCall], dialect: Dialect, fold: str) -> None:
     """The patterns that stand behind LIKE and RLIKE, and what joins texts in a fold."""
     for place, item in enumerate(argument):
-        if isinstance(item, Call):
+        if isinstance(item, FunctionCall):
             name = item.name
             before = argument[place - 1] if place else None
             is_like = isinstance(before, Token) and before.name in _LIKES
@@ -244,7 +244,7 @@ def _check_argument(argument: Sequence[Token | Call], dialect: Dialect, fold: st
             raise ExpressionRefused(f"joins texts in {fold}()", f"only numbers are computed in {fold}()")
 
 
-def _is_operator(argument: Sequence[Token | Call], place: int) -> bool:
+def _is_operator(argument: Sequence[Token | FunctionCall], place: int) -> bool:
     """Whether LIKE stands between values, and is no column's name or a member."""
     if place == 0 or place + 1 >= len(argument):
         return False
@@ -252,14 +252,14 @@ def _is_operator(argument: Sequence[Token | Call], place: int) -> bool:
     if isinstance(before, Token) and before.kind == "sign":
         return False
     return not (isinstance(after, Token) and (after.kind == "sign" or after.name in _AFTER_PATTERN)) and not (
-        isinstance(after, Call) and after.name in _OF_SEVERAL
+        isinstance(after, FunctionCall) and after.name in _OF_SEVERAL
     )
 
 
-def _check_behind(rest: Sequence[Token | Call], what: str, dialect: Dialect) -> None:
+def _check_behind(rest: Sequence[Token | FunctionCall], what: str, dialect: Dialect) -> None:
     """The pattern of an operator: one text, and nothing that makes another one of it."""
     joined = rest[1] if len(rest) > 1 else None
-    if isinstance(joined, Call) or (
+    if isinstance(joined, FunctionCall) or (
         joined is not None and joined.name not in _AFTER_PATTERN and joined.text not in ("=", "<", ">", "!")
     ):
         raise _no_literal(f"{what} a pattern")
@@ -269,15 +269,17 @@ def _check_behind(rest: Sequence[Token | Call], what: str, dialect: Dialect) -> 
         _check_regular(rest[:1], what, dialect)
 
 
-def _check_regular(argument: Sequence[Token | Call], what: str, dialect: Dialect) -> None:
+def _check_regular(argument: Sequence[Token | FunctionCall], what: str, dialect: Dialect) -> None:
     _check_text(argument, f"{what} a pattern", check_pattern, dialect)
 
 
-def _check_like(argument: Sequence[Token | Call], what: str, dialect: Dialect) -> None:
+def _check_like(argument: Sequence[Token | FunctionCall], what: str, dialect: Dialect) -> None:
     _check_text(argument, f"{what.upper()} a pattern", check_wildcards, dialect)
 
 
-def _check_text(argument: Sequence[Token | Call], what: str, check: TextCheck, dialect: Dialect) -> None:
+def _check_text(
+    argument: Sequence[Token | FunctionCall], what: str, check: TextCheck, dialect: Dialect
+) -> None:
     text = text_of(argument)
     if text is None:
         raise _no_literal(what)
@@ -293,7 +295,7 @@ def _no_literal(what: str) -> ExpressionRefused:
     )
 
 
-def _literal_number(call: Call, position: int) -> float:
+def _literal_number(call: FunctionCall, position: int) -> float:
     arguments = call.arguments
     found = number_of(arguments[position]) if -len(arguments) <= position < len(arguments) else None
     if found is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pinot_assets.expressions.calls import Call, number_of, text_of
+from pinot_assets.expressions.calls import FunctionCall, number_of, text_of
 from pinot_assets.expressions.costs import (
     MOST_EXPONENT,
     UNKNOWN_LENGTH,
@@ -55,7 +55,7 @@ def _lucene(text: str) -> None:
     _few_wildcards(text)
 
 
-def _check_sketch(call: Call) -> None:
+def _check_sketch(call: FunctionCall) -> None:
     """Refuse parameters of a sketch (`'nominalEntries=4096'`) that ask for much or are no literals."""
     for argument in call.arguments[1:]:
         text = text_of(argument)

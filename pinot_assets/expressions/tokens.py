@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from pinot_assets.expressions.refused import MOST_DEPTH, ExpressionRefused, refuse_length
 
-Kind = Literal["word", "quoted", "text", "number", "sign"]
+TokenKind = Literal["word", "quoted", "text", "number", "sign"]
 
 _NUMBER: Final = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _COMMENT: Final = r"(?P<comment>--[^\r\n]*|/\*.*?\*/)"
@@ -49,7 +49,7 @@ class Token:
     :ivar start: its place in the whole text.
     """
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from pinot_assets.errors import LeaseLost, PinotAssetsError, SwitchStateUnknown
-from pinot_assets.gc.orphans import IN_STAGING, Kind, Orphan
+from pinot_assets.gc.orphans import IN_STAGING, Orphan, OrphanKind
 from pinot_assets.gc.probe import Garbage, look
 from pinot_assets.session.checks.shadow import remove_shadow
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.recover.abandon import sweep
 from pinot_assets.session.recover.catch_up import catch_up
@@ -25,7 +25,7 @@ from pinot_assets.source.object_store import ObjectStore, probe_key
 STEP: Final = "collect"
 """What the driver calls it."""
 
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Told how many are done, and how many there are."""
 
 
@@ -61,7 +61,7 @@ def store_now_ms(store: ObjectStore) -> int:
     return found.mtime_us // 1000
 
 
-def collect(driver: Driver, grace_ms: int, told: Told) -> Collected:
+def collect(driver: Driver, grace_ms: int, told: OnProgress) -> Collected:
     """Take away what nothing needs any more and is old enough, looked up anew under the lease.
 
     :param grace_ms: how old it has to be, by the clock of the staging area.
@@ -72,36 +72,50 @@ def collect(driver: Driver, grace_ms: int, told: Told) -> Collected:
     return driver.carry_out(STEP, lambda run: _collect(run, grace_ms, told))
 
 
-def _collect(run: Run, grace_ms: int, told: Told) -> Collected:
-    catch_up(run)
-    run.edges.staging.store.probe()  # a disk clears away what killed writers left unfinished
-    garbage = look(run.spec, run.edges, run.lease.pointer, grace_ms, store_now_ms(run.edges.staging.store))
+def _collect(context: TriggerContext, grace_ms: int, told: OnProgress) -> Collected:
+    catch_up(context)
+    context.clients.staging.store.probe()  # a disk clears away what killed writers left unfinished
+    garbage = look(
+        context.spec,
+        context.clients,
+        context.lease.pointer,
+        grace_ms,
+        store_now_ms(context.clients.staging.store),
+    )
     failed = dict[str, str]()
-    for done, (name, why) in enumerate(_work(run, garbage), 1):
+    for done, (name, why) in enumerate(_work(context, garbage), 1):
         if why:
             failed[name] = why
         told(done, len(garbage.old))
     return Collected(garbage, failed)
 
 
-def _work(run: Run, garbage: Garbage) -> Iterator[tuple[str, str]]:
+def _work(context: TriggerContext, garbage: Garbage) -> Iterator[tuple[str, str]]:
     """Each orphan's name as it is done, with why it could not be taken away."""
-    yield from _together(run, _named(garbage, Kind.STRAY), lambda _: sweep(run, None, run.current_snapshot()))
-    yield from _together(run, _named(garbage, Kind.SEGMENT), run.switcher.delete)
-    yield from _together(run, _named(garbage, Kind.SHADOW), lambda _: remove_shadow(run))
-    yield from _together(run, _named(garbage, Kind.NODE), lambda _: run.lease.prune())
-    staging = run.edges.staging
-    left = [o.name for o in garbage.old if o.kind in IN_STAGING and o.kind is not Kind.SNAPSHOT]
+    yield from _together(
+        context, _named(garbage, OrphanKind.STRAY), lambda _: sweep(context, None, context.current_snapshot())
+    )
+    yield from _together(context, _named(garbage, OrphanKind.SEGMENT), context.switcher.delete)
+    yield from _together(context, _named(garbage, OrphanKind.SHADOW), lambda _: remove_shadow(context))
+    yield from _together(context, _named(garbage, OrphanKind.NODE), lambda _: context.lease.prune())
+    staging = context.clients.staging
+    left = [o.name for o in garbage.old if o.kind in IN_STAGING and o.kind is not OrphanKind.SNAPSHOT]
     yield from take_away(
-        staging.store, garbage.expired, left, lambda header: staging.reach(header.ref), run.lease.assert_held
+        staging.store,
+        garbage.expired,
+        left,
+        lambda header: staging.reach(header.ref),
+        context.lease.assert_held,
     )
 
 
-def _named(garbage: Garbage, kind: Kind) -> list[str]:
+def _named(garbage: Garbage, kind: OrphanKind) -> list[str]:
     return [o.name for o in garbage.old if o.kind is kind]
 
 
-def _together(run: Run, names: list[str], act: Callable[[list[str]], object]) -> Iterator[tuple[str, str]]:
+def _together(
+    context: TriggerContext, names: list[str], act: Callable[[list[str]], object]
+) -> Iterator[tuple[str, str]]:
     """What goes in one call, or not."""
     why = ""
     if names:
@@ -110,7 +124,7 @@ def _together(run: Run, names: list[str], act: Callable[[list[str]], object]) ->
         except LeaseLost:
             raise
         except SwitchStateUnknown as error:
-            run.lease.left_unknown()  # it may still arrive: the next owner waits (rule R2)
+            context.lease.left_unknown()  # it may still arrive: the next owner waits (rule R2)
             why = error.reason
         except PinotAssetsError as error:
             why = error.reason

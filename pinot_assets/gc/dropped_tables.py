@@ -12,14 +12,14 @@ import socket
 import time
 
 from pinot_assets.errors import SessionHeld
-from pinot_assets.gc.orphans import Kind, Orphan
+from pinot_assets.gc.orphans import Orphan, OrphanKind
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import Owner
 
 WHY = "Pinot has no such table any more"
 
 
-def gone(store: SessionStore, now_ms: int) -> Orphan | None:
+def nodes_of_dropped_table(store: SessionStore, now_ms: int) -> Orphan | None:
     """The nodes of a table, if it is gone and nobody works on it.
 
     :param now_ms: their age counts up to then.
@@ -27,7 +27,7 @@ def gone(store: SessionStore, now_ms: int) -> Orphan | None:
     written_ms = store.pointer_written_ms()
     if written_ms is None or store.table_made_ms() is not None or store.holder() is not None:
         return None
-    return Orphan(Kind.TABLE, store.table, WHY, age_ms=now_ms - written_ms)
+    return Orphan(OrphanKind.TABLE, store.table, WHY, age_ms=now_ms - written_ms)
 
 
 def forget(store: SessionStore) -> bool:

@@ -20,7 +20,7 @@ from pinot_assets.session.recover.abandon import unknown_of
 from pinot_assets.session.stores.listing_parts import PART_KEY
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS
 from pinot_assets.session.stores.staging import Reach
-from pinot_assets.session.stores.stored_snapshots import Header
+from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
 from pinot_assets.session.values.state import Session, is_ours
 from pinot_assets.snapshot.fingerprint import Fingerprint
 
@@ -30,7 +30,7 @@ _SESSION = re.compile(r"sessions/(?P<id>(?P<node>cp[0-9]+)-[0-9a-f]{6})/.+")
 _PROBE = re.compile(r"\.pinot-assets-probe-[0-9a-f]{32}")
 
 
-class Kind(StrEnum):
+class OrphanKind(StrEnum):
     """What an orphan is, in the order in which they go."""
 
     STRAY = "visible segment"
@@ -46,7 +46,16 @@ class Kind(StrEnum):
     TABLE = "nodes of a table"
 
 
-IN_STAGING = frozenset((Kind.SNAPSHOT, Kind.ROWS, Kind.TAR, Kind.SESSION, Kind.LISTING, Kind.PROBE))
+IN_STAGING = frozenset(
+    (
+        OrphanKind.SNAPSHOT,
+        OrphanKind.ROWS,
+        OrphanKind.TAR,
+        OrphanKind.SESSION,
+        OrphanKind.LISTING,
+        OrphanKind.PROBE,
+    )
+)
 """Objects of the staging area; their names are their keys."""
 
 
@@ -61,7 +70,7 @@ class Orphan:
         turn, however young it is.
     """
 
-    kind: Kind
+    kind: OrphanKind
     name: str
     why: str
     size: int | None = None
@@ -69,7 +78,7 @@ class Orphan:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TableFacts:
     """What decides over one table.
 
     :ivar nodes: session nodes in ZooKeeper, oldest first.
@@ -92,7 +101,7 @@ class Facts:
     hold: str
     ledger: frozenset[str] | None
     kept: Reach | None
-    expired: Sequence[Header]
+    expired: Sequence[SnapshotHeader]
     segments: frozenset[str]
     lineage: Lineage
     shadow: str
@@ -101,7 +110,7 @@ class Facts:
     here_ms: int
 
 
-def orphans(facts: Facts) -> Iterator[Orphan]:
+def orphans(facts: TableFacts) -> Iterator[Orphan]:
     """All of them, however young, in the order in which they may go."""
     if facts.ledger is not None:
         if facts.session is None:  # an open one is settled by the next trigger, which then sweeps
@@ -109,7 +118,7 @@ def orphans(facts: Facts) -> Iterator[Orphan]:
         if facts.kept is not None:
             yield from _hidden(facts, facts.ledger | facts.kept.segments)
     if facts.shadow:
-        yield Orphan(Kind.SHADOW, facts.shadow, "an audit left it: the next trigger deletes it")
+        yield Orphan(OrphanKind.SHADOW, facts.shadow, "an audit left it: the next trigger deletes it")
     yield from _nodes(facts)
     if facts.kept is not None:
         yield from _snapshots(facts, facts.kept)
@@ -117,17 +126,17 @@ def orphans(facts: Facts) -> Iterator[Orphan]:
         yield from _session_objects(facts, facts.kept)
         yield from _listings(facts)
         for key in filter(_PROBE.fullmatch, facts.staged):
-            yield _object(facts, Kind.PROBE, key, "left by a probe of the store that died")
+            yield _object(facts, OrphanKind.PROBE, key, "left by a probe of the store that died")
 
 
-def _strays(facts: Facts, ledger: frozenset[str]) -> Iterator[Orphan]:
+def _strays(facts: TableFacts, ledger: frozenset[str]) -> Iterator[Orphan]:
     for name in sorted(unknown_of(facts.table, facts.lineage.visible(facts.segments), ledger)):
         yield Orphan(
-            Kind.STRAY, name, "queries see it, and no snapshot knows it: the next trigger deletes it"
+            OrphanKind.STRAY, name, "queries see it, and no snapshot knows it: the next trigger deletes it"
         )
 
 
-def _hidden(facts: Facts, needed: frozenset[str]) -> Iterator[Orphan]:
+def _hidden(facts: TableFacts, needed: frozenset[str]) -> Iterator[Orphan]:
     """Of switches that were taken back. Pinot deletes them by itself; where it does not, nobody else does."""
     for entry in facts.lineage:
         if entry.state is not LineageState.REVERTED:
@@ -139,40 +148,42 @@ def _hidden(facts: Facts, needed: frozenset[str]) -> Iterator[Orphan]:
                 seen.add(name)
                 age_ms = facts.here_ms - entry.timestamp_ms
                 why = f"its switch was taken back (lineage entry {entry.id})"
-                yield Orphan(Kind.SEGMENT, name, why, age_ms=age_ms)
+                yield Orphan(OrphanKind.SEGMENT, name, why, age_ms=age_ms)
 
 
-def _of_open_session(facts: Facts, segment: str) -> bool:
+def _of_open_session(facts: TableFacts, segment: str) -> bool:
     return facts.session is not None and segment.startswith(f"{facts.table}__{facts.session.id}_")
 
 
-def _nodes(facts: Facts) -> Iterator[Orphan]:
+def _nodes(facts: TableFacts) -> Iterator[Orphan]:
     """As `Lease.prune`."""
     active = facts.session.node if facts.session is not None else ""
     for node in facts.nodes[:-KEPT_SESSIONS]:
         if node != active:
-            yield Orphan(Kind.NODE, node, f"beyond the {KEPT_SESSIONS} newest sessions, which are kept")
+            yield Orphan(OrphanKind.NODE, node, f"beyond the {KEPT_SESSIONS} newest sessions, which are kept")
 
 
-def _snapshots(facts: Facts, kept: Reach) -> Iterator[Orphan]:
+def _snapshots(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
     going = {header.ref.key for header in facts.expired}
     for key in sorted(going):
-        yield _object(facts, Kind.SNAPSHOT, key, "older than what the table keeps, and no way back needs it")
+        yield _object(
+            facts, OrphanKind.SNAPSHOT, key, "older than what the table keeps, and no way back needs it"
+        )
     for key in sorted(filter(_ROWS.fullmatch, facts.staged)):
         if key not in kept.objects:
-            yield _object(facts, Kind.ROWS, key, "no kept snapshot names them")
+            yield _object(facts, OrphanKind.ROWS, key, "no kept snapshot names them")
 
 
-def _tars(facts: Facts, kept: Reach) -> Iterator[Orphan]:
+def _tars(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
     sizes = {key: version.size for key, version in facts.staged.items() if key.startswith(SEGMENTS)}
     open_session = facts.session.id if facts.session is not None else ""
     for key in unreferenced(facts.table, sizes, kept.segments, open_session).keys:
         match = _TAR.fullmatch(key)
         if match and is_ours(facts.table, match["segment"]):
-            yield _object(facts, Kind.TAR, key, "no kept snapshot and no open session names it")
+            yield _object(facts, OrphanKind.TAR, key, "no kept snapshot and no open session names it")
 
 
-def _session_objects(facts: Facts, kept: Reach) -> Iterator[Orphan]:
+def _session_objects(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
     """Plans and receipts of sessions that ZooKeeper has forgotten and no kept snapshot comes from."""
     nodes = {*facts.nodes[-KEPT_SESSIONS:], *([facts.session.node] if facts.session is not None else [])}
     for key in sorted(facts.staged):
@@ -180,19 +191,21 @@ def _session_objects(facts: Facts, kept: Reach) -> Iterator[Orphan]:
         if match is None or match["node"] in nodes or match["id"] in kept.sessions:
             continue
         if not facts.hold.startswith(f"sessions/{match['id']}/"):
-            yield _object(facts, Kind.SESSION, key, f"no kept snapshot comes from session {match['id']}")
+            yield _object(
+                facts, OrphanKind.SESSION, key, f"no kept snapshot comes from session {match['id']}"
+            )
 
 
-def _listings(facts: Facts) -> Iterator[Orphan]:
+def _listings(facts: TableFacts) -> Iterator[Orphan]:
     """Once the youngest is a day old: until then the sensor's cursor, unseen from here, may lead to all, and
     the next sweep begins by taking away what others left."""
     keys = sorted(filter(PART_KEY.fullmatch, facts.staged))
     newest_us = max((facts.staged[key].mtime_us for key in keys), default=0)
     if facts.now_ms - newest_us // 1000 >= KEPT_S * 1000:
         for key in keys:
-            yield _object(facts, Kind.LISTING, key, "no sweep of the files sensor went on for a day")
+            yield _object(facts, OrphanKind.LISTING, key, "no sweep of the files sensor went on for a day")
 
 
-def _object(facts: Facts, kind: Kind, key: str, why: str) -> Orphan:
+def _object(facts: TableFacts, kind: OrphanKind, key: str, why: str) -> Orphan:
     version = facts.staged[key]
     return Orphan(kind, key, why, version.size, facts.now_ms - version.mtime_us // 1000)

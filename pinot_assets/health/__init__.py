@@ -3,7 +3,7 @@
 Pure checks over plain values, one module each; `look` reads what they need, `checks` puts them together.
 """
 
-from pinot_assets.core.check_result import Health, Severity
+from pinot_assets.core.check_result import CheckResult, Severity
 from pinot_assets.health.checks import CHECKS, examine, examine_table, summary
 
-__all__ = ["CHECKS", "Health", "Severity", "examine", "examine_table", "summary"]
+__all__ = ["CHECKS", "CheckResult", "Severity", "examine", "examine_table", "summary"]

@@ -18,7 +18,7 @@ class Reader(Protocol):
     readings: dict[str, Any]
 
 
-class Reading(Generic[T]):
+class CachedReading(Generic[T]):
     """Read when first asked for; what that raised is raised again, without another try."""
 
     def __init__(self, read: Callable[[Any], T]) -> None:

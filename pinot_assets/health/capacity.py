@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pinot_assets.core.check_result import Health, Problem, judged, megabytes, unknown
+from pinot_assets.core.check_result import CheckProblem, CheckResult, check_result_of, megabytes, unknown
 
 NAME = "head_room"
 
@@ -80,13 +80,15 @@ def server_room(server: str, total: int, used: int) -> Room:
     )
 
 
-def head_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> Health:
+def head_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> CheckResult:
     """Every place has room for the next switch; not known, where one is not and no other is short.
 
     :param not_known: place → why nothing is known of it.
     """
     problems = [
-        Problem(f"{r.where} has {megabytes(r.free)} left, {megabytes(r.needed)} may be needed", r.next_step)
+        CheckProblem(
+            f"{r.where} has {megabytes(r.free)} left, {megabytes(r.needed)} may be needed", r.next_step
+        )
         for r in rooms
         if r.free < r.needed
     ]
@@ -101,7 +103,7 @@ def head_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> Health:
         told = "; ".join(f"{where}: {why}" for where, why in not_known.items())
         return replace(unknown(NAME, told, "look again when it answers"), numbers=numbers)
     problems += [
-        Problem(f"not known of {where}: {why}", "look again when it answers")
+        CheckProblem(f"not known of {where}: {why}", "look again when it answers")
         for where, why in not_known.items()
     ]
     good = (
@@ -109,7 +111,7 @@ def head_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> Health:
         if tightest
         else "no quota is set, and nobody tells of a disk"
     )
-    return judged(
+    return check_result_of(
         NAME,
         problems,
         expected=tightest.needed if tightest else 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pinot_assets.core.check_result import Health, Problem, base_name, judged, some
+from pinot_assets.core.check_result import CheckProblem, CheckResult, base_name, check_result_of, some
 from pinot_assets.core.text import plural_are
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.snapshot.fingerprint import SourceFile
@@ -33,7 +33,7 @@ def still_there(
     return tuple(failure for failure, found in listed if planned.get(failure.ordinal, found) == found)
 
 
-def failing_files(table: str, attempts: Attempts, failing_now: Sequence[Failure]) -> Health:
+def failing_files(table: str, attempts: Attempts, failing_now: Sequence[Failure]) -> CheckResult:
     """No file that fails now has failed in several attempts of the kept sessions.
 
     :param attempts: of the open and the kept sessions.
@@ -45,7 +45,7 @@ def failing_files(table: str, attempts: Attempts, failing_now: Sequence[Failure]
     told = [f"{base_name(uri)} in {times[uri]} attempts ({reason[uri]})" for uri in keep]
     problems = (
         [
-            Problem(
+            CheckProblem(
                 f"{plural_are(len(keep), 'file')} failing again and again: {some(told)}",
                 f"repair {base_name(keep[0])} or take it away, then run {table}; "
                 "skipFileIfFailToInitReader leaves unreadable files out",
@@ -55,7 +55,7 @@ def failing_files(table: str, attempts: Attempts, failing_now: Sequence[Failure]
         else []
     )
     once = len(reason) - len(keep)
-    return judged(
+    return check_result_of(
         NAME,
         problems,
         expected=0,

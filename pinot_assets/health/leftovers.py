@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pinot_assets.core.check_result import Health, Problem, Severity, judged, megabytes, some
+from pinot_assets.core.check_result import (
+    CheckProblem,
+    CheckResult,
+    Severity,
+    check_result_of,
+    megabytes,
+    some,
+)
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.stores.removal import tar_keys
@@ -27,7 +34,7 @@ SEGMENTS = "segments/"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReferencedObjects:
     """What may be there.
 
     :ivar has_ledger: whether ZooKeeper knows of a snapshot.
@@ -80,8 +87,8 @@ def orphans(
     segments: Collection[str],
     session_nodes: Sequence[str],
     staged: Mapping[str, int],
-    wanted: Wanted,
-) -> Health:
+    wanted: ReferencedObjects,
+) -> CheckResult:
     """Nothing of ours is left that no snapshot, no open session and no way back needs.
 
     :param segments: all names in the table.
@@ -101,12 +108,12 @@ def orphans(
     tars = unreferenced(table, staged, wanted.tars, wanted.open_session)
     in_use = sum(size for key, size in staged.items() if key.startswith(SEGMENTS)) - tars.size
     run = f"run {table} (`pinot-assets run {table}`)"
-    problems: list[Problem] = []
+    problems: list[CheckProblem] = []
     if later:
         number = plural(len(later), "segment")
         what = f"queries see {number} that ZooKeeper's pointer is too old for ({some(later)})"
         then = f"was a backup restored? {run}: it finds their snapshot, or says what to choose"
-        problems.append(Problem(what, then, Severity.ERROR))
+        problems.append(CheckProblem(what, then, Severity.ERROR))
     if shown:
         what = f"queries see {plural(len(shown), 'segment')} that no snapshot knows ({some(shown)})"
         then = (
@@ -114,17 +121,17 @@ def orphans(
             if wanted.has_ledger
             else "restore the table's nodes in ZooKeeper, or delete these segments and ingest again"
         )
-        problems.append(Problem(what, then, Severity.ERROR))
+        problems.append(CheckProblem(what, then, Severity.ERROR))
     if hidden:
         what = f"{plural(len(hidden), 'hidden segment')} of no open session ({some(hidden)})"
         then = f"`pinot-assets gc {table}` says which of them may go; POST /segments/{table}_OFFLINE/delete"
-        problems.append(Problem(what, then))
+        problems.append(CheckProblem(what, then))
     if nodes:
         what = (
             f"{plural(len(nodes), 'session node')} beyond the {KEPT_SESSIONS} that are kept ({some(nodes)})"
         )
         problems.append(
-            Problem(what, f"the next new session of {table} deletes them, or `gc {table} --apply`")
+            CheckProblem(what, f"the next new session of {table} deletes them, or `gc {table} --apply`")
         )
     too_many = tars.size > max(TOLERATED_BYTES, in_use)
     if too_many:
@@ -134,8 +141,8 @@ def orphans(
             "let fewer snapshots be kept (snapshotsToKeep, snapshotDaysToKeep) and run "
             f"`pinot-assets gc {table}`: a rollback reaches only what is kept"
         )
-        problems.append(Problem(what, then))
-    return judged(
+        problems.append(CheckProblem(what, then))
+    return check_result_of(
         ORPHANS,
         problems,
         expected=0,
@@ -152,7 +159,7 @@ def orphans(
     )
 
 
-def staged_tars(table: str, staged: Mapping[str, int], wanted: Wanted) -> Health:
+def staged_tars(table: str, staged: Mapping[str, int], wanted: ReferencedObjects) -> CheckResult:
     """Every tar of the ledger and of the way back lies in the staging area, in its size (rule R9)."""
     missing: list[str] = []
     torn: list[str] = []
@@ -167,12 +174,12 @@ def staged_tars(table: str, staged: Mapping[str, int], wanted: Wanted) -> Health
         f"run {table} once; until then Pinot's deep store holds the only copy"
     )
     problems = [
-        Problem(f"{plural_are(len(names), 'tar')} {what} ({some(names)})", again, Severity.ERROR)
+        CheckProblem(f"{plural_are(len(names), 'tar')} {what} ({some(names)})", again, Severity.ERROR)
         for what, names in (("missing", missing), ("not as written", torn))
         if names
     ]
     good = len(wanted.tars) - len(missing) - len(torn)
-    return judged(
+    return check_result_of(
         STAGED,
         problems,
         expected=len(wanted.tars),

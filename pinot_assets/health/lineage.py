@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pinot_assets.core.check_result import Health, Problem, Severity, hours, judged, some
+from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, check_result_of, hours, some
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.values.state import Session, is_ours
 
@@ -19,7 +19,7 @@ def lineage_clean(
     session: Session | None,
     now_ms: int,
     max_age_ms: int,
-) -> Health:
+) -> CheckResult:
     """No entry is open but that of the open session, and none hides what is published.
 
     :param segments: all names in the table.
@@ -27,7 +27,7 @@ def lineage_clean(
     :param session: the open one.
     :param max_age_ms: at which a trigger opens an entry anew.
     """
-    problems: list[Problem] = []
+    problems: list[CheckProblem] = []
     open_entries = lineage.in_state(LineageState.IN_PROGRESS)
     foreign = [e for e in open_entries if not owned(table, e)]
     stray = [e for e in open_entries if owned(table, e) and not of_session(table, e, session)]
@@ -36,7 +36,7 @@ def lineage_clean(
     if hidden:
         hiding = [e for e in lineage if not e.hidden.isdisjoint(hidden)]
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{len(hidden)} published segments are hidden from queries ({some(hidden)}) "
                 f"by {_tell(table, hiding, now_ms)}",
                 "a merge or rollup task on this table? Turn it off, then run the table once as a swap"
@@ -47,14 +47,14 @@ def lineage_clean(
         )
     if foreign:
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{len(foreign)} open entries of somebody else: {_tell(table, foreign, now_ms)}",
                 "let their owner end or revert them; they are never forced away from here",
             )
         )
     if stray:
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{len(stray)} open entries of no open session: {_tell(table, stray, now_ms)}",
                 f"the next switch of {table} reverts them; at once: POST /segments/{table}"
                 f"/revertReplaceSegments?type=OFFLINE&forceRevert=true&segmentLineageEntryId={stray[0].id}",
@@ -62,12 +62,12 @@ def lineage_clean(
         )
     if kept_too_long := [e for e in old if e not in foreign and e not in stray]:
         problems.append(
-            Problem(
+            CheckProblem(
                 f"the switch of the open session waits for {_age(kept_too_long[0], now_ms)} h",
                 f"run {table}: it opens the entry anew before Pinot gives it up",
             )
         )
-    return judged(
+    return check_result_of(
         NAME,
         problems,
         expected=0,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from pinot_assets.pinot.api import Pinot
-from pinot_assets.pinot.http_client import PinotCluster
+from pinot_assets.pinot.api import PinotClient
+from pinot_assets.pinot.http_client import HttpPinotClient
 from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
@@ -21,7 +21,7 @@ class Ports:
     """Opens what a look needs, when it needs it."""
 
     store: Callable[[], SessionStore]
-    pinot: Callable[[], Pinot]
+    pinot: Callable[[], PinotClient]
     source: Callable[[], ObjectStore]
     staging: Callable[[], Staging]
 
@@ -35,7 +35,7 @@ def open_ports(spec: TableSpec, settings: Callable[[], Settings]) -> Iterator[Po
     with ExitStack() as stack:
         yield Ports(
             store=lambda: stack.enter_context(open_session_store(spec, settings())),
-            pinot=lambda: stack.enter_context(PinotCluster(settings().pinot)),
+            pinot=lambda: stack.enter_context(HttpPinotClient(settings().pinot)),
             source=lambda: open_source(spec),
             staging=lambda: open_staging(spec),
         )

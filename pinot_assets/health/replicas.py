@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pinot_assets.core.check_result import Health, Problem, Severity, judged, some
+from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, check_result_of, some
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.pinot.segments import Replicas
 
@@ -26,7 +26,7 @@ class Loaded:
 
 def replicas_and_crc(
     table: str, built: Mapping[str, int], replicas: Replicas, registered: Mapping[str, int], loaded: Loaded
-) -> Health:
+) -> CheckResult:
     """Every replica of every published segment is ONLINE and has the CRC that was built.
 
     :param built: published segment → CRC.
@@ -66,17 +66,17 @@ def replicas_and_crc(
             if gone
             else f"look at the servers' logs; POST /segments/{table}_OFFLINE/reset loads broken ones again"
         )
-        problems.append(Problem(what, again, Severity.ERROR))
+        problems.append(CheckProblem(what, again, Severity.ERROR))
     if wrong:
         reload = f"POST /segments/{table}_OFFLINE/reload?forceDownload=true on the controller"
-        problems.append(Problem(some(wrong), reload, Severity.ERROR))
+        problems.append(CheckProblem(some(wrong), reload, Severity.ERROR))
     if down:
         what = f"{plural_are(len(down), 'replica')} down: {some(down)}"
-        problems.append(Problem(what, f"POST /segments/{table}_OFFLINE/reset, then the server's log"))
+        problems.append(CheckProblem(what, f"POST /segments/{table}_OFFLINE/reset, then the server's log"))
     if loaded.silent:
         what = "; ".join(f"{server} does not answer: {why}" for server, why in sorted(loaded.silent.items()))
-        problems.append(Problem(what, "is that server up, and its admin port reachable from here?"))
-    return judged(
+        problems.append(CheckProblem(what, "is that server up, and its admin port reachable from here?"))
+    return check_result_of(
         NAME,
         problems,
         expected=expected,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pinot_assets.core.check_result import HOUR_MS, Health, Problem, hours, judged
+from pinot_assets.core.check_result import HOUR_MS, CheckProblem, CheckResult, check_result_of, hours
 from pinot_assets.core.text import plural
 from pinot_assets.health.lineage import of_session
 from pinot_assets.pinot.lineage import Lineage, why_not_revert
@@ -24,7 +24,7 @@ def rollback_window(
     session: Session | None,
     now_ms: int,
     window_ms: int,
-) -> Health:
+) -> CheckResult:
     """Within the window after a switch there is a way back; that it closes in time is no fault.
 
     :param before: the snapshot that a rollback leads to.
@@ -56,7 +56,7 @@ def rollback_window(
     others = Lineage(tuple(e for e in lineage if not of_session(table, e, session)))
     reasons = why_not_revert(others, segments, current.lineage_entry_id)
     if reasons:
-        lost = Problem(
+        lost = CheckProblem(
             f"the switch of {current.session} cannot be reverted though it is only {hours(age_ms)} h old: "
             + "; ".join(reasons),
             f"the way back goes {again}, as long as they lie there",
@@ -70,7 +70,7 @@ def rollback_window(
     return _answer([], window, left, good)
 
 
-def _answer(problems: list[Problem], expected: float, left: float, good: str) -> Health:
-    return judged(
+def _answer(problems: list[CheckProblem], expected: float, left: float, good: str) -> CheckResult:
+    return check_result_of(
         NAME, problems, expected=expected, found=left, good=good, numbers={"rollback_hours_left": left}
     )

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pinot_assets.core.check_result import HOUR_MS, Health, Problem, Severity, hours, judged
+from pinot_assets.core.check_result import (
+    HOUR_MS,
+    CheckProblem,
+    CheckResult,
+    Severity,
+    check_result_of,
+    hours,
+)
 from pinot_assets.core.text import counted
 from pinot_assets.session.values.state import Owner, Session, State, utc_text
 from pinot_assets.session.values.trouble import lasts
@@ -21,14 +28,14 @@ HELD_MS = 24 * HOUR_MS
 
 def session_progress(
     table: str, session: Session | None, holder: Owner | None, max_retries: int, now_ms: int
-) -> Health:
+) -> CheckResult:
     """No open session failed, waits for nobody or grows old; no lease is held for ever.
 
     :param session: the open one.
     :param holder: who holds the lease.
     """
     run = f"run {table} (`pinot-assets run {table}`)"
-    problems: list[Problem] = []
+    problems: list[CheckProblem] = []
     age_ms = now_ms - session.created_ms if session else 0
     held_ms = now_ms - holder.since_ms if holder else 0
     left = max(0, max_retries - session.retry_count) if session else max_retries
@@ -40,7 +47,7 @@ def session_progress(
         elif session.failures is not None or audit_failed:
             what = "failed its audit" if audit_failed else "has files that failed"
             problems.append(
-                Problem(
+                CheckProblem(
                     f"{session.id} {what}, {counted(left, 'retry', 'retries')} left: {session.last_error}",
                     _way_on(session, max_retries, run),
                 )
@@ -48,14 +55,16 @@ def session_progress(
         elif holder is None and now_ms - _last_step_ms(session) > IDLE_MS:
             idle = hours(now_ms - _last_step_ms(session))
             what = f"{session.id} stands in {session.state.value} and nobody has worked on it for {idle} h"
-            problems.append(Problem(what, f"its driver died: {run}, it goes on from what is stored"))
+            problems.append(CheckProblem(what, f"its driver died: {run}, it goes on from what is stored"))
         if age_ms > OLDEST_MS:
             what = f"{session.id} has been open for {hours(age_ms)} h"
-            problems.append(Problem(what, f"`pinot-assets status {table}` says why; then {run}"))
+            problems.append(CheckProblem(what, f"`pinot-assets status {table}` says why; then {run}"))
     if holder is not None and held_ms > HELD_MS:
         what = f"the lease has been held for {hours(held_ms)} h by {holder}"
-        problems.append(Problem(what, "does that run still work? End it: the lease goes with its process"))
-    return judged(
+        problems.append(
+            CheckProblem(what, "does that run still work? End it: the lease goes with its process")
+        )
+    return check_result_of(
         NAME,
         problems,
         expected=max_retries,
@@ -75,8 +84,8 @@ def session_progress(
     )
 
 
-def _trouble(table: str, session: Session, now_ms: int) -> Problem:
-    return Problem(
+def _trouble(table: str, session: Session, now_ms: int) -> CheckProblem:
+    return CheckProblem(
         f"{session.id} has had trouble for {hours(now_ms - session.trouble_since_ms)} h that should have "
         f"passed by itself: {session.last_error}",
         f"see to the cause; {table} is tried again every 15 minutes where its sensors or a watch run, "

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from pinot_assets.core.check_result import Health, Problem, Severity, base_name, judged, some
+from pinot_assets.core.check_result import (
+    CheckProblem,
+    CheckResult,
+    Severity,
+    base_name,
+    check_result_of,
+    some,
+)
 from pinot_assets.core.text import duration
 from pinot_assets.session.values.plan import Hold
 from pinot_assets.session.values.state import utc_text
@@ -17,7 +24,7 @@ NAME = "snapshot_equals_source"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SourceDifference:
     """The listing beside the ledger, by fingerprint alone; URIs, sorted.
 
     :ivar listed: how many files count: listed and ready.
@@ -41,7 +48,7 @@ class Difference:
         return (*self.missing, *self.stale)
 
 
-def difference(published: Mapping[str, Fingerprint], found: Readiness, hold: Hold) -> Difference:
+def difference(published: Mapping[str, Fingerprint], found: Readiness, hold: Hold) -> SourceDifference:
     """Compare ledger and listing; what is not ready and what a rollback holds back (R23) is counted apart.
 
     :param published: newest published version by URI.
@@ -51,7 +58,7 @@ def difference(published: Mapping[str, Fingerprint], found: Readiness, hold: Hol
     held = {uri for uri, file in files.items() if hold.holds(file)}
     gone = set(published) - set(files) - unready
     differs = {uri for uri, file in files.items() if published.get(uri) != file.fingerprint}
-    return Difference(
+    return SourceDifference(
         listed=len(files),
         missing=tuple(sorted(differs - held - set(published))),
         stale=tuple(sorted((differs - held) & set(published))),
@@ -61,7 +68,7 @@ def difference(published: Mapping[str, Fingerprint], found: Readiness, hold: Hol
     )
 
 
-def snapshot_equals_source(table: str, found: Difference, *, removes: bool) -> Health:
+def snapshot_equals_source(table: str, found: SourceDifference, *, removes: bool) -> CheckResult:
     """Every listed file is published in the version that is listed, and no other.
 
     :param removes: whether the table's mode takes away what is no longer listed (append never does).
@@ -71,15 +78,15 @@ def snapshot_equals_source(table: str, found: Difference, *, removes: bool) -> H
     if removes:
         parts.append(("extra", found.extra))
     problems = [
-        Problem(f"{len(uris)} {what} ({some([base_name(u) for u in uris])})", run)
+        CheckProblem(f"{len(uris)} {what} ({some([base_name(u) for u in uris])})", run)
         for what, uris in ((what, sorted(uris)) for what, uris in parts)
         if uris
     ]
     if found.held:
         resume = f"`pinot-assets resume {table}` lets in what the rollback took back"
-        problems.append(Problem(f"{found.held} held back by a rollback", resume))
+        problems.append(CheckProblem(f"{found.held} held back by a rollback", resume))
     same = found.listed - len(found.waiting)
-    return judged(
+    return check_result_of(
         NAME,
         problems,
         expected=found.listed,
@@ -96,7 +103,7 @@ def snapshot_equals_source(table: str, found: Difference, *, removes: bool) -> H
 
 
 @dataclass(frozen=True, slots=True)
-class Lasting(Health):
+class Lasting(CheckResult):
     """An answer that has not been known for so long that it is an error.
 
     :ivar since_ms: since when, epoch milliseconds.
@@ -105,7 +112,7 @@ class Lasting(Health):
     since_ms: int = 0
 
 
-def lasts(answer: Health, since_ms: int, now_ms: int) -> Health:
+def lasts(answer: CheckResult, since_ms: int, now_ms: int) -> CheckResult:
     """An answer that is not known, as an error once every look has failed for an hour; else as it is.
 
     :param since_ms: when the first of these looks failed, epoch milliseconds.
@@ -125,11 +132,11 @@ def lasts(answer: Health, since_ms: int, now_ms: int) -> Health:
     )
 
 
-def seen_again(since_ms: int, now_ms: int, told: str) -> Health:
+def seen_again(since_ms: int, now_ms: int, told: str) -> CheckResult:
     """What ends the error of `lasts`. It passes, though files may wait: the next look counts them.
 
     :param told: what this look says of the files.
     """
     after = duration((now_ms - since_ms) / 1000)
     message = f"the table can be looked at again since {utc_text(now_ms)}, after {after}: {told}"
-    return Health(NAME, True, 0, 0, message, known=False)
+    return CheckResult(NAME, True, 0, 0, message, known=False)

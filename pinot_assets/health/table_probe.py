@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from pinot_assets.errors import PinotError, SourceError
-from pinot_assets.health.cached_reading import Reading
+from pinot_assets.health.cached_reading import CachedReading
 from pinot_assets.health.failing import Attempts, still_there
-from pinot_assets.health.leftovers import Wanted
+from pinot_assets.health.leftovers import ReferencedObjects
 from pinot_assets.health.ports import Ports, open_ports
 from pinot_assets.health.replicas import Loaded
-from pinot_assets.health.source import Difference, difference
+from pinot_assets.health.source import SourceDifference, difference
 from pinot_assets.pinot import versions
-from pinot_assets.pinot.api import Pinot, ServerDisk
+from pinot_assets.pinot.api import PinotClient, ServerDisk
 from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.pinot.segments import Replicas
 from pinot_assets.session.detect.observe import judge_listing, list_source
@@ -30,7 +30,7 @@ from pinot_assets.session.lineage.stale_pointer import published
 from pinot_assets.session.recover.abandon import unknown_of
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS, SessionStore
 from pinot_assets.session.stores.staging import Staging, staged
-from pinot_assets.session.stores.stored_snapshots import before, headers, revertible
+from pinot_assets.session.stores.stored_snapshots import before, revertible, snapshot_headers
 from pinot_assets.session.values.plan import NO_HOLD, Hold
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Owner, Pointer, PushKind, Session
 from pinot_assets.settings.environment import Settings
@@ -51,16 +51,16 @@ _FAILURES = re.compile(
 
 
 @contextmanager
-def open_look(spec: TableSpec, settings: Callable[[], Settings]) -> Iterator[Look]:
+def open_table_probe(spec: TableSpec, settings: Callable[[], Settings]) -> Iterator[TableProbe]:
     """A look at a table; connections are made when first needed and closed at the end.
 
     :param settings: where Pinot is; may raise, which is then the answer of every check that needs Pinot.
     """
     with open_ports(spec, settings) as ports:
-        yield Look(spec, ports, time.time_ns() // 1_000_000)
+        yield TableProbe(spec, ports, time.time_ns() // 1_000_000)
 
 
-class Look:
+class TableProbe:
     """What stands where, at about one moment.
 
     :ivar now_ms: that moment, epoch milliseconds.
@@ -82,50 +82,50 @@ class Look:
 
     # --- ZooKeeper -----------------------------------------------------------------------------------
 
-    @Reading
+    @CachedReading
     def _store(self) -> SessionStore:
         return self._ports.store()
 
-    @Reading
+    @CachedReading
     def pointer(self) -> Pointer:
         """The table's pointer."""
         return self._store.pointer()
 
-    @Reading
+    @CachedReading
     def session(self) -> Session | None:
         """The open session."""
         return self._store.active_session(self.pointer)
 
-    @Reading
+    @CachedReading
     def holder(self) -> Owner | None:
         """Who holds the lease."""
         return self._store.holder()
 
-    @Reading
+    @CachedReading
     def session_nodes(self) -> list[str]:
         """Names of all session nodes, oldest first."""
         return self._store.session_nodes()
 
-    @Reading
+    @CachedReading
     def kept_sessions(self) -> list[Session]:
         """The newest sessions, the open one included, oldest first."""
         return [self._store.session(node) for node in self.session_nodes[-KEPT_SESSIONS:]]
 
     # --- source and staging area ---------------------------------------------------------------------
 
-    @Reading
+    @CachedReading
     def inventory(self) -> Inventory:
         """The listing of the input directory."""
         return list_source(self.spec, self._ports.source())
 
-    @Reading
+    @CachedReading
     def listing(self) -> Readiness:
         """The listing as a trigger would judge it now: what is still being written does not count."""
         plan = self.staging.plan(self.session.plan) if self.session else None
         return judge_listing(self.spec, self.inventory, self.snapshot, self.hold, plan)
 
-    @Reading
-    def difference(self) -> Difference:
+    @CachedReading
+    def difference(self) -> SourceDifference:
         """The listing beside the ledger."""
         ledger = self.snapshot.ledger if self.snapshot else {}
         published = {uri: file.fingerprint for uri, file in ledger.items()}
@@ -145,12 +145,12 @@ class Look:
         files = self.inventory.files
         return {uri: files[uri].fingerprint.mtime_us // 1000 for uri in self.difference.waiting}
 
-    @Reading
+    @CachedReading
     def staging(self) -> Staging:
         """The table's folder of the staging area."""
         return self._ports.staging()
 
-    @Reading
+    @CachedReading
     def snapshot(self) -> Snapshot | None:
         """The ledger.
 
@@ -159,18 +159,18 @@ class Look:
         ref = self.pointer.current_snapshot
         return self.staging.snapshot(ref) if ref else None
 
-    @Reading
+    @CachedReading
     def before(self) -> Snapshot | None:
         """The snapshot that a rollback leads to."""
         kept = before(self.staging, self.snapshot) if self.snapshot else None
         return kept.snapshot if kept else None
 
-    @Reading
+    @CachedReading
     def hold(self) -> Hold:
         """What a rollback holds back."""
         return self.staging.hold(self.pointer.hold) if self.pointer.hold else NO_HOLD
 
-    @Reading
+    @CachedReading
     def staged(self) -> Mapping[str, int]:
         """Every object of the staging area: key → bytes."""
         store = self.staging.store
@@ -187,7 +187,7 @@ class Look:
             staged[info.key] = info.fingerprint.size
         return staged
 
-    @Reading
+    @CachedReading
     def attempts(self) -> Attempts:
         """What failed in each attempt of the kept sessions."""
         kept = {session.id for session in self.kept_sessions}
@@ -207,7 +207,7 @@ class Look:
             return self.left_out
         return self.staging.failures(self.session.failures) if self.session.failures else ()
 
-    @Reading
+    @CachedReading
     def left_out(self) -> tuple[Failure, ...]:
         """What the last session ended without, given up or by a plain push, and is still there as it was."""
         last = next(iter(self.kept_sessions[-1:]), None)
@@ -230,7 +230,7 @@ class Look:
 
     # --- what must be there --------------------------------------------------------------------------
 
-    @Reading
+    @CachedReading
     def served(self) -> Mapping[str, Output]:
         """Segments that must be there and visible, however far the open session has come."""
         if self.snapshot is None:
@@ -240,13 +240,13 @@ class Look:
         if session is not None and session.mode is Mode.ROLLBACK and session.target is not None:
             left = self.staging.snapshot(session.target).segments
             return {name: output for name, output in segments.items() if name in left}
-        if session is not None and session.ending and session.switch_object is not None:
+        if session is not None and session.end_sent and session.switch_object is not None:
             replaced = set(self.staging.switch(session.switch_object).segments_from)
             return {name: output for name, output in segments.items() if name not in replaced}
         return segments
 
-    @Reading
-    def wanted(self) -> Wanted:
+    @CachedReading
+    def referenced(self) -> ReferencedObjects:
         """What may be there."""
         session = self.session
         names = set(self.snapshot.segments) if self.snapshot else set()
@@ -256,75 +256,75 @@ class Look:
             names |= set(self.staging.snapshot(session.target).segments)
         tars = dict(self.snapshot.segments) if self.snapshot else {}
         if self.snapshot is not None:
-            there = headers(staged(self.staging, "snapshots"))
+            there = snapshot_headers(staged(self.staging, "snapshots"))
             for ref in revertible(self.staging, there, self.now_ms, versions.RENEWAL_MS):
                 tars |= self.staging.snapshot(ref).segments
-        return Wanted(
+        return ReferencedObjects(
             has_ledger=self.snapshot is not None,
             segments=names,
             tars=tars,
             open_session=session.id if session else "",
         )
 
-    @Reading
+    @CachedReading
     def published_later(self) -> frozenset[str]:
         """Visible segments that were published after ZooKeeper's pointer was written: a restored backup."""
         table, visible = self.spec.name, self.lineage.visible(self.segments)
-        beside = unknown_of(table, visible, frozenset(self.wanted.segments))
+        beside = unknown_of(table, visible, frozenset(self.referenced.segments))
         return published(table, self._answering(), self.staging, self.pointer, beside)
 
     # --- Pinot ---------------------------------------------------------------------------------------
 
-    @Reading
-    def _pinot(self) -> Pinot:
+    @CachedReading
+    def _pinot(self) -> PinotClient:
         return self._ports.pinot()
 
-    def _answering(self) -> Pinot:
+    def _answering(self) -> PinotClient:
         """Pinot, if it answered the first question; one that is away is asked no second one."""
         assert self.segments is not None
         return self._pinot
 
-    @Reading
+    @CachedReading
     def segments(self) -> frozenset[str]:
         """All names in the table, hidden ones included."""
         return self._pinot.all_segments(self.spec.name)
 
-    @Reading
+    @CachedReading
     def lineage(self) -> Lineage:
         """Read after the segments: one pushed under an entry is never seen without that entry."""
         return self._answering().lineage(self.spec.name)
 
-    @Reading
+    @CachedReading
     def revert_window_ms(self) -> int:
         """How long after a switch this Pinot lets it be reverted safely."""
         return versions.way_back_ms(self._answering().version(), self.table_config)
 
-    @Reading
+    @CachedReading
     def entry_renewed_ms(self) -> int:
         """Age at which a trigger opens an entry anew, before this Pinot gives it up."""
         return versions.entry_renewed_ms(self._answering().version(), self.table_config)
 
-    @Reading
+    @CachedReading
     def table_config(self) -> Mapping[str, Any]:
         """See `held_table_config`."""
         return held_table_config(self.spec, self._answering())
 
-    @Reading
+    @CachedReading
     def replicas(self) -> Replicas:
         """State of every replica of what must be there."""
         return self._answering().online_replicas(self.spec.name, list(self.served))
 
-    @Reading
+    @CachedReading
     def registered_crcs(self) -> Mapping[str, int]:
         """CRC of every segment in Pinot's metadata."""
         return self._answering().segment_crcs(self.spec.name)
 
-    @Reading
+    @CachedReading
     def servers(self) -> list[str]:
         """Servers that hold something of what must be there."""
         return sorted({server for states in self.replicas.values() for server in states})
 
-    @Reading
+    @CachedReading
     def loaded(self) -> Loaded:
         """What the servers themselves have loaded."""
         answers = self._answering().crcs_on_servers(self.spec.name, self.servers)
@@ -333,12 +333,12 @@ class Look:
             silent={s: a.why or a.what for s, a in answers.items() if isinstance(a, PinotError)},
         )
 
-    @Reading
+    @CachedReading
     def table_bytes(self) -> int:
         """What Pinot counts against the quota."""
         return self._answering().table_bytes(self.spec.name) if self.segments else 0
 
-    @Reading
+    @CachedReading
     def server_disks(self) -> Mapping[str, ServerDisk | PinotError]:
         """The servers' disks, where they tell."""
         return self._answering().server_disks(self.servers)

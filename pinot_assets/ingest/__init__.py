@@ -5,8 +5,8 @@ only checks settings, does not pay for PySpark's driver side.
 """
 
 from pinot_assets.core.file_errors import FileRejected
-from pinot_assets.ingest.contract.bad_rows import Quarantine, Verdicts
-from pinot_assets.ingest.contract.build_spec import Builder, BuildOrder, FileTask, nobody, segment_name
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy, Quarantine
+from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec, FileTask, nobody, segment_name
 from pinot_assets.ingest.contract.keys import (
     bad_rows_key,
     file_id,
@@ -14,18 +14,18 @@ from pinot_assets.ingest.contract.keys import (
     version_from_text,
     version_text,
 )
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.read import check_reader, read_batches
 from pinot_assets.ingest.task.worker import build_file
 
 __all__ = [
-    "BuildOrder",
+    "BadRowPolicy",
+    "BuildSpec",
     "Builder",
     "FileRejected",
     "FileTask",
     "Quarantine",
-    "Verdicts",
-    "Wanted",
+    "TargetSchema",
     "bad_rows_key",
     "build_file",
     "check_reader",

@@ -57,7 +57,7 @@ _ENDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DatasetPlace:
     """Where a table stands.
 
     :ivar namespace: of the jobs.
@@ -95,7 +95,7 @@ class SessionRunFacet(RunFacet):
 
 
 def events(
-    place: Place, session: Session, snapshot: Snapshot | None, former: Snapshot | None
+    place: DatasetPlace, session: Session, snapshot: Snapshot | None, former: Snapshot | None
 ) -> Iterator[RunEvent]:
     """The events of a session as it stands: its start, and its end or how far it has come.
 
@@ -121,12 +121,12 @@ def events(
     )
 
 
-def _run_id(place: Place, session: Session) -> object:
+def _run_id(place: DatasetPlace, session: Session) -> object:
     name = f"{place.pinot}/{place.table}/{session.id}"
     return generate_static_uuid(datetime.fromtimestamp(session.created_ms / 1000, UTC), name.encode())
 
 
-def _job(place: Place, session: Session) -> Job:
+def _job(place: DatasetPlace, session: Session) -> Job:
     facets: dict[str, JobFacet] = {
         "jobType": job_type_job.JobTypeJobFacet(
             processingType="BATCH", integration="PINOT", jobType="SESSION", producer=PRODUCER
@@ -170,7 +170,7 @@ def _session_facet(session: Session, snapshot: Snapshot | None, former: Snapshot
 # --- the files -------------------------------------------------------------------------------------
 
 
-def inputs(place: Place, session: Session, snapshot: Snapshot) -> Iterator[InputDataset]:
+def inputs(place: DatasetPlace, session: Session, snapshot: Snapshot) -> Iterator[InputDataset]:
     """The files that a session read, by folder."""
     read = [file for file in snapshot.files if file.session == session.id]
     folders = by_folder(read)
@@ -240,7 +240,7 @@ def _versions(files: Sequence[PublishedFile]) -> str:
 # --- the table -------------------------------------------------------------------------------------
 
 
-def _output(place: Place, session: Session, snapshot: Snapshot) -> OutputDataset:
+def _output(place: DatasetPlace, session: Session, snapshot: Snapshot) -> OutputDataset:
     written = [o for file in snapshot.files if file.session == session.id for o in file.outputs]
     segments = snapshot.segments.values()
     facets: dict[str, Any] = {
@@ -289,7 +289,7 @@ def _type(kind: str) -> dataset_type_dataset.DatasetTypeDatasetFacet:
     return dataset_type_dataset.DatasetTypeDatasetFacet(datasetType=kind, producer=PRODUCER)
 
 
-def _schema(place: Place) -> schema_dataset.SchemaDatasetFacet:
+def _schema(place: DatasetPlace) -> schema_dataset.SchemaDatasetFacet:
     fields = [schema_dataset.SchemaDatasetFacetFields(name, kind) for name, kind in place.columns]
     return schema_dataset.SchemaDatasetFacet(fields=fields, producer=PRODUCER)
 

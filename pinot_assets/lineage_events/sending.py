@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pinot_assets.core.timeouts import in_time
+from pinot_assets.core.timeouts import run_with_timeout
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.session.driver import Driver, was_turned_away
 from pinot_assets.session.stores.staging import Staging, staged
-from pinot_assets.session.stores.stored_snapshots import headers, read_kept
+from pinot_assets.session.stores.stored_snapshots import read_snapshots, snapshot_headers
 from pinot_assets.session.values.state import Outcome, Session
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.table_spec import TableSpec
@@ -28,7 +28,7 @@ from pinot_assets.table_spec.yaml.document import read_document
 if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
-    from pinot_assets.lineage_events.openlineage import Place
+    from pinot_assets.lineage_events.openlineage import DatasetPlace
 
 SECONDS = 5.0
 """How long the sending may take, whatever hangs."""
@@ -48,7 +48,7 @@ def lineage_after(
     :param warn: told why nothing was sent.
     """
     env = os.environ if environ is None else environ
-    begun_ms = driver.edges.now_ms()
+    begun_ms = driver.clients.now_ms()
     try:
         yield
     except Exception:
@@ -64,12 +64,12 @@ def _tell(
         return
 
     def told() -> None:
-        touched = [s for s in driver.edges.store.sessions() if not s.done_ms or s.done_ms >= begun_ms]
+        touched = [s for s in driver.clients.store.sessions() if not s.done_ms or s.done_ms >= begun_ms]
         place = place_of(driver.spec, controller, env)
-        send([event for session in touched for event in events_of(place, driver.edges.staging, session)])
+        send([event for session in touched for event in events_of(place, driver.clients.staging, session)])
 
     # Together: ZooKeeper and the staging area may hang as the receiver may.
-    if why := in_time(told, SECONDS, _why):
+    if why := run_with_timeout(told, SECONDS, _why):
         warn(f"warning: the OpenLineage events of this run were not sent: {why}")
 
 
@@ -103,7 +103,7 @@ def _settings_file(env: Mapping[str, str]) -> Path | None:
     return next((file for file in files if file.is_file() and os.access(file, os.R_OK)), None)
 
 
-def events_of(place: Place, staging: Staging, session: Session) -> Iterator[RunEvent]:
+def events_of(place: DatasetPlace, staging: Staging, session: Session) -> Iterator[RunEvent]:
     """A session's events, with what it published.
 
     :raises SnapshotCorrupt: that cannot be read.
@@ -118,19 +118,21 @@ def events_of(place: Place, staging: Staging, session: Session) -> Iterator[RunE
 
 def _published_by(staging: Staging, session: Session) -> tuple[Snapshot | None, Snapshot | None]:
     """What a session published, and what stood before, as far as they are kept."""
-    there = headers(staged(staging, "snapshots"))
+    there = snapshot_headers(staged(staging, "snapshots"))
     same = (h.ref for h in there if h.seq == session.seq and staging.header(h.ref)["session"] == session.id)
     older = (h.ref for h in there if h.seq < session.seq)
-    snapshot, former = (next((k.snapshot for k in read_kept(staging, refs)), None) for refs in (same, older))
+    snapshot, former = (
+        next((k.snapshot for k in read_snapshots(staging, refs)), None) for refs in (same, older)
+    )
     return snapshot, former
 
 
-def place_of(spec: TableSpec, controller: str, env: Mapping[str, str]) -> Place:
+def place_of(spec: TableSpec, controller: str, env: Mapping[str, str]) -> DatasetPlace:
     """Names of a table's job and datasets; of the controller's address only host and port."""
-    from pinot_assets.lineage_events.openlineage import Place
+    from pinot_assets.lineage_events.openlineage import DatasetPlace
 
     address = urlsplit(controller)
-    return Place(
+    return DatasetPlace(
         namespace=env.get(NAMESPACE, "").strip() or "pinot-assets",
         pinot=f"pinot://{address.hostname}:{address.port or (443 if address.scheme == 'https' else 80)}",
         table=spec.name,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from pinot_assets.local.part import SMALL_JVM, Part, Site
+from pinot_assets.local.part import SMALL_JVM, Site, StackPart
 from pinot_assets.settings.local_stack import LOOPBACK
 
 
@@ -85,5 +85,5 @@ def _s3_missing(site: Site) -> str | None:
     return None if b"<Error>" in answer.content else f"{url} does not answer as S3"
 
 
-KAFKA = Part("kafka", "kafka", ("client", "quorum"), (), _kafka_arguments, _kafka_missing)
-S3 = Part("s3", "s3", ("http",), (), _s3_arguments, _s3_missing)
+KAFKA = StackPart("kafka", "kafka", ("client", "quorum"), (), _kafka_arguments, _kafka_missing)
+S3 = StackPart("s3", "s3", ("http",), (), _s3_arguments, _s3_missing)

@@ -40,7 +40,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StackPart:
     """One process of the stack.
 
     :ivar jars: what its class path is made of: `pinot`, `kafka` or `s3`.

@@ -13,7 +13,7 @@ import httpx
 
 from pinot_assets.core.untrusted import fields_of_json, listed
 from pinot_assets.local.helix import owner_of
-from pinot_assets.local.part import SMALL_JVM, Part, Site
+from pinot_assets.local.part import SMALL_JVM, Site, StackPart
 from pinot_assets.settings.local_stack import BROKERS, CLUSTER, LOOPBACK, SERVERS
 
 _LOG4J = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.xml')}"
@@ -229,8 +229,8 @@ def _is_tagged(instance: bytes, tag: str) -> bool:
 # --- in the order in which they start -------------------------------------------------------------
 
 
-def _broker(name: str) -> Part:
-    return Part(
+def _broker(name: str) -> StackPart:
+    return StackPart(
         name,
         "pinot",
         ("http",),
@@ -240,8 +240,8 @@ def _broker(name: str) -> Part:
     )
 
 
-def _server(name: str) -> Part:
-    return Part(
+def _server(name: str) -> StackPart:
+    return StackPart(
         name,
         "pinot",
         ("netty", "admin", "grpc"),
@@ -252,8 +252,8 @@ def _server(name: str) -> Part:
 
 
 PINOT = (
-    Part("zookeeper", "pinot", ("client",), (), _zookeeper_arguments, _zookeeper_missing),
-    Part("controller", "pinot", ("http",), ("zookeeper",), _controller_arguments, _controller_missing),
+    StackPart("zookeeper", "pinot", ("client",), (), _zookeeper_arguments, _zookeeper_missing),
+    StackPart("controller", "pinot", ("http",), ("zookeeper",), _controller_arguments, _controller_missing),
     *(_broker(name) for name in BROKERS),
     *(_server(name) for name in SERVERS),
 )

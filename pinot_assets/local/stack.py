@@ -1,8 +1,8 @@
 """Start, repair and stop the local stack.
 
 `up` makes true what is not: it starts what is dead and leaves alone what runs. Every part goes through the
-same steps (ports, configuration, process, readiness), in the order of `Part.after`, side by side where that
-allows it.
+same steps (ports, configuration, process, readiness), in the order of `StackPart.after`, side by side where
+that allows it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pinot_assets.core.java import Java, find_java
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.helix import forget
-from pinot_assets.local.parts import Part, Site
+from pinot_assets.local.parts import Site, StackPart
 from pinot_assets.settings.local_stack import (
     BROKERS,
     LOOPBACK,
@@ -43,7 +43,7 @@ _STOP_ORDER = (SERVERS, BROKERS, ("controller",), ("kafka", "s3"), ("zookeeper",
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StartProgress:
     """Who is told what happens.
 
     :ivar doing: one line about what goes on right now, often.
@@ -78,10 +78,12 @@ class Stack:
     :param cache: where the jars are kept, `default_cache()` when None.
     """
 
-    def __init__(self, home: Path, *, cache: Path | None = None, progress: Progress | None = None) -> None:
+    def __init__(
+        self, home: Path, *, cache: Path | None = None, progress: StartProgress | None = None
+    ) -> None:
         self.home = home.resolve()
         self._cache = cache
-        self._progress = progress or Progress()
+        self._progress = progress or StartProgress()
 
     def up(self, kafka: bool = False, s3: bool = False, segment_store: bool = False) -> StackState:
         """Start what does not run and wait until all of it is ready.
@@ -142,7 +144,7 @@ class Stack:
                 running[part.name] = process
         return running
 
-    def _status(self, part: Part, record: Record, process: psutil.Process | None) -> PartStatus:
+    def _status(self, part: StackPart, record: Record, process: psutil.Process | None) -> PartStatus:
         log = self._log(part)
         own_ports = record.ports.get(part.name, {})
         if process is None:
@@ -154,8 +156,8 @@ class Stack:
     # --- starting --------------------------------------------------------------------------------
 
     def _starter(
-        self, record: Record, running: dict[str, psutil.Process], to_start: list[Part]
-    ) -> Callable[[Part], None]:
+        self, record: Record, running: dict[str, psutil.Process], to_start: list[StackPart]
+    ) -> Callable[[StackPart], None]:
         """Check and fetch all that starting needs, before the first process starts."""
         java = find_java()
         self.home.mkdir(parents=True, exist_ok=True)
@@ -179,7 +181,7 @@ class Stack:
         save_record(self.home, record)
         return lambda part: self._start(part, record, java)
 
-    def _start(self, part: Part, record: Record, java: Java) -> None:
+    def _start(self, part: StackPart, record: Record, java: Java) -> None:
         self._check_ports(part, record)
         self._progress.doing(f"{part.name} starts")
         self._site_folders(part)
@@ -195,7 +197,7 @@ class Stack:
         record.processes[part.name] = processes.spawn(command, self._log(part))
         save_record(self.home, record)
 
-    def _check_ports(self, part: Part, record: Record) -> None:
+    def _check_ports(self, part: StackPart, record: Record) -> None:
         taken = [port for port in record.ports[part.name].values() if not ports.is_free(port)]
         if not taken:
             return
@@ -212,9 +214,9 @@ class Stack:
     def _bring_up(
         self,
         record: Record,
-        wanted: list[Part],
+        wanted: list[StackPart],
         running: dict[str, psutil.Process],
-        start: Callable[[Part], None] | None,
+        start: Callable[[StackPart], None] | None,
     ) -> None:
         since = {part.name: time.monotonic() for part in wanted if part.name in running}
         waiting, ready = list(wanted), set[str]()
@@ -238,18 +240,18 @@ class Stack:
                 self._progress.doing("waiting for " + ", ".join(part.name for part in waiting))
                 time.sleep(0.1)
 
-    def _missing(self, part: Part, record: Record) -> str | None:
+    def _missing(self, part: StackPart, record: Record) -> str | None:
         process = processes.find(record.processes[part.name])
         if process is None:
             raise self._failed(part, "its process ended")
         return part.missing(Site(self.home, record, process.pid))
 
-    def _settle(self, part: Part, record: Record) -> None:
+    def _settle(self, part: StackPart, record: Record) -> None:
         if part.name not in record.settled:
             record.settled.add(part.name)
             save_record(self.home, record)
 
-    def _failed(self, part: Part, why: str) -> LocalStackError:
+    def _failed(self, part: StackPart, why: str) -> LocalStackError:
         log = self._log(part)
         return LocalStackError(
             f"{part.name} did not start",
@@ -287,10 +289,10 @@ class Stack:
 
     # --- files -----------------------------------------------------------------------------------
 
-    def _log(self, part: Part) -> Path:
+    def _log(self, part: StackPart) -> Path:
         return self.home / "logs" / f"{part.name}.log"
 
-    def _site_folders(self, part: Part) -> None:
+    def _site_folders(self, part: StackPart) -> None:
         for folder in (self.home / "logs", self.home / "data" / part.name):
             folder.mkdir(parents=True, exist_ok=True)
 
@@ -324,7 +326,7 @@ class Stack:
             ) from error
 
 
-def _marker(record: Record, part: Part) -> str:
+def _marker(record: Record, part: StackPart) -> str:
     return f"-Dpinot.assets.part={record.stack}/{part.name}"
 
 

@@ -12,7 +12,7 @@ from importlib.metadata import version
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.metrics.family import PREFIX, Family, Sample, gauge
-from pinot_assets.metrics.probe import Part
+from pinot_assets.metrics.probe import ScrapePart
 
 UP = gauge("up", "1 where the newest look at this part of the table succeeded, and none hangs.", "part")
 ERRORS = gauge("scrape_errors_total", "Looks at this part of the table that failed.", "part")
@@ -71,12 +71,12 @@ class Collector:
     _begun: dict[Key, float] = field(default_factory=dict)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def look(self, parts: Sequence[Part]) -> None:
+    def look(self, parts: Sequence[ScrapePart]) -> None:
         """Look at each of them once; whoever interrupts it waits for none that is under way.
 
         :raises Exception: only what `told` raises, never what one of them does.
         """
-        left = queue.SimpleQueue[Part | None]()
+        left = queue.SimpleQueue[ScrapePart | None]()
         done = queue.SimpleQueue[BaseException | None]()
         for part in (*parts, *[None] * AT_A_TIME):
             left.put(part)
@@ -96,7 +96,7 @@ class Collector:
             if (error := done.get()) is not None:
                 raise error
 
-    def look_for_ever(self, parts: Sequence[Part], every_s: float, stopped: threading.Event) -> None:
+    def look_for_ever(self, parts: Sequence[ScrapePart], every_s: float, stopped: threading.Event) -> None:
         """Begin to look at each of them until it is stopped, and return at once.
 
         Each part has a loop of its own, so that one that hangs holds up none but itself; of these parts,
@@ -127,7 +127,9 @@ class Collector:
             if key not in hanging:
                 yield from what.samples
 
-    def _follow(self, part: Part, beside: frozenset[Key], every_s: float, stopped: threading.Event) -> None:
+    def _follow(
+        self, part: ScrapePart, beside: frozenset[Key], every_s: float, stopped: threading.Event
+    ) -> None:
         """The pause is counted from the end of a look, so none is begun twice."""
         while not stopped.is_set():
             with self._changed:
@@ -137,7 +139,7 @@ class Collector:
             self._look(part)
             stopped.wait(every_s)
 
-    def _look(self, part: Part) -> None:
+    def _look(self, part: ScrapePart) -> None:
         key = _key(part)
         with self._changed:
             self._begun.setdefault(key, self.ticks())
@@ -164,5 +166,5 @@ class Collector:
         return self._under_way_s(key) > max(HANGS_S, self._every_s.get(key, 0.0))
 
 
-def _key(part: Part) -> Key:
+def _key(part: ScrapePart) -> Key:
     return part.table, part.name

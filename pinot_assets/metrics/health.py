@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from pinot_assets.health import Health, Severity, leftovers
+from pinot_assets.health import CheckResult, Severity, leftovers
 from pinot_assets.metrics.family import Sample, gauge, seconds
 
 CHECK_FAILED = gauge(
@@ -29,7 +29,7 @@ _ORPHANS: Mapping[str, str] = {
 """Numbers of the check `orphans`, and the label's value."""
 
 
-def health_samples(table: str, answers: Iterable[Health]) -> Iterator[Sample]:
+def health_samples(table: str, answers: Iterable[CheckResult]) -> Iterator[Sample]:
     """Both severities of every check that could be made, so that none that heals goes on burning."""
     for answer in answers:
         yield CHECK_UNKNOWN.of(not answer.known, table, answer.name)

@@ -9,7 +9,7 @@ from functools import partial
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import examine, rollback
-from pinot_assets.health.table_probe import Look, open_look
+from pinot_assets.health.table_probe import TableProbe, open_table_probe
 from pinot_assets.metrics.family import Sample
 from pinot_assets.metrics.health import health_samples, rollback_sample
 from pinot_assets.metrics.realtime import realtime_samples
@@ -29,7 +29,7 @@ SettingsOf = Callable[[], Settings]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ScrapePart:
     """One thing that is looked at.
 
     :ivar table: as commands take it.
@@ -42,10 +42,10 @@ class Part:
     read: Callable[[], list[Sample]]
 
 
-def left_out_parts(left_out: Iterable[LeftOut]) -> list[Part]:
+def left_out_parts(left_out: Iterable[LeftOut]) -> list[ScrapePart]:
     """Tables whose files are wrong, each once: none can be looked at, and each is told of."""
     by_name = {one.name: one for one in left_out}
-    return [Part(name, "spec", partial(_raise, one)) for name, one in by_name.items()]
+    return [ScrapePart(name, "spec", partial(_raise, one)) for name, one in by_name.items()]
 
 
 def _raise(one: LeftOut) -> list[Sample]:
@@ -53,21 +53,21 @@ def _raise(one: LeftOut) -> list[Sample]:
     raise PinotAssetsError(f"left out: {one.in_one_line}")
 
 
-def cheap_parts(specs: list[AnyTableSpec], settings: SettingsOf) -> list[Part]:
+def cheap_parts(specs: list[AnyTableSpec], settings: SettingsOf) -> list[ScrapePart]:
     """What a few reads of ZooKeeper and of the staging area tell."""
     return [
-        Part(label_of(spec), "session", partial(read_session, spec, settings))
+        ScrapePart(label_of(spec), "session", partial(read_session, spec, settings))
         for spec in specs
         if isinstance(spec, TableSpec)
     ]
 
 
-def dear_parts(specs: list[AnyTableSpec], settings: SettingsOf) -> list[Part]:
+def dear_parts(specs: list[AnyTableSpec], settings: SettingsOf) -> list[ScrapePart]:
     """What lists a source and asks servers, so that it is not looked at often."""
     return [
-        Part(label_of(spec), "realtime", partial(read_realtime, spec, settings))
+        ScrapePart(label_of(spec), "realtime", partial(read_realtime, spec, settings))
         if isinstance(spec, RealtimeTableSpec)
-        else Part(label_of(spec), "health", partial(read_health, spec, settings))
+        else ScrapePart(label_of(spec), "health", partial(read_health, spec, settings))
         for spec in specs
     ]
 
@@ -101,35 +101,35 @@ def see(store: SessionStore, staging: Staging) -> Seen:
 
 def read_health(spec: TableSpec, settings: SettingsOf) -> list[Sample]:
     """Every standing check, and what their readings tell besides."""
-    with open_look(spec, settings) as look:
-        return samples_of_look(look)
+    with open_table_probe(spec, settings) as look:
+        return samples_of_probe(look)
 
 
-def samples_of_look(look: Look) -> list[Sample]:
+def samples_of_probe(probe: TableProbe) -> list[Sample]:
     """What one look tells; a reading that failed is told by the checks that need it."""
-    answers = examine(look)
-    samples = [*health_samples(label_of(look.spec), answers)]
+    answers = examine(probe)
+    samples = [*health_samples(label_of(probe.spec), answers)]
     with suppress(PinotAssetsError):
-        samples += _source(look)
+        samples += _source(probe)
     with suppress(PinotAssetsError):
-        samples.append(LEFT_OUT.of(len(look.left_out), label_of(look.spec)))
+        samples.append(LEFT_OUT.of(len(probe.left_out), label_of(probe.spec)))
     if any(answer.name == rollback.NAME and answer.found > 0 for answer in answers):
-        samples.append(_way_back(look))
+        samples.append(_way_back(probe))
     return samples
 
 
-def _source(look: Look) -> Iterator[Sample]:
-    published_ms = look.snapshot.published_ms if look.snapshot else None
-    waiting_ms, unready_ms = look.waiting_since_ms, look.unready_since_ms
-    return source_samples(label_of(look.spec), look.difference, waiting_ms, unready_ms, published_ms)
+def _source(probe: TableProbe) -> Iterator[Sample]:
+    published_ms = probe.snapshot.published_ms if probe.snapshot else None
+    waiting_ms, unready_ms = probe.waiting_since_ms, probe.unready_since_ms
+    return source_samples(label_of(probe.spec), probe.difference, waiting_ms, unready_ms, published_ms)
 
 
-def _way_back(look: Look) -> Sample:
+def _way_back(probe: TableProbe) -> Sample:
     """Of a look whose check found time left, so that all of this was read."""
-    assert look.snapshot is not None
-    entry = look.lineage.get(look.snapshot.lineage_entry_id)
-    switched_ms = entry.timestamp_ms if entry else look.snapshot.published_ms
-    return rollback_sample(label_of(look.spec), switched_ms, look.revert_window_ms)
+    assert probe.snapshot is not None
+    entry = probe.lineage.get(probe.snapshot.lineage_entry_id)
+    switched_ms = entry.timestamp_ms if entry else probe.snapshot.published_ms
+    return rollback_sample(label_of(probe.spec), switched_ms, probe.revert_window_ms)
 
 
 def read_realtime(spec: RealtimeTableSpec, settings: SettingsOf) -> list[Sample]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from pinot_assets.core.timeouts import in_time
+from pinot_assets.core.timeouts import run_with_timeout
 from pinot_assets.metrics.family import Sample
 from pinot_assets.session.driver import Driver, was_turned_away
 from pinot_assets.table_spec import label_of
@@ -50,7 +50,7 @@ def _push(driver: Driver, env: Mapping[str, str], warn: Callable[[str], None]) -
         if env.get(given) and not env.get(lacking):
             warn(f"warning: the metrics of this run were not pushed to {GATEWAY}: {lacking} is not set")
             return
-    if why := in_time(lambda: _send(gateway, env, driver), SECONDS, _why):
+    if why := run_with_timeout(lambda: _send(gateway, env, driver), SECONDS, _why):
         warn(f"warning: the metrics of this run were not pushed to {GATEWAY}: {why}")
 
 

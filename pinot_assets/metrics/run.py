@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pinot_assets.audit import Finding
 from pinot_assets.metrics.family import Sample, gauge
 from pinot_assets.metrics.session import CHECK_EXPECTED, CHECK_FOUND, CHECK_PASSED
-from pinot_assets.session.driver import Step
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.driver import StepRecord
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 
 ENDED = gauge("run_end_timestamp_seconds", "When the newest run ended.")
 SUCCESS = gauge(
@@ -23,7 +23,7 @@ BAD_ROWS = gauge("run_bad_rows", "Rows that the newest run put aside.")
 FAMILIES = (ENDED, SUCCESS, STEP_SECONDS, BUILD_SECONDS, RUN_FILES, RUN_ROWS, BAD_ROWS)
 
 
-def run_samples(table: str, steps: Mapping[str, Step], ended_s: float) -> Iterator[Sample]:
+def run_samples(table: str, steps: Mapping[str, StepRecord], ended_s: float) -> Iterator[Sample]:
     """:param steps: of the driver, by name, at least one.
     :param ended_s: seconds since the epoch.
     """
@@ -31,15 +31,15 @@ def run_samples(table: str, steps: Mapping[str, Step], ended_s: float) -> Iterat
     yield SUCCESS.of(not any(_failed(step.result) for step in steps.values()), table)
     yield from (STEP_SECONDS.of(step.seconds, table, name) for name, step in steps.items())
     for step in steps.values():
-        if isinstance(step.result, Report):
+        if isinstance(step.result, TriggerReport):
             yield from _report(table, step.result)
         for finding in _findings(step.result):
             yield from _check(table, finding)
 
 
 def _failed(result: object) -> bool:
-    if isinstance(result, Report):
-        return result.result is Result.FAILED or bool(result.failed)
+    if isinstance(result, TriggerReport):
+        return result.result is TriggerResult.FAILED or bool(result.failed)
     return isinstance(result, Exception) or any(finding.blocks for finding in _findings(result))
 
 
@@ -49,7 +49,7 @@ def _findings(result: object) -> tuple[Finding, ...]:
     return tuple(finding for finding in found if isinstance(finding, Finding))
 
 
-def _report(table: str, report: Report) -> Iterator[Sample]:
+def _report(table: str, report: TriggerReport) -> Iterator[Sample]:
     yield BUILD_SECONDS.of(report.build_seconds, table)
     yield RUN_FILES.of(len(report.built), table, "built")
     yield RUN_FILES.of(report.kept, table, "kept")

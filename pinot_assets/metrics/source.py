@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pinot_assets.health.source import Difference
+from pinot_assets.health.source import SourceDifference
 from pinot_assets.metrics.family import Sample, gauge, seconds
 
 LISTED = gauge("source_files", "Files in the source that count: listed and ready.")
@@ -27,7 +27,7 @@ FAMILIES = (LISTED, CHANGES, NOT_READY, OLDEST_UNREADY, LEFT_OUT, OLDEST)
 
 def source_samples(
     table: str,
-    found: Difference,
+    found: SourceDifference,
     modified_ms: Mapping[str, int],
     unready_ms: Mapping[str, int],
     published_ms: int | None,

@@ -8,9 +8,9 @@ from pinot_assets.core.connections.pinot import (
     Tls,
     TokenAuth,
 )
-from pinot_assets.pinot.api import Pinot, PushMode, PushReport, ServerDisk, StagedObjects
+from pinot_assets.pinot.api import PinotClient, PushMode, PushReport, ServerDisk, StagedObjects
 from pinot_assets.pinot.client.broker import Broker, NoResult, QueryResult
-from pinot_assets.pinot.http_client import PinotCluster
+from pinot_assets.pinot.http_client import HttpPinotClient
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.pinot.online import wait_online
 from pinot_assets.pinot.segments import Replicas, SegmentMetadata
@@ -19,12 +19,12 @@ __all__ = [
     "Auth",
     "BasicAuth",
     "Broker",
+    "HttpPinotClient",
     "Lineage",
     "LineageEntry",
     "LineageState",
     "NoResult",
-    "Pinot",
-    "PinotCluster",
+    "PinotClient",
     "PinotConnection",
     "PushMode",
     "PushReport",

@@ -1,8 +1,8 @@
 """What the rest of the project may ask of Pinot.
 
-One protocol with two implementations: `pinot_assets.pinot.http_client.PinotCluster` (HTTP) and the in-memory
-fake of the tests. One contract suite (`tests/contract/test_pinot.py`) holds both to the same promises, so a
-test against the fake means something. Every `table` is a raw table name; OFFLINE is implied.
+One protocol with two implementations: `pinot_assets.pinot.http_client.HttpPinotClient` (HTTP) and the
+in-memory fake of the tests. One contract suite (`tests/contract/test_pinot.py`) holds both to the same
+promises, so a test against the fake means something. Every `table` is a raw table name; OFFLINE is implied.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class PushReport:
     seconds: float
 
 
-class Pinot(Protocol):
+class PinotClient(Protocol):
     """A Pinot cluster, seen from the session driver.
 
     Errors, for every method: `PinotUnreachable` — no connection, so the call was not sent (for a read: no

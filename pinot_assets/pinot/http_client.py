@@ -1,4 +1,4 @@
-"""A whole cluster behind the `Pinot` protocol; brokers and servers are found through the controller."""
+"""A whole cluster behind the `PinotClient` protocol; brokers and servers are found through the controller."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pinot_assets.pinot.api import PushMode, PushReport, ServerDisk, StagedObjec
 from pinot_assets.pinot.client.broker import Broker, QueryResult
 from pinot_assets.pinot.client.controller import Controller
 from pinot_assets.pinot.client.data_table import DataTable
-from pinot_assets.pinot.client.http import Call, Kind
-from pinot_assets.pinot.client.lead_controller import Leads
+from pinot_assets.pinot.client.http import CallKind, HttpCall
+from pinot_assets.pinot.client.lead_controller import LeadControllers
 from pinot_assets.pinot.client.tables import quoted
 from pinot_assets.pinot.push.confirmed import push_segments
 from pinot_assets.pinot.push.upload import Uploader
@@ -36,12 +36,12 @@ they do tell of. A negative number would turn the trimming off, but not in every
 that may be doubled (`GroupByUtils.MAX_TRIM_THRESHOLD`)."""
 
 
-class PinotCluster(Controller):
-    """The real implementation of `pinot_assets.pinot.api.Pinot`."""
+class HttpPinotClient(Controller):
+    """The real implementation of `pinot_assets.pinot.api.PinotClient`."""
 
     @cached_property
-    def _leads(self) -> Leads:
-        return Leads(self._doors)
+    def _leads(self) -> LeadControllers:
+        return LeadControllers(self._doors)
 
     @cached_property
     def _release(self) -> str:
@@ -76,11 +76,11 @@ class PinotCluster(Controller):
         mode: PushMode | None = None,
         before_upload: Callable[[], None] = lambda: None,
     ) -> PushReport:
-        """See `Pinot.push`."""
+        """See `PinotClient.push`."""
         return push_segments(self, table, outputs, staged=staged, mode=mode, before_upload=before_upload)
 
     def crcs_on_servers(self, table: str, servers: Collection[str]) -> dict[str, dict[str, int] | PinotError]:
-        """See `Pinot.crcs_on_servers`."""
+        """See `PinotClient.crcs_on_servers`."""
 
         def ask(server: str) -> dict[str, int]:
             try:
@@ -94,7 +94,7 @@ class PinotCluster(Controller):
     def rows_on_servers(
         self, table: str, names: Collection[str], servers: Collection[str]
     ) -> dict[str, dict[str, int]]:
-        """See `Pinot.rows_on_servers`."""
+        """See `PinotClient.rows_on_servers`."""
         ideal = self.ideal_state(table)
         asked = [(name, server) for name in names for server in ideal.get(name, ()) if server in servers]
         addresses = {server: self._admin_url(server) for server in {server for _, server in asked}}
@@ -111,14 +111,14 @@ class PinotCluster(Controller):
 
     def _rows(self, server_url: str, table: str, segment: str) -> int | None:
         path = f"/tables/{quoted(table)}_OFFLINE/segments/{quoted(segment)}/metadata"
-        call = Call("GET", path, Kind.READ, self.connection.timeouts.call)
+        call = HttpCall("GET", path, CallKind.READ, self.connection.timeouts.call)
         try:
             return int(self._doors.at(server_url).send_json(call)["totalDocs"])
         except PinotNotFound:
             return None
 
     def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
-        """See `Pinot.query_server`: two calls, the first one for its address."""
+        """See `PinotClient.query_server`: two calls, the first one for its address."""
         from pinot_assets.pinot.client.server_query import ask_server  # here: gRPC takes long to load
 
         instance = self.instance(server)
@@ -135,19 +135,19 @@ class PinotCluster(Controller):
         return ask_server(address, sql, segments, self.connection)
 
     def require_server_queries(self) -> None:
-        """See `Pinot.require_server_queries`."""
+        """See `PinotClient.require_server_queries`."""
         from pinot_assets.pinot.client.server_query import require_askable
 
         require_askable(self.connection)
 
     def table_servers(self, table: str) -> tuple[str, ...]:
-        """See `Pinot.table_servers`."""
+        """See `PinotClient.table_servers`."""
         with self._absence_told(table):
             parts = self._get(f"/tables/{quoted(table)}/instances", type="server")["server"]
         return tuple(sorted({name for part in parts for name in part["instances"]}))
 
     def server_disks(self, servers: Collection[str]) -> dict[str, ServerDisk | PinotError]:
-        """See `Pinot.server_disks`."""
+        """See `PinotClient.server_disks`."""
 
         def ask(server: str) -> ServerDisk:
             told = self.ask_server(server, "/instance/diskUtilization")
@@ -163,12 +163,12 @@ class PinotCluster(Controller):
         except PinotNotFound as error:
             # Not what a server says of a table that it does not hold.
             raise PinotError(f"Pinot knows no server {server}", why=error.why) from None
-        call = Call("GET", path, Kind.READ, self.connection.timeouts.call)
+        call = HttpCall("GET", path, CallKind.READ, self.connection.timeouts.call)
         value: dict[str, str] = self._doors.at(address).send_json(call)
         return value
 
     def brokers(self, table: str) -> tuple[str, ...]:
-        """See `Pinot.brokers`. Brokers are taken to speak the controller's scheme, unless
+        """See `PinotClient.brokers`. Brokers are taken to speak the controller's scheme, unless
         `PinotConnection.broker_urls` says otherwise."""
         if self.connection.broker_urls:
             return self.connection.broker_urls
@@ -180,26 +180,26 @@ class PinotCluster(Controller):
         return Broker(url, self._doors)
 
     def broker_visible_segments(self, broker: str, table: str) -> frozenset[str]:
-        """See `Pinot.broker_visible_segments`."""
+        """See `PinotClient.broker_visible_segments`."""
         return self.broker(broker).visible_segments(table, len(self.all_segments(table)))
 
     def broker_rows(self, broker: str, table: str) -> int:
-        """See `Pinot.broker_rows`."""
+        """See `PinotClient.broker_rows`."""
         return self.broker(broker).rows(table)
 
     def query_broker(self, broker: str, sql: str) -> QueryResult:
-        """See `Pinot.query_broker`."""
+        """See `PinotClient.query_broker`."""
         seconds = self.connection.timeouts.query
         # A broker's own default is shorter (10 s), and what it says at its end tells more than silence.
         options = {"timeoutMs": str(int(seconds * 1000 * _OF_A_DEADLINE)), **_ALL_GROUPS}
         return self.broker(broker).query(sql, options, seconds)
 
     def rebuild_routing(self, broker: str, table: str) -> None:
-        """See `Pinot.rebuild_routing`."""
+        """See `PinotClient.rebuild_routing`."""
         self.broker(broker).rebuild_routing(table)
 
     def settle_brokers(self, table: str, *, seconds: float) -> None:
-        """See `Pinot.settle_brokers`."""
+        """See `PinotClient.settle_brokers`."""
         until = time.monotonic() + seconds
         while self.dropping_segments(table) and time.monotonic() < until:
             time.sleep(POLL_SECONDS)

@@ -7,12 +7,12 @@ from collections.abc import Collection
 
 from pinot_assets.core.text import plural_are
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.api import Pinot
+from pinot_assets.pinot.api import PinotClient
 
 POLL_SECONDS = 0.25
 
 
-def wait_online(pinot: Pinot, table: str, names: Collection[str], *, seconds: float) -> None:
+def wait_online(pinot: PinotClient, table: str, names: Collection[str], *, seconds: float) -> None:
     """Wait until every replica of every segment is ONLINE.
 
     :raises PinotError: a replica is in ERROR, or the time is over; names segment, server and state.

@@ -61,7 +61,7 @@ class Trait:
 def release(version: str) -> Version:
     """The release that a controller's version text means; `REFERENCE` where it means none.
 
-    :param version: as `Pinot.version` returns it: `0.11.0`, `1.5.1`, or empty.
+    :param version: as `PinotClient.version` returns it: `0.11.0`, `1.5.1`, or empty.
     """
     try:
         return Version(version)

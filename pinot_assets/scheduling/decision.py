@@ -18,8 +18,8 @@ from pinot_assets.core.stored_format import Stored, plain, structured
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.session.context.context import WRITER_VERSION
-from pinot_assets.session.detect.observe import Observation, Sighting, sight
-from pinot_assets.session.detect.paged_listing import Bookmark, listing_of
+from pinot_assets.session.detect.observe import ListingComparison, Observation, compare_listing
+from pinot_assets.session.detect.paged_listing import ListingCursor, listing_of
 from pinot_assets.session.values.state import Mode
 from pinot_assets.session.values.trouble import again_ms, causes
 from pinot_assets.snapshot.failure_code import BECAME_FOLDER
@@ -38,7 +38,7 @@ SETTLED_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class FilesTick:
     """What one tick decided.
 
     :ivar launch: whether to start the job.
@@ -52,7 +52,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor(Stored):
+class FilesCursor(Stored):
     """What the sensor remembers between its ticks. Times are seconds since the epoch.
 
     :ivar launched: digest of the files that counted when the job was launched last.
@@ -81,10 +81,10 @@ class Cursor(Stored):
     settled: str = ""
     settled_s: int = 0
     told: str = ""
-    sweep: Bookmark | None = None
+    sweep: ListingCursor | None = None
 
     @classmethod
-    def read(cls, text: str) -> Cursor:
+    def read(cls, text: str) -> FilesCursor:
         """An empty one for an empty text, and for one that somebody else wrote.
 
         :raises NeedsNewerRelease: it is of a format that this release does not know.
@@ -92,7 +92,7 @@ class Cursor(Stored):
         try:
             values = read_json(text)
             if isinstance(values, dict):  # a bookmark that is none begins its listing anew, and no more
-                values["sweep"] = Bookmark.read(values.get("sweep"))
+                values["sweep"] = ListingCursor.read(values.get("sweep"))
             return structured(cls, values, "the cursor of the files sensor")
         except ValueError:
             return cls()
@@ -116,7 +116,7 @@ class Cursor(Stored):
         return self.quiet_s + spec.ingestion.sweep_seconds - now_s if is_quiet else 0
 
     @property
-    def restless(self) -> Cursor:
+    def restless(self) -> FilesCursor:
         """The same, with a sweep due at the next tick whatever a queue tells, and looked at to its end."""
         return replace(self, quiet="", quiet_s=self.failing_s, settled="", settled_s=0, told="")
 
@@ -127,7 +127,7 @@ class Cursor(Stored):
         """
         return settlement == self.settled != "" and self.settled_s <= now_s < self.settled_s + SETTLED_S
 
-    def not_launched(self, before: Cursor) -> Cursor:
+    def not_launched(self, before: FilesCursor) -> FilesCursor:
         """The cursor after a tick whose launch came to nothing: the next one decides it anew.
 
         :param before: what the tick began with.
@@ -136,7 +136,7 @@ class Cursor(Stored):
             self, launched=before.launched, snapshot=before.snapshot, at_s=before.at_s, times=before.times
         )
 
-    def listed_anew(self, spec: TableSpec, now_s: int) -> Cursor:
+    def listed_anew(self, spec: TableSpec, now_s: int) -> FilesCursor:
         """The cursor after a sweep that found what is settled, which left nothing to wait for."""
         return replace(self, sweep=None, quiet=listing_of(spec), quiet_s=now_s)
 
@@ -145,23 +145,23 @@ class Cursor(Stored):
         """Since when every look at the table has failed; 0 when the last one did not."""
         return 0 if self.quiet else self.quiet_s
 
-    def fails(self, now_s: int) -> Cursor:
+    def fails(self, now_s: int) -> FilesCursor:
         """The cursor after a look that failed: the next tick looks again, whatever a queue tells."""
         began = self.failing_s if 0 < self.failing_s <= now_s else now_s
         return replace(self, quiet="", quiet_s=began)
 
     @property
-    def works(self) -> Cursor:
+    def works(self) -> FilesCursor:
         """The cursor after a look that did not fail."""
         return self if self.quiet else replace(self, quiet_s=0)
 
-    def settles(self, settlement: str, told: str, now_s: int) -> Cursor:
+    def settles(self, settlement: str, told: str, now_s: int) -> FilesCursor:
         """The cursor after a look to the end, where that left nothing to be done."""
         if not self.quiet:
             return self
         return replace(self, settled=settlement, settled_s=now_s, told=told)
 
-    def sees(self, seen: Sighting, snapshot: str, now_s: int) -> Cursor:
+    def sees(self, seen: ListingComparison, snapshot: str, now_s: int) -> FilesCursor:
         """The cursor with what a tick sees; nothing is launched by that."""
         cursor = self
         if seen.listing != self.listing:
@@ -190,7 +190,7 @@ def decide(
     cursor: str,
     now_s: int,
     differences: tuple[pa.Table, pa.Table] | None = None,
-) -> Tick:
+) -> FilesTick:
     """One tick (docs/design/session.md#retries, rule R26).
 
     A session whose trouble passes by itself is tried again, later each time, whatever the listing is. One
@@ -200,27 +200,29 @@ def decide(
     :param now_s: seconds since the epoch.
     :param differences: as `sight` takes them.
     """
-    seen = sight(spec, inventory, observation, differences)
-    last = replace(Cursor.read(cursor).works, sweep=None).sees(seen, _snapshot_key(observation), now_s)
+    seen = compare_listing(spec, inventory, observation, differences)
+    last = replace(FilesCursor.read(cursor).works, sweep=None).sees(seen, _snapshot_key(observation), now_s)
     reason = _stays_out(spec, inventory, observation, seen) or _not_yet(spec, observation, seen, last, now_s)
     later = f"; {told(seen.later)}" if seen.later else ""
     last = last.restless
     if _leaves_nothing(spec, observation, seen):
         last = replace(last, quiet=listing_of(spec), quiet_s=now_s)
     if reason is not None:
-        return Tick(False, reason + later, last.text)
+        return FilesTick(False, reason + later, last.text)
     again = replace(last, at_s=now_s, times=last.times + 1)
-    return Tick(True, f"{seen}; launched{' again' if last.times else ''}{later}", again.text)
+    return FilesTick(True, f"{seen}; launched{' again' if last.times else ''}{later}", again.text)
 
 
-def _leaves_nothing(spec: TableSpec, observation: Observation, seen: Sighting) -> bool:
+def _leaves_nothing(spec: TableSpec, observation: Observation, seen: ListingComparison) -> bool:
     """Whether nothing is to be done and nothing waits for its time."""
     if observation.session or observation.holder or observation.pointer.hold or seen.later or seen.waiting:
         return False
     return not (seen.new or seen.rewritten or (seen.deleted and spec.mode != "append"))
 
 
-def _stays_out(spec: TableSpec, inventory: Inventory, observation: Observation, seen: Sighting) -> str | None:
+def _stays_out(
+    spec: TableSpec, inventory: Inventory, observation: Observation, seen: ListingComparison
+) -> str | None:
     """Why there is nothing to launch, None when there may be."""
     session = observation.session
     if observation.holder is not None:
@@ -245,7 +247,7 @@ def _stays_out(spec: TableSpec, inventory: Inventory, observation: Observation, 
 
 
 def _not_yet(
-    spec: TableSpec, observation: Observation, seen: Sighting, last: Cursor, now_s: int
+    spec: TableSpec, observation: Observation, seen: ListingComparison, last: FilesCursor, now_s: int
 ) -> str | None:
     """Why what there is to do is not launched at this tick, None when it is."""
     settling = last.since_s + spec.ingestion.settle_seconds - now_s

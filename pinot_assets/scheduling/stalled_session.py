@@ -36,7 +36,7 @@ back, the table should not wait for hours."""
 
 
 @dataclass(frozen=True, slots=True)
-class Watch(Stored):
+class StallCursor(Stored):
     """The cursor: what was seen and done.
 
     :ivar epoch: of the lease's last owner; another one means that somebody worked on the table since.
@@ -53,7 +53,7 @@ class Watch(Stored):
     times: int = 0
 
     @classmethod
-    def read(cls, cursor: str) -> Watch:
+    def read(cls, cursor: str) -> StallCursor:
         """A new one for an empty cursor, and for one that somebody else wrote.
 
         :raises NeedsNewerRelease: it is of a format that this release does not know.
@@ -67,7 +67,7 @@ class Watch(Stored):
         """As a cursor."""
         return json.dumps(plain(self))
 
-    def at(self, epoch: int, now_s: int) -> Watch:
+    def at(self, epoch: int, now_s: int) -> StallCursor:
         """The lease is free at this moment."""
         return self if self.since_s and self.epoch == epoch else replace(self, epoch=epoch, since_s=now_s)
 
@@ -81,7 +81,7 @@ class Watch(Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SessionTick:
     """What one tick decided.
 
     :ivar launch: whether to start the job.
@@ -110,28 +110,28 @@ class LaunchedRun(Protocol):
 
 def decide_session(
     spec: TableSpec, seen: Observation, running: Sequence[LaunchedRun], cursor: str, now_s: int
-) -> Verdict:
+) -> SessionTick:
     """One tick.
 
     :param running: runs of the table that have not ended.
     :param now_s: seconds since the epoch.
     """
-    watch, session = Watch.read(cursor), seen.session
+    watch, session = StallCursor.read(cursor), seen.session
     if seen.holder is not None:
         what = f"session {session.id}" if session else spec.name
-        return Verdict(False, f"paused: {what} held by {seen.holder}", replace(watch, since_s=0).write())
+        return SessionTick(False, f"paused: {what} held by {seen.holder}", replace(watch, since_s=0).write())
     watch = watch.at(seen.pointer.epoch, now_s)
     if running:
         return _beside(running, seen, watch, now_s)
     if session is None:
-        return Verdict(False, "no session is open", watch.write())
+        return SessionTick(False, "no session is open", watch.write())
     reason = _waits(spec, session, seen)
     if reason:
-        return Verdict(False, f"session {session.id} {reason}", watch.write())
+        return SessionTick(False, f"session {session.id} {reason}", watch.write())
     return _try_again(session, watch, now_s) if seen.passing else _go_on(session, watch, now_s)
 
 
-def _beside(running: Sequence[LaunchedRun], seen: Observation, watch: Watch, now_s: int) -> Verdict:
+def _beside(running: Sequence[LaunchedRun], seen: Observation, watch: StallCursor, now_s: int) -> SessionTick:
     """Runs that have not ended, while nobody holds the lease: one of them may have died unseen.
 
     An owner that lets go takes its name off the pointer; one that died leaves it there. Its run can change
@@ -143,9 +143,9 @@ def _beside(running: Sequence[LaunchedRun], seen: Observation, watch: Watch, now
             continue
         gone = f"run {run.run_id} lost its lease ({owner}) and has not ended since {_utc(watch.since_s)}"
         if now_s - watch.since_s < DEAD_S:
-            return Verdict(False, f"{gone}; it is given {DEAD_S} s", watch.write())
-        return Verdict(False, f"{gone}: marked as failed", watch.write(), dead_run=run.run_id)
-    return Verdict(False, f"paused: run {running[0].run_id} is {_words(running[0])}", watch.write())
+            return SessionTick(False, f"{gone}; it is given {DEAD_S} s", watch.write())
+        return SessionTick(False, f"{gone}: marked as failed", watch.write(), dead_run=run.run_id)
+    return SessionTick(False, f"paused: run {running[0].run_id} is {_words(running[0])}", watch.write())
 
 
 def _waits(spec: TableSpec, session: Session, seen: Observation) -> str:
@@ -169,7 +169,7 @@ def _waits(spec: TableSpec, session: Session, seen: Observation) -> str:
     return "failed its audit and waits for a change of its files" if audit_failed else ""
 
 
-def _try_again(session: Session, watch: Watch, now_s: int) -> Verdict:
+def _try_again(session: Session, watch: StallCursor, now_s: int) -> SessionTick:
     """Trouble that passes by itself. The files sensor comes first: it sees other files, too."""
     what = f"session {session.id} has had trouble that may pass since {utc_text(since_ms(session))}"
     progress = _progress(session)
@@ -177,23 +177,23 @@ def _try_again(session: Session, watch: Watch, now_s: int) -> Verdict:
     if watch.launched_s * 1000 > session.attempt_started_ms:  # that run came to no attempt
         due_s = max(due_s, watch.due_s(progress))
     if due_s > now_s:
-        return Verdict(False, f"{what}; tried again in {due_s - now_s} s", watch.write())
+        return SessionTick(False, f"{what}; tried again in {due_s - now_s} s", watch.write())
     times = watch.times + 1 if progress == watch.progress else 1
     launched = replace(watch, progress=progress, launched_s=now_s, times=times)
-    return Verdict(True, f"{what}: tried again", launched.write())
+    return SessionTick(True, f"{what}: tried again", launched.write())
 
 
-def _go_on(session: Session, watch: Watch, now_s: int) -> Verdict:
+def _go_on(session: Session, watch: StallCursor, now_s: int) -> SessionTick:
     what = f"session {session.id} ({session.state}, attempt {session.attempt})"
     what += f" has stood still since {_utc(watch.since_s)}"
     progress = _progress(session)
     left = watch.due_s(progress) - now_s
     if left > 0:
-        return Verdict(False, f"{what}; launched in {left} s unless a run takes it", watch.write())
+        return SessionTick(False, f"{what}; launched in {left} s unless a run takes it", watch.write())
     times = watch.times + 1 if progress == watch.progress else 1
     again = f" again, number {times} without progress" if times > 1 else ""
     launched = replace(watch, progress=progress, launched_s=now_s, times=times)
-    return Verdict(True, f"{what}: launched{again}", launched.write())
+    return SessionTick(True, f"{what}: launched{again}", launched.write())
 
 
 def _progress(session: Session) -> str:

@@ -10,8 +10,8 @@ from kazoo.client import KazooClient
 from pinot_assets.core.memory import take_memory_from_system
 from pinot_assets.errors import SpecError
 from pinot_assets.ingest.contract.build_spec import Builder
-from pinot_assets.pinot import PinotCluster
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.pinot import HttpPinotClient
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.nodes import tables_with_sessions
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
@@ -70,7 +70,7 @@ def _client(settings: Settings) -> AbstractContextManager[KazooClient]:
 
 
 @contextmanager
-def open_edges(spec: TableSpec, settings: Settings, builder: Builder) -> Iterator[Edges]:
+def open_clients(spec: TableSpec, settings: Settings, builder: Builder) -> Iterator[TableClients]:
     """Everything that a driver of this table needs; closed at the end.
 
     :raises SpecError: a call to Pinot may take longer than a new owner of the lease waits (rule R2).
@@ -81,8 +81,8 @@ def open_edges(spec: TableSpec, settings: Settings, builder: Builder) -> Iterato
             why=f"after a run died, the next one waits {settings.waits.pinot_write:.0f} s for its last write",
             hint="lower the time-outs of the Pinot connection",
         )
-    with open_session_store(spec, settings) as store, PinotCluster(settings.pinot) as pinot:
-        yield Edges(
+    with open_session_store(spec, settings) as store, HttpPinotClient(settings.pinot) as pinot:
+        yield TableClients(
             store=store,
             pinot=pinot,
             source=open_source(spec),

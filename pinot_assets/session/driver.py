@@ -21,27 +21,27 @@ from pinot_assets.audit import Finding
 from pinot_assets.core.effects import told_so_far
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown
-from pinot_assets.session.checks.row_count import Counted, count
+from pinot_assets.session.checks.row_count import RowCount, count
 from pinot_assets.session.checks.shadow import sweep_shadow
 from pinot_assets.session.commit import no_segment_change, per_file_push
 from pinot_assets.session.commit import publish as publishing
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.progress_so_far import so_far
-from pinot_assets.session.context.read_only import only_reading
+from pinot_assets.session.context.read_only import read_only_context
 from pinot_assets.session.context.watchdog import Fed, Watchdog
 from pinot_assets.session.detect.observe import Observation, observe
-from pinot_assets.session.plan_report.plan_report import Outlook, outlook
+from pinot_assets.session.plan_report.plan_report import PlanReport, make_plan_report
 from pinot_assets.session.recover.abandon import abandon
 from pinot_assets.session.recover.catch_up import catch_up
 from pinot_assets.session.recover.rebuild import rebuild
-from pinot_assets.session.recover.resolve_interrupted import settle
+from pinot_assets.session.recover.resolve_interrupted import resolve_interrupted
 from pinot_assets.session.rollback import rollback as rolling_back
 from pinot_assets.session.rollback.retention import expire
-from pinot_assets.session.rollback.rollback_options import WayBack, ways
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.rollback.rollback_options import RollbackPlan, rollback_plans
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.formats import require_known
 from pinot_assets.session.trigger import trigger, trigger_planned, trigger_without_retry
-from pinot_assets.session.values.report import Progress, Quiet, Report
+from pinot_assets.session.values.report import Progress, Quiet, TriggerReport
 from pinot_assets.session.values.state import Mode, Outcome, Owner, PushKind, Session, State, given_up
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
@@ -62,7 +62,7 @@ def _watched(step: Callable[Concatenate[Driver, P], T]) -> Callable[Concatenate[
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepRecord:
     """What one step of a driver came to, for whoever tells of it afterwards.
 
     :ivar seconds: wall time.
@@ -73,7 +73,7 @@ class Step:
     result: object
 
 
-def was_turned_away(steps: Mapping[str, Step]) -> bool:
+def was_turned_away(steps: Mapping[str, StepRecord]) -> bool:
     """Whether a driver did nothing, since another one works on the table, or its plan no longer held: what
     is told of the table is for whoever works on it, or did last."""
     return any(isinstance(step.result, SessionHeld | PlanOutdated) for step in steps.values())
@@ -87,12 +87,14 @@ class Driver:
     :ivar steps: what was done so far, by the name of the step.
     """
 
-    def __init__(self, spec: TableSpec, edges: Edges, run_id: str, progress: Progress | None = None) -> None:
+    def __init__(
+        self, spec: TableSpec, clients: TableClients, run_id: str, progress: Progress | None = None
+    ) -> None:
         self.spec = spec
-        self.edges = edges
+        self.clients = clients
         self._run_id = run_id
         self._progress = progress or Quiet()
-        self.steps: dict[str, Step] = {}
+        self.steps: dict[str, StepRecord] = {}
 
     def __enter__(self) -> Driver:
         return self
@@ -127,7 +129,7 @@ class Driver:
         _ = self._run
         return self._watchdog.guard()
 
-    def carry_out(self, name: str, work: Callable[[Run], T]) -> T:
+    def carry_out(self, name: str, work: Callable[[TriggerContext], T]) -> T:
         """A step under the lease and the watchdog (rule R25), told of in `steps`. Callers define more.
 
         One that leaves a write to Pinot unknown says so, whatever breaks it off, and an error that does says
@@ -145,33 +147,33 @@ class Driver:
                         self._run.lease.left_unknown()
                     raise
         except Exception as error:
-            self.steps[name] = Step(time.monotonic() - begun, error)
+            self.steps[name] = StepRecord(time.monotonic() - begun, error)
             raise
-        self.steps[name] = Step(time.monotonic() - begun, came_to)
+        self.steps[name] = StepRecord(time.monotonic() - begun, came_to)
         return came_to
 
     @cached_property
-    def _run(self) -> Run:
+    def _run(self) -> TriggerContext:
         owner = Owner(
-            run=self._run_id, host=socket.gethostname(), pid=os.getpid(), since_ms=self.edges.now_ms()
+            run=self._run_id, host=socket.gethostname(), pid=os.getpid(), since_ms=self.clients.now_ms()
         )
         # Before the lease, so that nothing at all is written. A newer release that comes in between begins
         # with the pointer, and that is read again when the lease is taken.
         self.require_known()
-        lease = self.edges.store.take_lease(owner)
-        self._watchdog = Watchdog(self.edges.waits, self.edges.store.let_go)
+        lease = self.clients.store.take_lease(owner)
+        self._watchdog = Watchdog(self.clients.waits, self.clients.store.let_go)
         lease.on_progress = self._watchdog.feed
-        return Run(self.spec, self.edges, lease, Fed(self._progress, self._watchdog))
+        return TriggerContext(self.spec, self.clients, lease, Fed(self._progress, self._watchdog))
 
     def require_known(self) -> None:
         """See that what is stored was written by a release that this one knows.
 
         :raises NeedsNewerRelease: it was not.
         """
-        require_known(self.edges.store, self.edges.staging)
+        require_known(self.clients.store, self.clients.staging)
 
     @_watched
-    def trigger(self) -> Report:
+    def trigger(self) -> TriggerReport:
         """List, plan, build and stage.
 
         :raises SessionHeld: another run holds the table's lease.
@@ -180,7 +182,7 @@ class Driver:
         return trigger(self._run)
 
     @_watched
-    def trigger_planned(self, wanted: str) -> Report:
+    def trigger_planned(self, wanted: str) -> TriggerReport:
         """The same, if it is still what a plan showed.
 
         :param wanted: the plan's hash, or its first digits.
@@ -189,7 +191,7 @@ class Driver:
         return trigger_planned(self._run, wanted)
 
     @_watched
-    def trigger_without_retry(self) -> Report:
+    def trigger_without_retry(self) -> TriggerReport:
         """The same for runs that nobody asked for: spends no retry and abandons nothing (rule R26).
 
         :returns: FAILED or PAUSED, with what stands, where only that would bring the table further.
@@ -217,13 +219,13 @@ class Driver:
 
     def given_up(self) -> Session | None:
         """The newest session, if its one run ended with nothing published and it was closed at once."""
-        return given_up(self.edges.store.newest_session())
+        return given_up(self.clients.store.newest_session())
 
     def last_failures(self) -> tuple[Failure, ...]:
         """Files that the newest session left out; with a plain push the others are published."""
-        last = self.edges.store.newest_session()
+        last = self.clients.store.newest_session()
         ref = last.failures if last is not None else None
-        return self.edges.staging.failures(ref) if ref is not None else ()
+        return self.clients.staging.failures(ref) if ref is not None else ()
 
     @_watched
     def publish(self) -> Snapshot:
@@ -242,42 +244,42 @@ class Driver:
 
     def observe(self) -> Observation:
         """What stands in ZooKeeper and the staging area now; needs no lease."""
-        return observe(self.edges.store, self.edges.staging)
+        return observe(self.clients.store, self.clients.staging)
 
-    def plan(self) -> Outlook:
+    def plan(self) -> PlanReport:
         """What a run would do now; needs no lease and changes nothing.
 
         :raises PinotAssetsError: what a run would refuse before it decides anything.
         """
         self.require_known()
-        return outlook(only_reading(self.spec, self.edges, self._progress))
+        return make_plan_report(read_only_context(self.spec, self.clients, self._progress))
 
-    def ways_back(self, newest: int) -> tuple[WayBack, ...]:
+    def rollback_plans(self, newest: int) -> tuple[RollbackPlan, ...]:
         """The newest kept snapshots, each with the way to it; needs no lease."""
         self.require_known()
-        return tuple(ways(self.spec, self.edges, newest))
+        return tuple(rollback_plans(self.spec, self.clients, newest))
 
-    def way_back(self, to: str = "") -> WayBack:
+    def rollback_plan(self, to: str = "") -> RollbackPlan:
         """What `rollback` would do; needs no lease and changes nothing.
 
         :param to: number or session of a kept snapshot; "" is the one before the current one.
         :raises RollbackRefused: there is nothing to go back to.
         """
         self.require_known()
-        return rolling_back.way_back(self.spec, self.edges, to)
+        return rolling_back.rollback_plan(self.spec, self.clients, to)
 
     @_watched
-    def rollback(self, to: str = "", shown: WayBack | None = None) -> Snapshot:
+    def rollback(self, to: str = "", shown: RollbackPlan | None = None) -> Snapshot:
         """Back to a kept snapshot.
 
-        :param shown: what `way_back` said; if something else would be done by now, nothing is.
+        :param shown: what `rollback_plan` said; if something else would be done by now, nothing is.
         :raises RollbackRefused: there is no safe way back.
         """
         return rolling_back.rollback(self._run, to, shown)
 
-    def count(self, snapshot: Snapshot) -> tuple[Counted, ...]:
+    def count(self, snapshot: Snapshot) -> tuple[RowCount, ...]:
         """Whether queries at every broker count the rows of a snapshot."""
-        return count(self.edges, self.spec.name, snapshot)
+        return count(self.clients, self.spec.name, snapshot)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -323,7 +325,9 @@ class Driver:
             return rolling_back.clear_rollback(run, session)
         if session is not None and session.state is State.SWITCH:
             session = (
-                per_file_push.settle(run, session) if session.push is PushKind.PLAIN else settle(run, session)
+                per_file_push.resolve_interrupted_push(run, session)
+                if session.push is PushKind.PLAIN
+                else resolve_interrupted(run, session)
             )
         if session is not None:
             abandon(run, session, Outcome.CLEARED, "cleared by hand")

@@ -10,16 +10,16 @@ from pinot_assets.audit import Finding
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
 
-STAGED = (Result.STAGED, Result.FAILED)
+STAGED = (TriggerResult.STAGED, TriggerResult.FAILED)
 """Triggers that leave something to gate."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """How a run ended.
 
     :ivar findings: of the gate; none where nothing was to be gated.
@@ -28,7 +28,7 @@ class Outcome:
     :ivar left_out: files that failed while others were published (a plain push).
     """
 
-    report: Report
+    report: TriggerReport
     findings: tuple[Finding, ...] = ()
     snapshot: Snapshot | None = None
     refusal: SnapshotIncomplete | None = None
@@ -77,18 +77,18 @@ class Outcome:
         }
 
 
-def finish(driver: Driver, report: Report, found: Callable[[Finding], None]) -> Outcome:
+def finish(driver: Driver, report: TriggerReport, found: Callable[[Finding], None]) -> RunOutcome:
     """Gate what a trigger staged, and switch to it.
 
     :param found: is told each finding of the gate before the switch.
     """
     if report.result not in STAGED:
-        return Outcome(report, left_out=report.failed)
+        return RunOutcome(report, left_out=report.failed)
     _, findings = driver.audit()
     for finding in findings:
         found(finding)
     try:
         snapshot = driver.publish()
     except SnapshotIncomplete as error:
-        return Outcome(report, findings, refusal=error)
-    return Outcome(report, findings, snapshot, left_out=tuple(driver.last_failures()))
+        return RunOutcome(report, findings, refusal=error)
+    return RunOutcome(report, findings, snapshot, left_out=tuple(driver.last_failures()))

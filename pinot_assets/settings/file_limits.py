@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-from pinot_assets.core.file_errors import TooLarge
+from pinot_assets.core.file_errors import FileTooLarge
 from pinot_assets.errors import PinotAssetsError
 
 _MB: Final = 1 << 20
@@ -34,7 +34,7 @@ _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FileLimits:
     """What one file may have.
 
     :ivar columns: of its header or schema. Each costs work for each block, wanted or not; Pinot's own tables
@@ -76,7 +76,7 @@ class Limits:
         :raises TooLarge: it has more than it may.
         """
         if count > self.columns:
-            raise TooLarge(
+            raise FileTooLarge(
                 f"the file has {count:,} columns, more than {self.columns:,}",
                 why="every one is taken apart, wanted or not",
                 hint=f"write fewer columns, check the delimiter, or set {COLUMNS} to a larger number",
@@ -89,7 +89,7 @@ class Limits:
         :raises TooLarge: it is larger than one may be.
         """
         if size > self.value_bytes:
-            raise TooLarge(
+            raise FileTooLarge(
                 f"column {column} has a value of {_shown(size)}, more than {_shown(self.value_bytes)}",
                 why="building a segment with it takes many times its memory",
                 hint=f"write shorter values, or set {VALUE} to a larger size and give workers the memory",
@@ -108,14 +108,14 @@ class Limits:
             why = f"that is more than {RATIO:,} times as much"
         else:
             return
-        raise TooLarge(
+        raise FileTooLarge(
             f"{_shown(packed)} unpack to {_shown(unpacked)} or more",
             why=why,
             hint=f"split the file; or, if its data are that repetitive, set {UNPACKED} to what it unpacks to",
         )
 
 
-DEFAULTS: Final = Limits()
+DEFAULTS: Final = FileLimits()
 
 
 def _read(name: str, text: str) -> int:

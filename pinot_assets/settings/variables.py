@@ -21,10 +21,10 @@ from pinot_assets.core.limits import (
     VALUES_VARIABLE,
 )
 from pinot_assets.settings.environment import DEFAULT_CLUSTER, DEFAULT_TABLES, Profile
-from pinot_assets.settings.file_limits import COLUMNS, FREE_BYTES, MEMORY, RATIO, UNPACKED, VALUE, Limits
+from pinot_assets.settings.file_limits import COLUMNS, FREE_BYTES, MEMORY, RATIO, UNPACKED, VALUE, FileLimits
 
 _WAITS: Final = Waits()
-_FILE: Final = Limits()
+_FILE: Final = FileLimits()
 
 
 class Variable(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pinot_assets.sizing.load import Load, Way
+from pinot_assets.sizing.load import Load, UploadWay
 from pinot_assets.sizing.profile import (
     LISTED_BYTES,
     message_bytes,
@@ -27,7 +27,7 @@ Series = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Forecast:
+class SimulatedDay:
     """One way's day. Each series has one value for a minute.
 
     :ivar rows_per_s: rows read, all partitions together.
@@ -42,7 +42,7 @@ class Forecast:
     :ivar back_fill_s: from the store's return until the last missing copy was there; None where none was.
     """
 
-    way: Way
+    way: UploadWay
     load: Load
     commits: int
     rows_per_s: Series
@@ -74,14 +74,14 @@ class Forecast:
         return float(during.mean() / before.mean()) if during.size and before.size else 1.0
 
 
-def forecast(load: Load, way: Way) -> Forecast:
+def simulate_day(load: Load, way: UploadWay) -> SimulatedDay:
     """Simulate a day and read it off."""
     day = simulate(load, way)
     bins = ceil(load.for_s / MINUTE)
     rows, behind = _rows(load, day, bins)
     late = [c.stored_s for c in day.commits if load.outage_s and load.is_down(c.done_s)]
     kept = [stored for stored in late if stored != inf]
-    return Forecast(
+    return SimulatedDay(
         way=way,
         load=load,
         commits=len(day.commits),
@@ -98,7 +98,7 @@ def forecast(load: Load, way: Way) -> Forecast:
     )
 
 
-def traffic_ratio(through: Forecast, past: Forecast) -> float:
+def traffic_ratio(through: SimulatedDay, past: SimulatedDay) -> float:
     """Controller bytes of one way over those of another, uploads in vain not counted."""
     return float((through.controller - through.retries).sum() / (past.controller - past.retries).sum())
 
@@ -130,16 +130,16 @@ def _each(day: Day, bins: int, amount: Callable[[Commit], float]) -> Series:
     return _spread(bins, ((commit.done_s, amount(commit)) for commit in day.commits))
 
 
-def _uploads(load: Load, way: Way, day: Day, bins: int) -> Series:
-    if way is not Way.CONTROLLER:
+def _uploads(load: Load, way: UploadWay, day: Day, bins: int) -> Series:
+    if way is not UploadWay.CONTROLLER:
         return np.zeros(bins)
     return _each(day, bins, lambda commit: 2 * load.tar_bytes(commit.rows))
 
 
-def _retries(load: Load, way: Way, day: Day, bins: int) -> Series:
+def _retries(load: Load, way: UploadWay, day: Day, bins: int) -> Series:
     """While the store is down, a tar is sent to the controller again and again, as fast as it takes them."""
     series = np.zeros(bins)
-    if way is not Way.CONTROLLER or not load.outage_s:
+    if way is not UploadWay.CONTROLLER or not load.outage_s:
         return series
     waits = load.refusal_s if load.outage is Outage.REFUSES else load.upload_timeout_s
     for commit in day.commits:
@@ -176,13 +176,13 @@ def _kept(load: Load, day: Day) -> int:
     return round(load.partitions * max(1.0, load.kept_s * load.rows_per_s / max(rows, 1.0)))
 
 
-def _metadata(load: Load, way: Way, day: Day, bins: int) -> Series:
+def _metadata(load: Load, way: UploadWay, day: Day, bins: int) -> Series:
     """Each commit reads the ideal state twice and writes it, Helix reads it and writes the external view
     twice; each replica makes two transitions; where the tar was moved, the table's folder is listed.
     """
     segments = _kept(load, day)
     of_server = segments * -(-load.partitions * load.replication // load.servers) // load.partitions
-    nodes = 3 if way is Way.PAUSELESS else 2
+    nodes = 3 if way is UploadWay.PAUSELESS else 2
     fixed = 6.0 * placement_bytes(segments, load.replication) + nodes * node_bytes()
     fixed += 2 * load.replication * transition_bytes(of_server)
     listing = segments * LISTED_BYTES

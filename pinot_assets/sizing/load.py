@@ -16,7 +16,7 @@ SHORTEST_FLUSH_MS: Final = 60_000
 """A day of shorter segments would take the simulation longer than anybody waits."""
 
 
-class Way(StrEnum):
+class UploadWay(StrEnum):
     """How a committed segment gets into the deep store."""
 
     CONTROLLER = "through the controller"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from html import escape
 from typing import Final
 
-from pinot_assets.sizing.forecast import Forecast, traffic_ratio
-from pinot_assets.sizing.load import Load, Way
+from pinot_assets.sizing.forecast import SimulatedDay, traffic_ratio
+from pinot_assets.sizing.load import Load, UploadWay
 from pinot_assets.sizing.plots import PLOTS, Forecasts, svg
 from pinot_assets.sizing.quantities import of_bytes, of_seconds
 from pinot_assets.sizing.sizing import ASSUMES
@@ -15,7 +15,7 @@ from pinot_assets.sizing.sizing import ASSUMES
 BUSY: Final = 0.7
 """Share of the servers' build slots above which builds queue up now and then."""
 
-COLUMNS: Final = ("", *(way.value for way in Way))
+COLUMNS: Final = ("", *(way.value for way in UploadWay))
 
 
 def rows(forecasts: Forecasts) -> list[tuple[str, ...]]:
@@ -40,17 +40,17 @@ def rows(forecasts: Forecasts) -> list[tuple[str, ...]]:
     return lines
 
 
-def _each(forecasts: Forecasts, tell: Callable[[Forecast], str]) -> Iterator[str]:
+def _each(forecasts: Forecasts, tell: Callable[[SimulatedDay], str]) -> Iterator[str]:
     return (tell(forecast) for forecast in forecasts.values())
 
 
-def _back_fill(forecast: Forecast) -> str:
+def _back_fill(forecast: SimulatedDay) -> str:
     return "nothing to fill" if forecast.back_fill_s is None else of_seconds(forecast.back_fill_s)
 
 
 def last_line(forecasts: Forecasts) -> str:
     """The figure to take away."""
-    ratio = traffic_ratio(forecasts[Way.CONTROLLER], forecasts[Way.BYPASS])
+    ratio = traffic_ratio(forecasts[UploadWay.CONTROLLER], forecasts[UploadWay.BYPASS])
     return f"controller traffic ratio (upload through controller / bypass): {ratio:,.0f}"
 
 
@@ -76,7 +76,9 @@ def values(forecasts: Forecasts) -> dict[str, object]:
             }
             for way, forecast in forecasts.items()
         },
-        "controllerTrafficRatio": round(traffic_ratio(forecasts[Way.CONTROLLER], forecasts[Way.BYPASS]), 1),
+        "controllerTrafficRatio": round(
+            traffic_ratio(forecasts[UploadWay.CONTROLLER], forecasts[UploadWay.BYPASS]), 1
+        ),
         "warnings": warnings(forecasts),
         "assumes": list(ASSUMES),
     }
@@ -89,12 +91,12 @@ def warnings(forecasts: Forecasts) -> list[str]:
         load = forecast.load
         rows_built = load.messages_per_s * load.for_s * load.replication
         busy = load.build_s(rows_built) / (load.servers * load.build_slots * load.for_s)
-        if busy > BUSY and way is Way.BYPASS:
+        if busy > BUSY and way is UploadWay.BYPASS:
             found.append(
                 f"servers build {busy:.0%} of the time in all of their {load.build_slots} slots: commits "
                 "would queue up, which is not simulated; give more servers"
             )
-        if way is Way.PAUSELESS and _late(forecast):
+        if way is UploadWay.PAUSELESS and _late(forecast):
             found.append(
                 "a pauseless commit takes longer than 300 s here, so every segment stays COMMITTING until it "
                 "is repaired (apache/pinot#17936): take smaller segments"
@@ -102,7 +104,7 @@ def warnings(forecasts: Forecasts) -> list[str]:
     return found
 
 
-def _late(forecast: Forecast) -> bool:
+def _late(forecast: SimulatedDay) -> bool:
     load = forecast.load
     rows_of_one = load.messages_per_s * load.for_s / max(1, forecast.commits)
     return load.build_s(rows_of_one) + load.tar_bytes(rows_of_one) / load.store_bytes_per_s > 300

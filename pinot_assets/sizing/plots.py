@@ -12,15 +12,19 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pinot_assets.sizing.forecast import Forecast, Series
-from pinot_assets.sizing.load import Way
+from pinot_assets.sizing.forecast import Series, SimulatedDay
+from pinot_assets.sizing.load import UploadWay
 
-COLOURS: Final = {Way.CONTROLLER: "#c0392b", Way.BYPASS: "#1f6f8b", Way.PAUSELESS: "#6a994e"}
-DASHES: Final = {Way.CONTROLLER: "-", Way.BYPASS: "-", Way.PAUSELESS: "--"}
+COLOURS: Final = {
+    UploadWay.CONTROLLER: "#c0392b",
+    UploadWay.BYPASS: "#1f6f8b",
+    UploadWay.PAUSELESS: "#6a994e",
+}
+DASHES: Final = {UploadWay.CONTROLLER: "-", UploadWay.BYPASS: "-", UploadWay.PAUSELESS: "--"}
 POINTS: Final = 300
 """A line has about so many: more would be wider than the plot."""
 
-Forecasts = Mapping[Way, Forecast]
+Forecasts = Mapping[UploadWay, SimulatedDay]
 
 # The same forecast gives the same file, byte for byte.
 mpl.rcParams["svg.hashsalt"] = "pinot-assets"
@@ -76,7 +80,7 @@ PLOTS: Final[Mapping[str, Callable[[Forecasts], Figure]]] = {
 }
 
 
-def _figure(forecasts: Forecasts, title: str, unit: str, values: Callable[[Forecast], Series]) -> Figure:
+def _figure(forecasts: Forecasts, title: str, unit: str, values: Callable[[SimulatedDay], Series]) -> Figure:
     figure = Figure(figsize=(7.2, 2.8), layout="constrained")
     axes = figure.add_subplot()
     for way, forecast in forecasts.items():
@@ -88,7 +92,7 @@ def _figure(forecasts: Forecasts, title: str, unit: str, values: Callable[[Forec
     return figure
 
 
-def _dress(axes: Axes, forecast: Forecast, title: str, unit: str) -> None:
+def _dress(axes: Axes, forecast: SimulatedDay, title: str, unit: str) -> None:
     load = forecast.load
     if load.outage_s:
         axes.axvspan(

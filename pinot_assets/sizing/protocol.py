@@ -52,7 +52,7 @@ class Outage(StrEnum):
     """No call ever returns, until the store is back: then what hung goes on."""
 
 
-class Answer(StrEnum):
+class CompletionStatus(StrEnum):
     """`ControllerResponseStatus`."""
 
     COMMIT = "COMMIT"
@@ -88,18 +88,18 @@ class Reply:
     :ivar location: with UPLOAD_SUCCESS: where the controller has put the tar.
     """
 
-    answer: Answer
+    answer: CompletionStatus
     offset: int | None = None
     build_ms: int | None = None
     location: str | None = None
 
 
-HOLD: Final = Reply(Answer.HOLD)
-KEEP: Final = Reply(Answer.KEEP)
-DISCARD: Final = Reply(Answer.DISCARD)
-FAILED: Final = Reply(Answer.FAILED)
-PROCESSED: Final = Reply(Answer.PROCESSED)
-NOT_LEADER: Final = Reply(Answer.NOT_LEADER)
-NOT_SENT: Final = Reply(Answer.NOT_SENT)
-COMMIT_CONTINUE: Final = Reply(Answer.COMMIT_CONTINUE)
-COMMIT_SUCCESS: Final = Reply(Answer.COMMIT_SUCCESS)
+HOLD: Final = Reply(CompletionStatus.HOLD)
+KEEP: Final = Reply(CompletionStatus.KEEP)
+DISCARD: Final = Reply(CompletionStatus.DISCARD)
+FAILED: Final = Reply(CompletionStatus.FAILED)
+PROCESSED: Final = Reply(CompletionStatus.PROCESSED)
+NOT_LEADER: Final = Reply(CompletionStatus.NOT_LEADER)
+NOT_SENT: Final = Reply(CompletionStatus.NOT_SENT)
+COMMIT_CONTINUE: Final = Reply(CompletionStatus.COMMIT_CONTINUE)
+COMMIT_SUCCESS: Final = Reply(CompletionStatus.COMMIT_SUCCESS)

@@ -15,7 +15,7 @@ from typing import Final
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.sizing.flush import Flushed, RowLimit
-from pinot_assets.sizing.load import Load, Way, leased_s
+from pinot_assets.sizing.load import Load, UploadWay, leased_s
 from pinot_assets.sizing.profile import ZOOKEEPER_MS
 from pinot_assets.sizing.protocol import HOLD_MS, Outage
 
@@ -88,7 +88,7 @@ class _Partition:
     read: float = 0.0
 
 
-def simulate(load: Load, way: Way) -> Day:
+def simulate(load: Load, way: UploadWay) -> Day:
     """A cluster's day.
 
     :returns: its commits in the order of their ends' computation.
@@ -97,7 +97,7 @@ def simulate(load: Load, way: Way) -> Day:
 
 
 class _Day:
-    def __init__(self, load: Load, way: Way) -> None:
+    def __init__(self, load: Load, way: UploadWay) -> None:
         self.load, self.way, self.day = load, way, Day()
         per_server = -(-load.partitions * load.replication // load.servers)
         self.limits = [RowLimit(load.flush, per_server) for _ in range(load.tables)]
@@ -167,9 +167,9 @@ class _Day:
         """The segment is full: it is built; a pauseless one is read on from already."""
         self.day.changes(at, -self.load.rows_per_s)
         built = at + self.load.build_s(partition.read)
-        if self.way is Way.PAUSELESS:
+        if self.way is UploadWay.PAUSELESS:
             self._pauseless(partition, at, built)
-        elif self.way is Way.BYPASS:
+        elif self.way is UploadWay.BYPASS:
             self._bypass(partition, at, built)
         else:
             heapq.heappush(self.heap, (built, next(self.order), partition, at))

@@ -36,7 +36,7 @@ class Stay:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SnapshotDiff:
     """What lies between two snapshots of a table.
 
     :ivar added: files that the newer one alone has.
@@ -101,10 +101,10 @@ def _narrowed(snapshots: Iterable[Snapshot], wanted: Callable[[PublishedFile], b
     return [replace(s, files=tuple(filter(wanted, s.files))) for s in snapshots]
 
 
-def difference(older: Snapshot, newer: Snapshot) -> Difference:
+def difference(older: Snapshot, newer: Snapshot) -> SnapshotDiff:
     """What the newer one has that the older one lacks, and the other way round."""
     before, after = older.ledger, newer.ledger
-    return Difference(
+    return SnapshotDiff(
         added=_of(after, after.keys() - before.keys()),
         removed=_of(before, before.keys() - after.keys()),
         rewritten=tuple(

@@ -137,3 +137,7 @@ class Failure(Open):
     attempt: int
     code: str
     reason: str
+
+
+FileResult = Receipt | Failure
+"""What came of one file."""

@@ -29,7 +29,7 @@ from obstore.exceptions import (
     UnauthenticatedError,
 )
 
-from pinot_assets.core.limits import OBJECT, Limit
+from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.snapshot.fingerprint import Fingerprint
@@ -39,7 +39,7 @@ from pinot_assets.source.object_info import ObjectInfo
 from pinot_assets.source.object_store import CHUNK_BYTES, copied, probe_put_if_absent, whole
 from pinot_assets.source.policy import require_place
 from pinot_assets.source.settings.adls import AdlsSettings
-from pinot_assets.source.settings.endpoints import CALL_TIMEOUT, TRANSFER_TIMEOUT, Settings
+from pinot_assets.source.settings.endpoints import CALL_TIMEOUT, TRANSFER_TIMEOUT, BucketSettings
 from pinot_assets.source.settings.gcs import GcsSettings
 from pinot_assets.source.settings.s3 import S3Settings
 from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain, join_uri, key_below
@@ -47,7 +47,7 @@ from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_p
 # ADLS takes no larger object in one PUT (S3 5 GiB, GCS more), and only one PUT can be conditional.
 MAX_PUT_BYTES = 5000 * 1024**2
 
-_SETTINGS: dict[str, type[Settings]] = {"s3": S3Settings, "gs": GcsSettings, "abfss": AdlsSettings}
+_SETTINGS: dict[str, type[BucketSettings]] = {"s3": S3Settings, "gs": GcsSettings, "abfss": AdlsSettings}
 
 # Objects held as columns at a time: many, since each step over them costs the same for one.
 _PAGE = 10_000
@@ -183,7 +183,7 @@ class BucketObjectStore:
         """LIST, of which the first page is enough."""
         return next(self.list(key), None) is not None
 
-    def read(self, key: str, most: Limit = OBJECT) -> bytes:
+    def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
         """GET; its header says the size before the content comes."""
         with self._mapped(f"Cannot read {self.uri_of(key)}"):
             found = call(obstore.get, self._transfers, self._full(key))
@@ -249,7 +249,7 @@ class BucketObjectStore:
         return True
 
     @cached_property
-    def _settings(self) -> Settings:
+    def _settings(self) -> BucketSettings:
         require_place(self._root, self._props, self._policy)
         return _SETTINGS[self._root.scheme].of(self._root, self._props, self._policy)
 

@@ -43,7 +43,7 @@ class Page:
     last: str = ""
 
 
-class ListedFiles(Mapping[str, SourceFile]):
+class FileTable(Mapping[str, SourceFile]):
     """Files by URI, in the order of their URIs.
 
     :param pages: columns as `COLUMNS`, in any order; of a URI that comes twice the last counts.
@@ -53,7 +53,7 @@ class ListedFiles(Mapping[str, SourceFile]):
         self.columns = _sorted(pa.concat_tables([COLUMNS.empty_table(), *map(_as_table, pages)]))
 
     @classmethod
-    def of(cls, files: Mapping[str, SourceFile]) -> ListedFiles:
+    def of(cls, files: Mapping[str, SourceFile]) -> FileTable:
         """The same files as columns."""
         return files if isinstance(files, cls) else cls([page_of(files.values())])
 
@@ -67,7 +67,7 @@ class ListedFiles(Mapping[str, SourceFile]):
         return int(self.columns.num_rows)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, ListedFiles):
+        if isinstance(other, FileTable):
             return self is other or bool(self.columns.equals(other.columns))
         return self._files == other
 
@@ -93,7 +93,7 @@ class ListedFiles(Mapping[str, SourceFile]):
 
 def columns_of(files: Mapping[str, SourceFile]) -> pa.Table:
     """Files as `COLUMNS`, each once."""
-    return files.columns if isinstance(files, ListedFiles) else page_of(files.values())
+    return files.columns if isinstance(files, FileTable) else page_of(files.values())
 
 
 def pages_of(listing: Iterable[ObjectInfo]) -> Iterator[Page]:

@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.source.file_table import (
     COLUMNS,
-    ListedFiles,
+    FileTable,
     Page,
     files_of,
     page_of,
     text_of,
     without_root,
 )
-from pinot_assets.source.listing_part import Part
+from pinot_assets.source.listing_part import ListingPart
 from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.patterns.file_patterns import PathPattern, compile_pattern, path_of_uri
 from pinot_assets.source.uris import is_plain, key_below
@@ -85,7 +85,7 @@ class Choice:
 
 def list_part(
     root: str, pages: Iterable[Page], choice: Choice, is_late: Callable[[], bool] = lambda: False
-) -> Part:
+) -> ListingPart:
     """List on until the end, or until it gets late: then as far as the page at hand, and at least one.
 
     A store that cannot be gone on with in the middle is listed to its end, however late it gets.
@@ -107,7 +107,7 @@ def list_part(
         if page.last and is_late():
             last = page.last
             break
-    return Part(
+    return ListingPart(
         pa.concat_tables(chosen),
         look.skipped,
         look.hidden,
@@ -117,7 +117,7 @@ def list_part(
     )
 
 
-def inventory_of(parts: Sequence[Part], listed_at_ms: int) -> Inventory:
+def inventory_of(parts: Sequence[ListingPart], listed_at_ms: int) -> Inventory:
     """All parts of one listing, put together.
 
     :param parts: each behind the one before; the last has come to the end.
@@ -125,7 +125,7 @@ def inventory_of(parts: Sequence[Part], listed_at_ms: int) -> Inventory:
         than it was then, never younger.
     """
     assert parts[-1].last == "", "the listing goes on"
-    files = ListedFiles([part.columns for part in parts])
+    files = FileTable([part.columns for part in parts])
     return Inventory(
         files,
         listed_at_ms,
@@ -150,7 +150,7 @@ def narrowed(inventory: Inventory, absent: Collection[str]) -> Inventory:
     if not absent:
         return inventory
     files = {uri: file for uri, file in inventory.files.items() if uri not in absent}
-    narrower = ListedFiles([page_of(files.values())])
+    narrower = FileTable([page_of(files.values())])
     return replace(inventory, files=narrower, digest=narrower.digest)
 
 

@@ -19,7 +19,7 @@ _META: Final = b"part"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ListingPart:
     """What one stretch of a listing gave; fields as `inventory.Inventory` has them, of this stretch.
 
     :ivar columns: the chosen files, as `listed_files.COLUMNS`.
@@ -34,7 +34,7 @@ class Part:
     last: str = ""
 
 
-def part_to_arrow(part: Part, beside: Mapping[str, Any]) -> bytes:
+def part_to_arrow(part: ListingPart, beside: Mapping[str, Any]) -> bytes:
     """A part as an Arrow stream: what it holds is written as it lies in memory.
 
     :param beside: plain values that are kept with it.
@@ -54,7 +54,7 @@ def part_to_arrow(part: Part, beside: Mapping[str, Any]) -> bytes:
     return sink.getvalue()
 
 
-def part_from_arrow(data: bytes, what: str = "a part of a listing") -> tuple[Part, dict[str, Any]]:
+def part_from_arrow(data: bytes, what: str = "a part of a listing") -> tuple[ListingPart, dict[str, Any]]:
     """Inverse of `part_to_arrow`; the columns are views of the data.
 
     What is no part raises what its parsers raise.
@@ -67,7 +67,7 @@ def part_from_arrow(data: bytes, what: str = "a part of a listing") -> tuple[Par
     told = read_json(table.schema.metadata[_META])
     Marks.of(told).require_known(what)
     require_schema(table.schema, COLUMNS)
-    part = Part(
+    part = ListingPart(
         table.replace_schema_metadata(None),
         told["skipped"],
         told["hidden"],

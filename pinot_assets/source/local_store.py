@@ -24,7 +24,7 @@ from typing import BinaryIO
 
 import psutil
 
-from pinot_assets.core.limits import OBJECT, Limit
+from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.errors import ListingFailed, SourceChanged, SourceError, StoreConflict
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.file_table import Page, pages_of
@@ -128,7 +128,7 @@ class LocalObjectStore:
             except (FileNotFoundError, NotADirectoryError):
                 return False
 
-    def read(self, key: str, most: Limit = OBJECT) -> bytes:
+    def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
         """The file's bytes."""
         with _mapped(f"Cannot read {self.uri_of(key)}"), self._opened(key) as file:
             size = os.fstat(file.fileno()).st_size

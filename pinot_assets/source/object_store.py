@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from pinot_assets.core.limits import OBJECT, Limit
+from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.file_table import Page
@@ -76,7 +76,7 @@ class ObjectStore(Protocol):
         """Whether a folder of that name is there: of a bucket, whether objects lie below it."""
         ...
 
-    def read(self, key: str, most: Limit = OBJECT) -> bytes:
+    def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
         """A small object's content.
 
         :raises SourceError: it does not exist.
@@ -132,7 +132,7 @@ class ObjectStore(Protocol):
         ...
 
 
-def whole(uri: str, size: int, chunks: Iterable[bytes], most: Limit) -> bytes:
+def whole(uri: str, size: int, chunks: Iterable[bytes], most: ByteLimit) -> bytes:
     """The content of an object, read in chunks.
 
     :param size: what the store says of it. It may lie: the chunks are counted, too.

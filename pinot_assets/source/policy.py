@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 import pyarrow.compute as pc
 
 from pinot_assets.core.addresses import origin_of
-from pinot_assets.core.policy import PROJECTS_OWN, Policy, Refusal
+from pinot_assets.core.policy import PROJECTS_OWN, Policy, PolicyRefusal
 from pinot_assets.errors import SettingError
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.source.file_table import columns_of
 from pinot_assets.source.settings.references import is_reference, referenced, resolve_env
 from pinot_assets.source.uris import Root, adls_names, parse_root
 
-Refused = tuple[str, Refusal]
+Refused = tuple[str, PolicyRefusal]
 """The key of a setting (empty for the place itself), and why."""
 
 _ADLS: Final = ("core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net", "core.cloudapi.de")
@@ -41,7 +41,7 @@ _AMAZON: Final = "https://s3.amazonaws.com"
 _AMAZONS: Final = re.compile(r"(?:[a-z0-9.-]+\.)?(?:amazonaws\.com(?:\.cn)?|api\.aws)")
 
 
-def refused_variables(text: str, policy: Policy) -> Iterator[Refusal]:
+def refused_variables(text: str, policy: Policy) -> Iterator[PolicyRefusal]:
     """The variables that a text refers to and a spec may not."""
     for name in sorted(referenced(text)):
         if refusal := policy.refuses_variable(name):
@@ -72,7 +72,7 @@ def refused_place(root: Root, props: Mapping[str, str], policy: Policy) -> Itera
         yield _KEY_FILE, refusal
 
 
-def refused_queue(url: str, props: Mapping[str, str], policy: Policy) -> Iterator[Refusal]:
+def refused_queue(url: str, props: Mapping[str, str], policy: Policy) -> Iterator[PolicyRefusal]:
     """Everything about a queue of SQS that the policy refuses.
 
     :param url: its references resolved.
@@ -103,7 +103,7 @@ def props_of_queue(url: str, props: Mapping[str, str], policy: Policy) -> dict[s
     return {key: text for key, text in props.items() if key not in keys}
 
 
-def refused_by_spark(root: Root, props: Mapping[str, str], policy: Policy) -> Iterator[Refusal]:
+def refused_by_spark(root: Root, props: Mapping[str, str], policy: Policy) -> Iterator[PolicyRefusal]:
     """Why Spark's own readers may not open a place that the policy allows otherwise.
 
     They open buckets by Spark's settings, with credentials of the machine, whatever keys the spec has: those
@@ -187,12 +187,12 @@ def _foreign_adls(root: Root) -> str | None:
     return None if host.removeprefix(f"{account}.blob.") in _ADLS else f"https://{host}"
 
 
-def _refused_key_file(props: Mapping[str, str], policy: Policy) -> Refusal | None:
+def _refused_key_file(props: Mapping[str, str], policy: Policy) -> PolicyRefusal | None:
     """A key file lies where data do not, so a variable that the spec may read has to name it."""
     written = props.get(_KEY_FILE, "")
     if not written or is_reference(written) or not policy.layers:
         return None
-    return Refusal(
+    return PolicyRefusal(
         "names a key file that table specs may not use here",
         f"set TABLE_GCP_KEY to its path on every machine, and write {_KEY_FILE}: ${{TABLE_GCP_KEY}}",
     )

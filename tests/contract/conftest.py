@@ -29,10 +29,10 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.local import Stack, StackState
 from pinot_assets.pinot import (
+    HttpPinotClient,
     LineageEntry,
     LineageState,
-    Pinot,
-    PinotCluster,
+    PinotClient,
     PinotConnection,
     Timeouts,
     wait_online,
@@ -135,10 +135,10 @@ class Lab:
     :ivar hurried: a Pinot with callers whose deadlines are over after a second.
     """
 
-    pinot: Pinot
+    pinot: PinotClient
     trouble: Trouble
     inside: Insight
-    hurried: Callable[[], AbstractContextManager[Pinot]]
+    hurried: Callable[[], AbstractContextManager[PinotClient]]
     dialect: Dialect
     folder: Path
     table: str = field(default_factory=lambda: next(TABLES))
@@ -339,7 +339,7 @@ def fake_lab(folder: Path, version: str) -> Iterator[Lab]:
     fake = fake_pinot.FakePinot(version=version)
 
     @contextmanager
-    def hurried() -> Iterator[Pinot]:
+    def hurried() -> Iterator[PinotClient]:
         fake.hurried = True
         yield fake
         fake.hurried = False
@@ -356,13 +356,13 @@ def real_lab_of(cluster: Cluster, folder: Path) -> Iterator[Lab]:
     :param cluster: has a `door` as well if its writes can be held up.
     """
 
-    def hurried() -> PinotCluster:
-        return PinotCluster(PinotConnection(cluster.controller_url, timeouts=Timeouts(call=1.0, end=1.0)))
+    def hurried() -> HttpPinotClient:
+        return HttpPinotClient(PinotConnection(cluster.controller_url, timeouts=Timeouts(call=1.0, end=1.0)))
 
     with ExitStack() as opened:
         transport = LossyTransport()
         pinot = opened.enter_context(
-            PinotCluster(PinotConnection(cluster.controller_url), transport=transport)
+            HttpPinotClient(PinotConnection(cluster.controller_url), transport=transport)
         )
         door = getattr(cluster, "door", None)
         inside = Inside(cluster.zookeeper, cluster.cluster, cluster.controller_url, door)

@@ -1,4 +1,4 @@
-"""What brokers route to, as `pinot_assets.pinot.api.Pinot` tells it."""
+"""What brokers route to, as `pinot_assets.pinot.api.PinotClient` tells it."""
 
 from __future__ import annotations
 

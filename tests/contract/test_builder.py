@@ -10,10 +10,10 @@ from types import ModuleType
 import pytest
 
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.ingest import Builder, BuildOrder
+from pinot_assets.ingest import Builder, BuildSpec
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_session
-from pinot_assets.session.checks.staging_probe import require_reach
+from pinot_assets.session.checks.staging_probe import require_staging_reachable
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import open_store
@@ -32,18 +32,18 @@ def builder(request: pytest.FixtureRequest, fakes: ModuleType) -> Iterator[Build
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
-    made: BuildOrder = fakes.make_order(tmp_path)
+def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+    made: BuildSpec = fakes.make_order(tmp_path)
     return made
 
 
-def receipts(order: BuildOrder) -> list[Receipt]:
-    folder = Path(order.staging_uri.removeprefix("file://")) / "files"
+def receipts(build_spec: BuildSpec) -> list[Receipt]:
+    folder = Path(build_spec.staging_uri.removeprefix("file://")) / "files"
     return [Receipt.from_bytes(path.read_bytes()) for path in folder.glob("*.json")]
 
 
 def test_every_file_is_told_once_and_from_the_calling_thread(
-    builder: Builder, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    builder: Builder, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     for n in range(7):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", n)
@@ -54,35 +54,35 @@ def test_every_file_is_told_once_and_from_the_calling_thread(
         told.append(result)
         threads.add(threading.current_thread())
 
-    builder.build(order, fakes.tasks_of(order), on_done)
+    builder.build(build_spec, fakes.tasks_of(build_spec), on_done)
     assert sorted(result.ordinal for result in told) == list(range(7))
     assert threads == {threading.current_thread()}
     assert {r.ordinal: r.rows for r in told if isinstance(r, Receipt)} == {n: n for n in range(7)}
-    assert sorted(receipts(order), key=lambda r: r.ordinal) == sorted(told, key=lambda r: r.ordinal)
+    assert sorted(receipts(build_spec), key=lambda r: r.ordinal) == sorted(told, key=lambda r: r.ordinal)
 
 
 def test_one_bad_file_does_no_harm_to_the_others(
-    builder: Builder, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    builder: Builder, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     for n in range(6):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 3)
     (tmp_path / "in" / "3.csv").write_bytes(b"\x1f\x8bnot gzip at all")
     told: list[Receipt | Failure] = []
-    builder.build(order, fakes.tasks_of(order), told.append)
+    builder.build(build_spec, fakes.tasks_of(build_spec), told.append)
     [failure] = [result for result in told if isinstance(result, Failure)]
     assert (failure.ordinal, failure.code, failure.attempt) == (3, "UNREADABLE", 1)
     assert failure.uri.endswith("/3.csv")
-    assert sorted(r.ordinal for r in receipts(order)) == [0, 1, 2, 4, 5]
+    assert sorted(r.ordinal for r in receipts(build_spec)) == [0, 1, 2, 4, 5]
 
 
-def test_nothing_to_build(builder: Builder, order: BuildOrder) -> None:
+def test_nothing_to_build(builder: Builder, build_spec: BuildSpec) -> None:
     told: list[Receipt | Failure] = []
-    builder.build(order, [], told.append)
+    builder.build(build_spec, [], told.append)
     assert told == []
 
 
 def test_a_caller_that_gives_up_is_heard(
-    builder: Builder, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    builder: Builder, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     for n in range(4):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 3)
@@ -94,23 +94,23 @@ def test_a_caller_that_gives_up_is_heard(
         raise Lost
 
     with pytest.raises(Lost):
-        builder.build(order, fakes.tasks_of(order), on_done)
+        builder.build(build_spec, fakes.tasks_of(build_spec), on_done)
 
 
 def test_building_again_gives_the_same_receipts(
-    builder: Builder, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    builder: Builder, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     for n in range(3):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 3)
     first: list[Receipt | Failure] = []
     again: list[Receipt | Failure] = []
-    builder.build(order, fakes.tasks_of(order), first.append)
-    builder.build(order, fakes.tasks_of(order), again.append)
+    builder.build(build_spec, fakes.tasks_of(build_spec), first.append)
+    builder.build(build_spec, fakes.tasks_of(build_spec), again.append)
     assert sorted(first, key=lambda r: r.ordinal) == sorted(again, key=lambda r: r.ordinal)
     assert all(isinstance(result, Receipt) for result in again)
 
 
 def test_r28_driver_and_builders_see_one_staging_area(builder: Builder, tmp_path: Path) -> None:
     staging = Staging(open_store(str(tmp_path / "staging"), {}, UNLIMITED))
-    require_reach(staging, {}, UNLIMITED, builder)
+    require_staging_reachable(staging, {}, UNLIMITED, builder)
     assert [info.key for info in staging.store.list()] == []

@@ -1,4 +1,5 @@
-"""What `pinot_assets.pinot.api.Pinot` promises of segments, schemas and tables, held against every subject.
+"""What `pinot_assets.pinot.api.PinotClient` promises of segments, schemas and tables, held against every
+subject.
 
 The rest of the contract: `test_replacement.py`, `test_force.py`, `test_retention.py`, `test_races.py` and
 `test_brokers.py`.
@@ -13,7 +14,7 @@ import pytest
 from fakes.pinot.staged import STAGED
 
 from pinot_assets.errors import PinotError, PinotNotFound, PushRefused
-from pinot_assets.pinot import Pinot
+from pinot_assets.pinot import PinotClient
 
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
 
@@ -179,7 +180,7 @@ def test_what_was_never_there_is_none(lab: Lab) -> None:
         pytest.param(lambda pinot: pinot.brokers("nosuch"), id="brokers"),
     ],
 )
-def test_a_table_that_is_not_there(lab: Lab, call: Callable[[Pinot], object]) -> None:
+def test_a_table_that_is_not_there(lab: Lab, call: Callable[[PinotClient], object]) -> None:
     with pytest.raises(PinotNotFound):
         call(lab.pinot)
 

@@ -12,7 +12,7 @@ import pytest
 from fakes.pinot.staged import STAGED, Staged
 
 from pinot_assets.errors import PinotError, PushRefused, SwitchStateUnknown
-from pinot_assets.pinot import LineageState, PinotCluster, PinotConnection, PushMode, Timeouts, wait_online
+from pinot_assets.pinot import HttpPinotClient, LineageState, PinotConnection, PushMode, Timeouts, wait_online
 from pinot_assets.snapshot.receipt import Output
 
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
@@ -67,7 +67,7 @@ def test_a_segment_that_servers_cannot_load_keeps_the_switch_shut(real_lab: Lab)
     assert real_lab.pinot.rows_on_servers(real_lab.table, ["torn"], real_lab.servers) == {"torn": {}}
 
     impatient = PinotConnection(real_lab.pinot.connection.controller_url, timeouts=Timeouts(end=1.5))
-    with PinotCluster(impatient) as cluster, pytest.raises(SwitchStateUnknown):
+    with HttpPinotClient(impatient) as cluster, pytest.raises(SwitchStateUnknown):
         cluster.end_replace_segments(real_lab.table, entry)
     assert real_lab.pinot.lineage(real_lab.table).get(entry).state is LineageState.IN_PROGRESS
     assert real_lab.visible == {"old"}

@@ -1,4 +1,5 @@
-"""Replacing segments by others, as `pinot_assets.pinot.api.Pinot` promises it: start, end, revert, refusals.
+"""Replacing segments by others, as `pinot_assets.pinot.api.PinotClient` promises it: start, end, revert,
+refusals.
 
 Source: docs/design/lineage.md#visibility, #startreplacesegments, #endreplacesegments and
 #revertreplacesegments.

@@ -1,4 +1,4 @@
-"""What `Pinot.query_server` promises: hidden segments are answered for, and nothing is left out."""
+"""What `PinotClient.query_server` promises: hidden segments are answered for, and nothing is left out."""
 
 from __future__ import annotations
 

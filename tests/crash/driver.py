@@ -16,10 +16,10 @@ from pathlib import Path
 from fakes.builder import BuildsHere
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.ingest import BuildOrder, FileTask, build_file, nobody
-from pinot_assets.session.connect import open_edges
+from pinot_assets.ingest import BuildSpec, FileTask, build_file, nobody
+from pinot_assets.session.connect import open_clients
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.table_spec import load_tables
@@ -58,7 +58,7 @@ class Answer:
     @property
     def quiet(self) -> bool:
         """Whether there was nothing left to do."""
-        return self.said in (Result.NOTHING, Result.HELD)
+        return self.said in (TriggerResult.NOTHING, TriggerResult.HELD)
 
 
 class Builder(BuildsHere):
@@ -70,7 +70,7 @@ class Builder(BuildsHere):
 
     def build(
         self,
-        order: BuildOrder,
+        build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
         on_rows: Callable[[int], None] = nobody,
@@ -80,10 +80,10 @@ class Builder(BuildsHere):
             name = task.file.uri.rpartition("/")[2]
             self.built.append(name)
             if name in self._failing:
-                failure = Failure(task.file.uri, task.ordinal, order.attempt, "UNREADABLE", "as ordered")
+                failure = Failure(task.file.uri, task.ordinal, build_spec.attempt, "UNREADABLE", "as ordered")
                 on_done(failure)
             else:
-                on_done(build_file(order, task))
+                on_done(build_file(build_spec, task))
 
 
 def drive(order: Order, answer: Connection) -> None:
@@ -100,7 +100,10 @@ def drive(order: Order, answer: Connection) -> None:
 
 def _drive(order: Order, builder: Builder) -> tuple[str, str]:
     spec = load_tables(order.specs)[order.table]
-    with open_edges(spec, order.settings, builder) as edges, Driver(spec, edges, order.run_id) as driver:
+    with (
+        open_clients(spec, order.settings, builder) as clients,
+        Driver(spec, clients, order.run_id) as driver,
+    ):
         match order.step:
             case "rollback":
                 return "ROLLED BACK", driver.rollback().session
@@ -109,7 +112,7 @@ def _drive(order: Order, builder: Builder) -> tuple[str, str]:
             case "clear":
                 return "CLEARED", str(driver.clear())
         report = driver.trigger()
-        if order.step == "run" and report.result in (Result.STAGED, Result.FAILED):
+        if order.step == "run" and report.result in (TriggerResult.STAGED, TriggerResult.FAILED):
             _, findings = driver.audit()
             if not any(finding.blocks for finding in findings):
                 driver.publish()

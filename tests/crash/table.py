@@ -27,7 +27,7 @@ from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.local import StackState
-from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
@@ -63,7 +63,7 @@ class Table:
     reads: Reads
     watch: Watch
     zookeeper: ZooKeeperProxy
-    pinot: PinotCluster
+    pinot: HttpPinotClient
     store: SessionStore
     s3: Bucket
     environ: Mapping[str, str]
@@ -224,7 +224,7 @@ def open_table(stack: StackState, mode: str, folder: Path, waits: Waits = WAITS)
         store = doors.enter_context(http_proxy(stack.s3_endpoint, gate, names.of_store, reads.see))
         client = connect(stack.zookeeper)
         doors.callback(close, client)
-        pinot = doors.enter_context(PinotCluster(PinotConnection(stack.controller_url)))
+        pinot = doors.enter_context(HttpPinotClient(PinotConnection(stack.controller_url)))
         connection = PinotConnection(
             controller.url, timeouts=waits.timeouts(), broker_urls=tuple(b.url for b in brokers)
         )

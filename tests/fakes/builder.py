@@ -10,7 +10,7 @@ from typing import TypeVar
 from fakes.changed import changed
 
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.ingest import BuildOrder, FileTask, build_file, nobody
+from pinot_assets.ingest import BuildSpec, FileTask, build_file, nobody
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import SourceFile, open_store
 
@@ -51,14 +51,14 @@ class InProcessBuilder(BuildsHere):
 
     def build(
         self,
-        order: BuildOrder,
+        build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
         on_rows: Callable[[int], None] = nobody,
     ) -> None:
-        assert order.query is None, "expressions are Spark's to evaluate"
+        assert build_spec.query is None, "expressions are Spark's to evaluate"
         with ThreadPoolExecutor(self._threads) as pool:
-            futures = [pool.submit(build_file, order, task) for task in tasks]
+            futures = [pool.submit(build_file, build_spec, task) for task in tasks]
             try:
                 for future in as_completed(futures):
                     on_done(future.result())
@@ -67,14 +67,14 @@ class InProcessBuilder(BuildsHere):
                     future.cancel()
 
 
-def make_order(root: Path, **changes: object) -> BuildOrder:
+def make_order(root: Path, **changes: object) -> BuildSpec:
     """An order for csv files in `root/in` with the columns name, count and at; staged in `root/staging`.
 
     :param changes: fields of the order to set otherwise.
     """
     (root / "in").mkdir(parents=True, exist_ok=True)
     (root / "staging").mkdir(exist_ok=True)
-    order = BuildOrder(
+    order = BuildSpec(
         table="names",
         session="cp7-abc",
         attempt=1,
@@ -109,9 +109,10 @@ def write_names(path: Path, rows: int, first: int = 0) -> Path:
     return path
 
 
-def tasks_of(order: BuildOrder) -> list[FileTask]:
+def tasks_of(build_spec: BuildSpec) -> list[FileTask]:
     """One task per file that lies in the order's source now, by name."""
     found = sorted(
-        open_store(order.source_uri, order.source_props, UNLIMITED).list(), key=lambda info: info.key
+        open_store(build_spec.source_uri, build_spec.source_props, UNLIMITED).list(),
+        key=lambda info: info.key,
     )
     return [FileTask(SourceFile(info.uri, info.fingerprint), n) for n, info in enumerate(found)]

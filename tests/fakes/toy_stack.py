@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.local import Progress, Stack, parts
-from pinot_assets.local.parts import Part, Site
+from pinot_assets.local import Stack, StartProgress, parts
+from pinot_assets.local.parts import Site, StackPart
 
 Executable = Callable[[str, str], Path]
 
@@ -40,7 +40,7 @@ class Toy:
     told: list[str] = field(default_factory=list)
     order: list[str] = field(default_factory=list)
 
-    def part(self, name: str, jars: str, after: tuple[str, ...]) -> Part:
+    def part(self, name: str, jars: str, after: tuple[str, ...]) -> StackPart:
         def arguments(site: Site) -> list[str]:
             self.order.append(f"start {name}")
             return ["dies"] if name in self.dies else []
@@ -53,10 +53,10 @@ class Toy:
             self.order.append(f"ready {name}")
             return None
 
-        return Part(name, jars, ("client", "http", "netty", "admin", "grpc"), after, arguments, missing)
+        return StackPart(name, jars, ("client", "http", "netty", "admin", "grpc"), after, arguments, missing)
 
     def stack(self) -> Stack:
-        return Stack(self.home, cache=self.home / "cache", progress=Progress(done=self.told.append))
+        return Stack(self.home, cache=self.home / "cache", progress=StartProgress(done=self.told.append))
 
     def pids(self) -> dict[str, int]:
         return {part.name: part.pid for part in self.stack().status() if part.pid}

@@ -18,12 +18,12 @@ from fakes.stores.memory import new_memory
 
 from pinot_assets.core.stored_format import NEWEST, Stored, plain
 from pinot_assets.ingest.contract.truncations import CutValues
-from pinot_assets.scheduling.decision import Cursor
-from pinot_assets.scheduling.stalled_session import Watch
+from pinot_assets.scheduling.decision import FilesCursor
+from pinot_assets.scheduling.stalled_session import StallCursor
 from pinot_assets.segment.values.truncation import Cut
-from pinot_assets.session.detect.paged_listing import Bookmark
+from pinot_assets.session.detect.paged_listing import ListingCursor
 from pinot_assets.session.stores.staging import Staging, Switch
-from pinot_assets.session.values.plan import Hold, Plan, Row, Status, plan_to_parquet
+from pinot_assets.session.values.plan import Hold, Plan, Row, RowStatus, plan_to_parquet
 from pinot_assets.session.values.state import (
     AuditReceipt,
     Checked,
@@ -48,7 +48,7 @@ from pinot_assets.snapshot.manifest import (
 )
 from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Output, Receipt, SegmentFacts
 from pinot_assets.source.file_table import COLUMNS
-from pinot_assets.source.listing_part import Part, part_to_arrow
+from pinot_assets.source.listing_part import ListingPart, part_to_arrow
 
 T = TypeVar("T", bound=Stored)
 
@@ -111,9 +111,9 @@ def objects() -> dict[str, bytes]:
         "cp7", 12, OWNER, 8, ("cp6", "cp7"), SnapshotRef("snapshots/6.json", A), "t", ObjectRef("h", B)
     )
     rows = (
-        Row("s3://in/a", 0, READ, Status.DONE, "sessions/cp7-0a1b2c/files/x.json"),
-        Row("s3://in/b", 1, Fingerprint(1, 2), Status.BUILD),
-        Row("s3://in/c", 2, Fingerprint(3, 4, "e"), Status.GONE),
+        Row("s3://in/a", 0, READ, RowStatus.DONE, "sessions/cp7-0a1b2c/files/x.json"),
+        Row("s3://in/b", 1, Fingerprint(1, 2), RowStatus.BUILD),
+        Row("s3://in/c", 2, Fingerprint(3, 4, "e"), RowStatus.GONE),
     )
     plan = Plan("cp7-0a1b2c", 2, Mode.SYNC, rows, ("s3://in/gone",), {"s3://in/t": READ}, "digest")
     facts = (SegmentFacts(12, (ColumnFacts("v", "STRING", "a", None),)),)
@@ -152,9 +152,11 @@ def objects() -> dict[str, bytes]:
         "switch.json": staging.put_switch("cp7-0a1b2c", newest(switch)),
         "hold.json": staging.put_hold("cp7-0a1b2c", newest(hold)),
     }
-    mark = Bookmark("0123456789ab", "in/m", 5, f"listings/part-{'c' * 32}.arrow", 77)
-    cursor = Cursor("d1", "snapshots/6.json", 100, 2, "d2", 90, "q", 80, "s", 70, "told", mark)
-    part = Part(pa.Table.from_pylist([], schema=COLUMNS), 1, 2, frozenset({"d"}), frozenset({"e"}), "in/m")
+    mark = ListingCursor("0123456789ab", "in/m", 5, f"listings/part-{'c' * 32}.arrow", 77)
+    cursor = FilesCursor("d1", "snapshots/6.json", 100, 2, "d2", 90, "q", 80, "s", 70, "told", mark)
+    part = ListingPart(
+        pa.Table.from_pylist([], schema=COLUMNS), 1, 2, frozenset({"d"}), frozenset({"e"}), "in/m"
+    )
     beside = {"before": {"key": "listings/before.arrow", "crc32": 5}, "hints": ["h"]}
     new = Session("cp1-00000a", 1, Mode.APPEND, "fp", 5, PLAN)
     done = Session("cp1-00000a", 1, Mode.SWAP, "fp", 5, PLAN, State.DONE, Outcome.PUBLISHED, done_ms=9)
@@ -173,7 +175,7 @@ def objects() -> dict[str, bytes]:
         "manifest.parquet": files_to_parquet(files, NEWEST),
         "header.json": header_to_bytes(newest(snapshot), SnapshotRef("snapshots/7.parquet", B)),
         "files-cursor.json": newest(cursor).text.encode(),
-        "session-cursor.json": newest(Watch(12, 100, "cp7-0a1b2c SWITCH 2", 90, 3)).write().encode(),
+        "session-cursor.json": newest(StallCursor(12, 100, "cp7-0a1b2c SWITCH 2", 90, 3)).write().encode(),
         "part.arrow": part_to_arrow(part, beside),
         "cut.json": newest(cut).to_bytes(),
         "cut-in-format-1.json": cut.to_bytes(),

@@ -18,7 +18,7 @@ from fakes.processes.shell import call
 from fakes.tables import write_files, write_table
 
 from pinot_assets.local import StackState
-from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.pinot import HttpPinotClient, PinotConnection
 
 pytestmark = pytest.mark.integration
 
@@ -84,7 +84,7 @@ def quick_shell(stack: StackState, tmp_path: Path) -> Iterator[Shell]:
 def _cleared(shell: Shell, stack: StackState) -> Iterator[Shell]:
     """Its table is taken from Pinot at the end."""
     yield shell
-    with PinotCluster(PinotConnection(stack.controller_url)) as pinot:
+    with HttpPinotClient(PinotConnection(stack.controller_url)) as pinot:
         if pinot.get_table_config(shell.table) is not None:
             pinot.delete_table(shell.table)
         if pinot.get_schema(shell.table) is not None:
@@ -176,5 +176,5 @@ def test_a_table_from_a_sample_of_its_files(shell: Shell, stack: StackState) -> 
     assert f"applied {table}" in shell("tables", "apply", table, "--yes")[0]
     assert "switched: 2 files, 2 segments, 10 rows" in shell("run", table)[0]
     sql = f"SELECT COUNT(*), SUM(price), MAX(id) FROM {table} WHERE tags = 'b' AND \"at\" > 1704412800000"
-    with PinotCluster(PinotConnection(stack.controller_url)) as pinot:
+    with HttpPinotClient(PinotConnection(stack.controller_url)) as pinot:
         assert pinot.broker(pinot.brokers(table)[0]).query(sql).rows == ((10, 25.0, 64.0),)

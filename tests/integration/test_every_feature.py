@@ -24,7 +24,7 @@ from fakes.waiting import until
 
 from pinot_assets.ingest import build_file
 from pinot_assets.local import StackState
-from pinot_assets.pinot import PinotCluster, PinotConnection, wait_online
+from pinot_assets.pinot import HttpPinotClient, PinotConnection, wait_online
 from pinot_assets.pinot.client.broker import Broker, NoResult
 from pinot_assets.snapshot.receipt import Receipt
 
@@ -223,7 +223,7 @@ def served(
 ) -> Iterator[Served]:
     """The table in the running cluster."""
     folder = tmp_path_factory.mktemp("every-feature")
-    with PinotCluster(PinotConnection(stack.controller_url)) as pinot:
+    with HttpPinotClient(PinotConnection(stack.controller_url)) as pinot:
         is_new = tuple(map(int, pinot.version().split(".")[:2])) >= (1, 5)
         found = columns(is_new)
         name = f"every_{time.time_ns()}"

@@ -16,7 +16,7 @@ from fakes.waiting import until
 
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.local import StackState
-from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.pinot import HttpPinotClient, PinotConnection
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -30,7 +30,7 @@ def table() -> str:
 def here(table: str, tmp_path: Path, stack: StackState, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """The table is in Pinot, and has one file, in a bucket that gives no file."""
     monkeypatch.setenv("TABLE_KEY", "key")
-    with place(tmp_path) as here, PinotCluster(PinotConnection(stack.controller_url)) as pinot:
+    with place(tmp_path) as here, HttpPinotClient(PinotConnection(stack.controller_url)) as pinot:
         here.environment |= {
             "PINOT_CONTROLLER_URL": stack.controller_url,
             "PINOT_ZOOKEEPER": stack.zookeeper,

@@ -23,7 +23,7 @@ from fakes.waiting import until
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.local import StackState, ui
-from pinot_assets.pinot import PinotCluster
+from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.detect.observe import Observation, observe
 from pinot_assets.session.values.state import Outcome, Session
@@ -171,7 +171,7 @@ def location(stack: StackState, tmp_path_factory: pytest.TempPathFactory) -> Ite
         patch.setenv("PINOT_ASSETS_TABLES", str(folder / "tables"))
         patch.setenv("PYTHONPATH", str(ROOT / "tests"), prepend=os.pathsep)
         patch.setenv("DAGSTER_HOME", "")  # `start` sets it; this puts it back
-        with PinotCluster(load_settings().pinot) as pinot:
+        with HttpPinotClient(load_settings().pinot) as pinot:
             apply_plan(plan_apply(spec, pinot), pinot)
             until(lambda: len(pinot.brokers(spec.name)) == 2, 90)
             try:

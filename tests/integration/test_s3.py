@@ -32,16 +32,16 @@ from fakes.builder import BuildsHere
 
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.errors import ListingFailed, SourceError
-from pinot_assets.ingest import BuildOrder, FileTask, build_file, nobody
+from pinot_assets.ingest import BuildSpec, FileTask, build_file, nobody
 from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_session
 from pinot_assets.local import Stack, StackState
 from pinot_assets.local.moto import moto_server
-from pinot_assets.pinot import PinotCluster, PinotConnection
-from pinot_assets.session.connect import open_edges, open_session_store, open_staging
+from pinot_assets.pinot import HttpPinotClient, PinotConnection
+from pinot_assets.session.connect import open_clients, open_session_store, open_staging
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -102,14 +102,14 @@ class HereBuilder(BuildsHere):
 
     def build(
         self,
-        order: BuildOrder,
+        build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
         on_rows: Callable[[int], None] = nobody,
     ) -> None:
         self.built = [task.file.uri for task in tasks]
         for task in tasks:
-            on_done(build_file(order, task))
+            on_done(build_file(build_spec, task))
 
 
 @dataclass
@@ -207,14 +207,14 @@ class Lake:
     def settings(self) -> Settings:
         return Settings(PinotConnection(self.stack.controller_url), self.stack.zookeeper, self.stack.cluster)
 
-    def run(self) -> Report:
+    def run(self) -> TriggerReport:
         """One trigger, the gate and the switch, as `pinot-assets run` does them."""
         with (
-            open_edges(self.spec, self.settings, self.builder) as edges,
-            Driver(self.spec, edges, f"run-{next(_numbers)}") as driver,
+            open_clients(self.spec, self.settings, self.builder) as clients,
+            Driver(self.spec, clients, f"run-{next(_numbers)}") as driver,
         ):
             report = driver.trigger()
-            if report.result is Result.STAGED:
+            if report.result is TriggerResult.STAGED:
                 _, findings = driver.audit()
                 assert [f for f in findings if not f.passed] == []
                 driver.publish()
@@ -222,8 +222,8 @@ class Lake:
 
     def rollback(self) -> Snapshot:
         with (
-            open_edges(self.spec, self.settings, self.builder) as edges,
-            Driver(self.spec, edges, f"run-{next(_numbers)}") as driver,
+            open_clients(self.spec, self.settings, self.builder) as clients,
+            Driver(self.spec, clients, f"run-{next(_numbers)}") as driver,
         ):
             return driver.rollback()
 
@@ -239,7 +239,7 @@ class Lake:
     def shown(self) -> list[str]:
         """The values that queries see, the same at both brokers."""
         sql = f'SELECT v, COUNT(*) FROM "{self.table}" GROUP BY v LIMIT 1000'
-        with PinotCluster(PinotConnection(self.stack.controller_url)) as pinot:
+        with HttpPinotClient(PinotConnection(self.stack.controller_url)) as pinot:
             answers = [
                 sorted(v for v, n in pinot.broker(broker).query(sql).rows for _ in range(n))
                 for broker in pinot.brokers(self.table)
@@ -252,7 +252,7 @@ class Lake:
         """All that a trigger can change, but for who held the lease last."""
         with open_session_store(self.spec, self.settings) as store:
             pointer, sessions = store.pointer(), store.sessions()
-        with PinotCluster(PinotConnection(self.stack.controller_url)) as pinot:
+        with HttpPinotClient(PinotConnection(self.stack.controller_url)) as pinot:
             lineage, segments = pinot.lineage(self.table), pinot.all_segments(self.table)
         return {
             "pointer": replace(pointer, owner=None, epoch=0),
@@ -295,7 +295,7 @@ def make_lake(
         lake = Lake(stack_with_s3, s3, folder, prefix, **options)
         lakes.append(lake)
         lake.write_spec()
-        with PinotCluster(PinotConnection(stack_with_s3.controller_url)) as pinot:
+        with HttpPinotClient(PinotConnection(stack_with_s3.controller_url)) as pinot:
             pinot.put_schema(lake.spec.schema_json)
             pinot.create_table(lake.spec.table_json)
             end = time.monotonic() + 60
@@ -305,7 +305,7 @@ def make_lake(
         return lake
 
     yield make
-    with PinotCluster(PinotConnection(stack_with_s3.controller_url)) as pinot:
+    with HttpPinotClient(PinotConnection(stack_with_s3.controller_url)) as pinot:
         for lake in lakes:
             pinot.delete_table(lake.table)
             pinot.delete_schema(lake.table)
@@ -321,32 +321,32 @@ def test_push_rewrite_deletion_retry_and_rollback(make_lake: Callable[..., Lake]
     lake.put_bytes("notes.txt", b"not chosen")
     report = lake.run()
     count = len(ODD_NAMES)
-    assert (report.result, report.listed, len(report.built)) == (Result.STAGED, count, count)
+    assert (report.result, report.listed, len(report.built)) == (TriggerResult.STAGED, count, count)
     first = sorted(f"{letter}{n}" for n in range(count) for letter in "vw")
     assert lake.shown == first
     # The controller's deep store is a disk, so it refuses to copy from S3, and the whole tars are sent.
     assert [note for note in report.notes if "whole tars are sent" in note], report.notes
     assert [note for note in report.notes if "(TAR push" in note], report.notes
-    assert lake.run().result is Result.NOTHING
+    assert lake.run().result is TriggerResult.NOTHING
 
     lake.put(ODD_NAMES[0], "rewritten")
     lake.remove(ODD_NAMES[1])
     whole = gzip.compress(b"v\nnew\n")
     lake.put_bytes("new.csv.gz", whole[: len(whole) // 2])
     report = lake.run()
-    assert (report.result, len(report.built), len(report.failed)) == (Result.FAILED, 1, 1)
+    assert (report.result, len(report.built), len(report.failed)) == (TriggerResult.FAILED, 1, 1)
     assert [len(x) for x in (report.new, report.rewritten, report.deleted)] == [1, 1, 1]
     assert lake.shown == first
 
     lake.put_bytes("new.csv.gz", whole)
-    assert lake.run().result is Result.STAGED
+    assert lake.run().result is TriggerResult.STAGED
     assert lake.built == ["new.csv.gz"]
     second = sorted({*first} - {"v0", "w0", "v1", "w1"} | {"rewritten", "new"})
     assert lake.shown == second
 
     lake.rollback()
     assert lake.shown == first
-    assert lake.run().result is Result.HELD
+    assert lake.run().result is TriggerResult.HELD
     assert lake.shown == first
 
 
@@ -375,7 +375,7 @@ def test_e04_a_rewrite_of_the_same_size_in_the_same_second_is_seen(
         assert [len(x) for x in (report.new, report.rewritten, report.deleted)] == [0, 1, 0]
         assert lake.built == [name]
         assert lake.shown == ["one", "other"]
-        assert lake.run().result is Result.NOTHING
+        assert lake.run().result is TriggerResult.NOTHING
 
         lake.put(name, "one")  # another version, the same content
         lake.run()
@@ -415,10 +415,10 @@ def test_a_listing_that_dies_on_its_second_page_changes_nothing(
         lake.put("b.csv", "b")
         dies()
         lake.put_bytes("bad.csv.gz", b"torn")
-        assert lake.run().result is Result.FAILED
+        assert lake.run().result is TriggerResult.FAILED
         dies()
         lake.remove("bad.csv.gz")
-        assert lake.run().result is Result.STAGED
+        assert lake.run().result is TriggerResult.STAGED
         assert lake.shown == ["a", "b", "m"]
 
 
@@ -455,7 +455,7 @@ def test_a_staging_area_that_goes_away_fails_the_files_and_not_the_machine(
             assert f"s3://{lake.staging_bucket}/pinot" in failure.reason
             assert s3proxy.secret_key not in failure.reason
         spoiler.spoil = lambda method, path: None
-        assert lake.run().result is Result.STAGED
+        assert lake.run().result is TriggerResult.STAGED
         assert lake.shown == ["a", "b"]
 
 

@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest import BuildOrder
+from pinot_assets.ingest import BuildSpec
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_session
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -33,8 +33,8 @@ def session() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
-    made: BuildOrder = fakes.make_order(tmp_path)
+def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+    made: BuildSpec = fakes.make_order(tmp_path)
     return made
 
 
@@ -50,12 +50,12 @@ def pid(result: Receipt | Failure) -> int:
 
 
 def test_executors_build_one_task_per_file(
-    session: SparkSession, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    session: SparkSession, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     for n in range(12):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 5)
     told: list[Receipt | Failure] = []
-    SparkBuilder(lambda: session).build(order, fakes.tasks_of(order), told.append)
+    SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), told.append)
     assert len(told) == 12
     pids = {pid(result) for result in told}
     assert os.getpid() not in pids
@@ -68,7 +68,7 @@ def test_executors_build_one_task_per_file(
 
 
 def test_results_arrive_while_the_job_runs(
-    session: SparkSession, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    session: SparkSession, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     for n in range(6):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 60_000)
@@ -78,20 +78,20 @@ def test_results_arrive_while_the_job_runs(
         running.append(len(session.sparkContext.statusTracker().getActiveJobsIds()))
 
     SparkBuilder(lambda: session).build(
-        replace(order, max_rows_per_segment=100_000), fakes.tasks_of(order), on_done
+        replace(build_spec, max_rows_per_segment=100_000), fakes.tasks_of(build_spec), on_done
     )
     assert len(running) == 6
     assert running[0] == 1
 
 
 def test_the_largest_file_is_begun_first(
-    session: SparkSession, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    session: SparkSession, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     sizes = [10, 4000, 10, 10, 8000, 10]
     for n, rows in enumerate(sizes):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", rows)
     written: dict[int, int] = {}
-    SparkBuilder(lambda: session).build(order, fakes.tasks_of(order), lambda result: None)
+    SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), lambda result: None)
     for path in (tmp_path / "staging" / "segments").glob("*_0.tar.gz"):
         written[int(path.name.split("_")[-2])] = path.stat().st_mtime_ns
     # Two files at a time: the first to be written is one of the two that were begun first.
@@ -116,14 +116,14 @@ def holds_a_big_file(process: psutil.Process) -> bool:
 
 
 def test_a_killed_worker_is_replaced_and_its_file_built(
-    session: SparkSession, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    session: SparkSession, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     fakes.write_names(tmp_path / "in" / "big.csv", 1_500_000)
     fakes.write_names(tmp_path / "in" / "small.csv", 5)
     told: list[Receipt | Failure] = []
     build = threading.Thread(
         target=SparkBuilder(lambda: session).build,
-        args=(replace(order, max_rows_per_segment=2_000_000), fakes.tasks_of(order), told.append),
+        args=(replace(build_spec, max_rows_per_segment=2_000_000), fakes.tasks_of(build_spec), told.append),
     )
     [jvm] = [child for child in psutil.Process().children() if is_spark(child)]
     build.start()
@@ -147,7 +147,7 @@ def test_a_killed_worker_is_replaced_and_its_file_built(
 
 
 def test_a_caller_that_gives_up_ends_the_job(
-    session: SparkSession, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    session: SparkSession, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     for n in range(30):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 30_000)
@@ -157,7 +157,7 @@ def test_a_caller_that_gives_up_ends_the_job(
 
     with pytest.raises(KeyboardInterrupt):
         SparkBuilder(lambda: session).build(
-            replace(order, max_rows_per_segment=50_000), fakes.tasks_of(order), on_done
+            replace(build_spec, max_rows_per_segment=50_000), fakes.tasks_of(build_spec), on_done
         )
     assert session.sparkContext.statusTracker().getActiveJobsIds() == []
     assert last_job(session).numCompletedTasks() < 30
@@ -169,7 +169,7 @@ def test_a_worker_imports_no_module_from_the_working_folder(session: SparkSessio
     assert os.getcwd() not in paths
 
 
-def test_spark_that_gives_up_is_an_error(fakes: ModuleType, order: BuildOrder, tmp_path: Path) -> None:
+def test_spark_that_gives_up_is_an_error(fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path) -> None:
     session = local_session("spark that gives up", 1)
     for n in range(20):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 30_000)
@@ -182,7 +182,7 @@ def test_spark_that_gives_up_is_an_error(fakes: ModuleType, order: BuildOrder, t
 
     with pytest.raises(BuildError, match="Spark gave up building names: 20 files"):
         SparkBuilder(lambda: session).build(
-            replace(order, max_rows_per_segment=50_000), fakes.tasks_of(order), on_done
+            replace(build_spec, max_rows_per_segment=50_000), fakes.tasks_of(build_spec), on_done
         )
     assert 0 < len(told) < 20
     assert all(isinstance(result, Receipt) for result in told)

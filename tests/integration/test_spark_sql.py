@@ -20,7 +20,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest import BuildOrder, build_file
+from pinot_assets.ingest import BuildSpec, build_file
 from pinot_assets.ingest.contract import heartbeat
 from pinot_assets.ingest.contract.query import Query
 from pinot_assets.ingest.spark import expression, file_jobs, reader
@@ -44,19 +44,19 @@ def session() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
-    made: BuildOrder = fakes.make_order(tmp_path, query=EVEN)
+def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+    made: BuildSpec = fakes.make_order(tmp_path, query=EVEN)
     return made
 
 
-Build = Callable[[BuildOrder], dict[str, Any]]
+Build = Callable[[BuildSpec], dict[str, Any]]
 
 
 @pytest.fixture
 def build(session: SparkSession, fakes: ModuleType) -> Build:
-    def run(order: BuildOrder) -> dict[str, Any]:
+    def run(build_spec: BuildSpec) -> dict[str, Any]:
         told: list[Receipt | Failure] = []
-        SparkBuilder(lambda: session).build(order, fakes.tasks_of(order), told.append)
+        SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), told.append)
         return {result.uri.rpartition("/")[2]: result for result in told}
 
     return run
@@ -67,14 +67,14 @@ def crc(root: Path, receipt: Receipt) -> list[tuple[str, int, int]]:
 
 
 def test_without_expressions_both_engines_write_the_same_segment(
-    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    build: Build, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     folder = tmp_path / "in"
     fakes.write_names(folder / "a.csv", 2500)
     (folder / "b [x]*, %20.csv").write_text('name,count,at\n"a ""q"", b",1,1577836800000\n"x\ny",,\n')
     (folder / "c.csv.gz").write_bytes(gzip.compress((folder / "a.csv").read_bytes()))
-    found = build(replace(order, query=AS_IT_IS))
-    direct = replace(order, query=None, staging_uri=(tmp_path / "2" / "s").as_uri())
+    found = build(replace(build_spec, query=AS_IT_IS))
+    direct = replace(build_spec, query=None, staging_uri=(tmp_path / "2" / "s").as_uri())
     direct = replace(direct, segments_uri=(tmp_path / "2" / "t").as_uri())
     (tmp_path / "2").mkdir()
     assert len(found) == 3
@@ -91,7 +91,7 @@ def test_without_expressions_both_engines_write_the_same_segment(
 
 
 def test_columns_with_blanks_in_their_names_become_those_that_pinot_takes(
-    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    build: Build, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     """As `pinot-assets init` writes it, whatever the columns hold."""
     kinds = {
@@ -101,7 +101,7 @@ def test_columns_with_blanks_in_their_names_become_those_that_pinot_takes(
         "sum": ("DOUBLE", True),
     }
     more = [{"name": n, "dataType": k, "singleValueField": single} for n, (k, single) in kinds.items()]
-    schema = {**order.schema, "dimensionFieldSpecs": [*order.schema["dimensionFieldSpecs"], *more]}
+    schema = {**build_spec.schema, "dimensionFieldSpecs": [*build_spec.schema["dimensionFieldSpecs"], *more]}
     columns = {
         "name": ["a", None],
         "count": [1, 2],
@@ -111,17 +111,17 @@ def test_columns_with_blanks_in_their_names_become_those_that_pinot_takes(
         "raw": [b"\x00\xff", b"z"],
         "sum": [1.5, -2.25],
     }
-    order = replace(order, schema=schema, input_format="parquet", query=None)
+    build_spec = replace(build_spec, schema=schema, input_format="parquet", query=None)
     pq.write_table(pa.table(columns), tmp_path / "in" / "a.parquet")
-    [task] = fakes.tasks_of(order)
-    expected = build_file(order, task)
+    [task] = fakes.tasks_of(build_spec)
+    expected = build_file(build_spec, task)
     assert isinstance(expected, Receipt), expected
     renamed = pa.table({f"the {name}": column for name, column in columns.items()})
     pq.write_table(renamed, tmp_path / "in" / "a.parquet")
     names = Query(transforms={name: f"`the {name}`" for name in columns})
     staging = (tmp_path / "2").as_uri()
     (tmp_path / "2").mkdir()
-    elsewhere = replace(order, staging_uri=f"{staging}/s", segments_uri=f"{staging}/t", query=names)
+    elsewhere = replace(build_spec, staging_uri=f"{staging}/s", segments_uri=f"{staging}/t", query=names)
     [receipt] = build(elsewhere).values()
     assert isinstance(receipt, Receipt), receipt
     made, direct = receipt.outputs[0].segment, expected.outputs[0].segment
@@ -136,13 +136,17 @@ def _columns(folder: Path, segment: str) -> bytes:
         return member.read()
 
 
-def test_filter_and_transforms(build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path) -> None:
+def test_filter_and_transforms(
+    build: Build, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
+) -> None:
     fakes.write_names(tmp_path / "in" / "a.csv", 2500)
-    [receipt] = build(order).values()
+    [receipt] = build(build_spec).values()
     assert isinstance(receipt, Receipt), receipt
     assert [output.rows for output in receipt.outputs] == [1000, 250]
     assert (receipt.rows_read, receipt.rows_filtered) == (None, 0)  # text does not say how many rows it has
-    again = build(replace(order, session="cp8-abc", staging_uri=order.staging_uri.replace("cp7", "cp8")))
+    again = build(
+        replace(build_spec, session="cp8-abc", staging_uri=build_spec.staging_uri.replace("cp7", "cp8"))
+    )
     # A build of the same version elsewhere: the same rows, hence the same columns.
     assert [output.rows for output in again["a.csv"].outputs] == [1000, 250]
     properties = _properties(tmp_path, receipt.outputs[0].segment)
@@ -159,10 +163,10 @@ def _properties(root: Path, segment: str) -> dict[str, str]:
 
 
 def test_a_second_run_of_a_build_finds_its_own_receipts(
-    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    build: Build, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     fakes.write_names(tmp_path / "in" / "a.csv", 50)
-    assert build(order) == build(order)
+    assert build(build_spec) == build(build_spec)
 
 
 BAD = {
@@ -183,13 +187,15 @@ BAD = {
 }
 
 
-def test_bad_files_fail_alone_and_leave_no_receipt(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+def test_bad_files_fail_alone_and_leave_no_receipt(
+    build: Build, build_spec: BuildSpec, tmp_path: Path
+) -> None:
     for name, (data, _, _) in BAD.items():
         (tmp_path / "in" / name).write_bytes(data)
     (tmp_path / "in" / "blank.csv").write_text("\n")
     (tmp_path / "in" / "empty.csv").write_text("")
     (tmp_path / "in" / "good.csv").write_text("name,count,at\na,2,\n")
-    found = build(order)
+    found = build(build_spec)
     for name, (_, code, why) in BAD.items():
         failure = found[name]
         assert isinstance(failure, Failure), name
@@ -202,10 +208,10 @@ def test_bad_files_fail_alone_and_leave_no_receipt(build: Build, order: BuildOrd
 
 
 def test_bad_rows_are_put_aside_whatever_the_filter_says(
-    build: Build, order: BuildOrder, tmp_path: Path
+    build: Build, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     (tmp_path / "in" / "a.csv").write_text("name,count,at\na,2,\nb\nc,4,zz\nd,6,\n")
-    [receipt] = build(replace(order, max_bad_rows="2")).values()
+    [receipt] = build(replace(build_spec, max_bad_rows="2")).values()
     assert isinstance(receipt, Receipt), receipt
     assert (receipt.rows, receipt.bad_rows) == (2, 2)
     [aside] = (tmp_path / "staging").rglob("bad-rows/*.parquet")
@@ -234,20 +240,20 @@ NOT_TO_BE = [
 
 @pytest.mark.parametrize(("query", "refused"), [(query, refused) for query, refused, _ in NOT_TO_BE])
 def test_expressions_that_may_not_be_are_refused_before_any_file_is_read(
-    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path, query: Query, refused: str
+    build: Build, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path, query: Query, refused: str
 ) -> None:
     fakes.write_names(tmp_path / "in" / "a.csv", 5)
     with pytest.raises(BuildError) as error:
-        build(replace(order, query=query))
+        build(replace(build_spec, query=query))
     [name] = query.expressions
-    assert error.value.what.startswith(f"{order.table}: {name} {refused}")
+    assert error.value.what.startswith(f"{build_spec.table}: {name} {refused}")
 
 
 @pytest.mark.parametrize(("query", "why"), [(query, why) for query, _, why in NOT_TO_BE])
 def test_what_spark_makes_of_an_expression_is_looked_at_whatever_its_text_is(
     build: Build,
     fakes: ModuleType,
-    order: BuildOrder,
+    build_spec: BuildSpec,
     tmp_path: Path,
     query: Query,
     why: str,
@@ -256,7 +262,7 @@ def test_what_spark_makes_of_an_expression_is_looked_at_whatever_its_text_is(
     monkeypatch.setattr(expression, "check_spark_expression", lambda sql: None)
     monkeypatch.setattr(expression, "_check_tree", lambda session, tree: None)
     fakes.write_names(tmp_path / "in" / "a.csv", 5)
-    [failure] = build(replace(order, query=query)).values()
+    [failure] = build(replace(build_spec, query=query)).values()
     assert isinstance(failure, Failure)
     assert (failure.code, why in failure.reason) == ("EXPRESSION", True), failure
 
@@ -269,36 +275,41 @@ def test_what_spark_makes_of_an_expression_is_looked_at_whatever_its_text_is(
     ],
 )
 def test_expressions_that_cannot_be_applied_to_a_file(
-    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path, query: Query, why: str
+    build: Build, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path, query: Query, why: str
 ) -> None:
     fakes.write_names(tmp_path / "in" / "a.csv", 5)
-    [failure] = build(replace(order, query=query)).values()
+    [failure] = build(replace(build_spec, query=query)).values()
     assert isinstance(failure, Failure)
     assert (failure.code, why in failure.reason) == ("EXPRESSION", True), failure
 
 
 def test_what_is_no_sql_is_told_before_any_file_is_read(
-    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    build: Build, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     fakes.write_names(tmp_path / "in" / "a.csv", 5)
     with pytest.raises(BuildError, match=r"transforms.name is not Spark SQL"):
-        build(replace(order, query=Query(transforms={"name": "CAST(name AS LETTERS)"})))
+        build(replace(build_spec, query=Query(transforms={"name": "CAST(name AS LETTERS)"})))
     with pytest.raises(BuildError, match="spark-avro"):
-        build(replace(order, input_format="avro"))
+        build(replace(build_spec, input_format="avro"))
 
 
 @pytest.mark.parametrize("literal", ["date'today'", "timestamp 'now'", "TIMESTAMP_NTZ'tomorrow'"])
 def test_a_literal_that_is_another_moment_every_day_is_refused(
-    session: SparkSession, build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path, literal: str
+    session: SparkSession,
+    build: Build,
+    fakes: ModuleType,
+    build_spec: BuildSpec,
+    tmp_path: Path,
+    literal: str,
 ) -> None:
     fakes.write_names(tmp_path / "in" / "a.csv", 5)
     assert session.range(1).selectExpr(literal).first() is not None, "Spark takes it for a constant"
     with pytest.raises(BuildError, match="another value each time"):
-        build(replace(order, query=Query(where=f"cast(at AS timestamp) < {literal}")))
+        build(replace(build_spec, query=Query(where=f"cast(at AS timestamp) < {literal}")))
 
 
 def test_line_ends_comments_and_headers_that_spark_would_take_in_its_own_way(
-    build: Build, order: BuildOrder, tmp_path: Path
+    build: Build, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     folder = tmp_path / "in"
     (folder / "ends.csv").write_bytes(b"count,name\n2,a\r\n4,b\r\n")
@@ -308,7 +319,7 @@ def test_line_ends_comments_and_headers_that_spark_would_take_in_its_own_way(
     (folder / "long.csv").write_bytes(b"count," + b"n" * 200_000 + b"\n2,a\n")
     (folder / "escaped.csv").write_bytes(b'"na\\"me",count\na,2\n')
     reader = {"commentMarker": "#", "escapeCharacter": "\\"}
-    found = build(replace(order, reader=reader, query=Query(where="cast(count AS int) > 0")))
+    found = build(replace(build_spec, reader=reader, query=Query(where="cast(count AS int) > 0")))
     assert "lines end in" in found["ends.csv"].reason
     assert "no header that could be read" in found["long.csv"].reason
     for name, rows in (("dos.csv", 2), ("mac.csv", 1), ("comment.csv", 2), ("escaped.csv", 1)):
@@ -319,7 +330,7 @@ def test_line_ends_comments_and_headers_that_spark_would_take_in_its_own_way(
 
 
 def test_a_file_in_which_spark_finds_nothing_is_published_only_if_nothing_is_in_it(
-    build: Build, order: BuildOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    build: Build, build_spec: BuildSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reader, "LONGEST_ROW", 500)  # Hadoop leaves out what is twice as long
     folder = tmp_path / "in"
@@ -327,30 +338,30 @@ def test_a_file_in_which_spark_finds_nothing_is_published_only_if_nothing_is_in_
     (folder / "members.json").write_text("{}\n{}\n")
     (folder / "blank.json").write_text("\n\n")
     (folder / "empty.json").write_text("")
-    found = build(replace(order, input_format="json", query=Query(where="false")))
+    found = build(replace(build_spec, input_format="json", query=Query(where="false")))
     assert "JSON array" in found["array.json"].reason
     assert "finds no columns" in found["members.json"].reason
     assert (found["blank.json"].rows, found["empty.json"].rows) == (0, 0)
 
 
-def pinots(order: BuildOrder, *transforms: tuple[str, str], dropped: str = "") -> BuildOrder:
+def pinots(build_spec: BuildSpec, *transforms: tuple[str, str], dropped: str = "") -> BuildSpec:
     """The order with `transformConfigs` and a `filterConfig`."""
     made = [{"columnName": name, "transformFunction": function} for name, function in transforms]
     ingestion: dict[str, Any] = {"transformConfigs": made}
     if dropped:
         ingestion["filterConfig"] = {"filterFunction": dropped}
-    config = {**order.table_config, "ingestionConfig": ingestion}
-    return replace(order, table_config=config, query=Query.of("", {}, config))
+    config = {**build_spec.table_config, "ingestionConfig": ingestion}
+    return replace(build_spec, table_config=config, query=Query.of("", {}, config))
 
 
 def test_what_is_there_keeps_its_last_digit_and_fractions_are_cut_off(
-    build: Build, order: BuildOrder, tmp_path: Path
+    build: Build, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     folder = tmp_path / "in"
     big = 2**53 + 1
     (folder / "a.json").write_text(f'{{"count": {big}, "ms": 1}}\n{{"count": null, "ms": -2999}}\n')
     (folder / "none.json").write_text('{"ms": 5999}\n')
-    found = build(replace(pinots(order, ("count", "ms / 1000")), input_format="json"))
+    found = build(replace(pinots(build_spec, ("count", "ms / 1000")), input_format="json"))
     assert isinstance(found["a.json"], Receipt), found["a.json"]
     properties = _properties(tmp_path, found["a.json"].outputs[0].segment)
     assert (properties["column.count.minValue"], properties["column.count.maxValue"]) == ("-2", str(big))
@@ -360,26 +371,28 @@ def test_what_is_there_keeps_its_last_digit_and_fractions_are_cut_off(
     for path in folder.iterdir():
         path.unlink()
     (folder / "a.csv").write_text(f"count,ms\n{big},1\n,-2999\n")
-    found = build(replace(pinots(order, ("count", "ms / 1000")), session="cp8-abc"))
+    found = build(replace(pinots(build_spec, ("count", "ms / 1000")), session="cp8-abc"))
     assert isinstance(found["a.csv"], Receipt), found["a.csv"]
     properties = _properties(tmp_path, found["a.csv"].outputs[0].segment)
     assert (properties["column.count.minValue"], properties["column.count.maxValue"]) == ("-2", str(big))
 
 
 def test_a_function_is_not_looked_at_where_the_file_has_a_value(
-    build: Build, order: BuildOrder, tmp_path: Path
+    build: Build, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     (tmp_path / "in" / "a.csv").write_text("count,other\n7,no number\n,8\n")
-    [receipt] = build(pinots(order, ("count", "other + 1"))).values()
+    [receipt] = build(pinots(build_spec, ("count", "other + 1"))).values()
     assert isinstance(receipt, Receipt), receipt
     assert _properties(tmp_path, receipt.outputs[0].segment)["column.count.maxValue"] == "9"
 
 
 def test_later_functions_see_what_earlier_ones_filled(
-    build: Build, order: BuildOrder, tmp_path: Path
+    build: Build, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     (tmp_path / "in" / "a.csv").write_text("count,other,name\n7,1,\n,8,\n,3,x\n")
-    made = pinots(order, ("name", "concat('n', count)"), ("count", "round(other, 4)"), dropped="count = 0")
+    made = pinots(
+        build_spec, ("name", "concat('n', count)"), ("count", "round(other, 4)"), dropped="count = 0"
+    )
     [receipt] = build(made).values()
     assert isinstance(receipt, Receipt), receipt
     # The filter took the last row, and text has no footer that would tell how many there were.
@@ -403,7 +416,7 @@ def test_later_functions_see_what_earlier_ones_filled(
 )
 def test_what_pinot_would_make_of_a_column_is_certain_or_refused(
     build: Build,
-    order: BuildOrder,
+    build_spec: BuildSpec,
     tmp_path: Path,
     transforms: list[tuple[str, str]],
     dropped: str,
@@ -411,7 +424,7 @@ def test_what_pinot_would_make_of_a_column_is_certain_or_refused(
 ) -> None:
     row = '{"price": 1.50, "rate": 1e-40, "count": 1, "p": {"q": 1}}\n{"price": 2.25, "count": null}\n'
     (tmp_path / "in" / "a.json").write_text(row)
-    made = pinots(order, *transforms, dropped=dropped)
+    made = pinots(build_spec, *transforms, dropped=dropped)
     [failure] = build(replace(made, input_format="json")).values()
     assert isinstance(failure, Failure), failure
     assert why in failure.reason
@@ -419,19 +432,19 @@ def test_what_pinot_would_make_of_a_column_is_certain_or_refused(
 
 @pytest.mark.parametrize(("made", "text"), [("name", "01234"), ("concat(name, '!')", "01234!")])
 def test_text_of_digits_in_json_stays_text(
-    build: Build, order: BuildOrder, tmp_path: Path, made: str, text: str
+    build: Build, build_spec: BuildSpec, tmp_path: Path, made: str, text: str
 ) -> None:
     rows = '{"name": "01234", "count": 1.0}\n{"name": "0.50", "count": 2}\n'
     (tmp_path / "in" / "a.json").write_text(rows)
     query = Query(where="count * 10 = 10", transforms={"name": made})
-    [receipt] = build(replace(order, input_format="json", query=query)).values()
+    [receipt] = build(replace(build_spec, input_format="json", query=query)).values()
     assert isinstance(receipt, Receipt), receipt
     assert _properties(tmp_path, receipt.outputs[0].segment)["column.name.maxValue"] == text
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_what_cannot_be_cast_is_an_error_whatever_the_users_session_says(
-    session: SparkSession, build: Build, order: BuildOrder, tmp_path: Path, ansi: str
+    session: SparkSession, build: Build, build_spec: BuildSpec, tmp_path: Path, ansi: str
 ) -> None:
     """Spark 3.5's sessions are not ANSI by themselves: there such a row would be left out in silence."""
     before = session.conf.get("spark.sql.ansi.enabled")
@@ -440,9 +453,9 @@ def test_what_cannot_be_cast_is_an_error_whatever_the_users_session_says(
     session.conf.set("spark.sql.ansi.enabled", ansi)
     try:
         found = [
-            *build(order).values(),
-            *build(pinots(order, ("at", "name * 2"))).values(),
-            *build(pinots(order, dropped="name > 2")).values(),
+            *build(build_spec).values(),
+            *build(pinots(build_spec, ("at", "name * 2"))).values(),
+            *build(pinots(build_spec, dropped="name > 2")).values(),
         ]
     finally:
         session.conf.set("spark.sql.ansi.enabled", before)
@@ -459,21 +472,21 @@ _OBJECTS = """\
 """
 
 
-def with_json(order: BuildOrder) -> BuildOrder:
+def with_json(build_spec: BuildSpec) -> BuildSpec:
     more = [{"name": name, "dataType": "JSON"} for name in ("j", "k")]
-    schema = {**order.schema, "dimensionFieldSpecs": [*order.schema["dimensionFieldSpecs"], *more]}
-    return replace(order, schema=schema, input_format="json")
+    schema = {**build_spec.schema, "dimensionFieldSpecs": [*build_spec.schema["dimensionFieldSpecs"], *more]}
+    return replace(build_spec, schema=schema, input_format="json")
 
 
 @pytest.mark.skipif(pyspark.__version__.startswith("3"), reason="Spark 3.5 writes such text anew")
 def test_objects_of_json_files_are_what_stands_in_the_file(
-    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    build: Build, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     """Not with the members of all rows, in an order of Spark's and without fractions."""
     (tmp_path / "in" / "a.json").write_text(_OBJECTS)
-    order = with_json(order)
-    [receipt] = build(replace(order, query=Query(transforms={"name": "trim(name)"}))).values()
-    direct = replace(order, query=None, staging_uri=(tmp_path / "2" / "s").as_uri())
+    build_spec = with_json(build_spec)
+    [receipt] = build(replace(build_spec, query=Query(transforms={"name": "trim(name)"}))).values()
+    direct = replace(build_spec, query=None, staging_uri=(tmp_path / "2" / "s").as_uri())
     direct = replace(direct, segments_uri=(tmp_path / "2" / "t").as_uri())
     (tmp_path / "2").mkdir()
     [task] = fakes.tasks_of(direct)
@@ -483,41 +496,47 @@ def test_objects_of_json_files_are_what_stands_in_the_file(
     assert crc(tmp_path, receipt) == crc(tmp_path, expected)
 
 
-def test_members_of_json_columns_can_be_read(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+def test_members_of_json_columns_can_be_read(build: Build, build_spec: BuildSpec, tmp_path: Path) -> None:
     (tmp_path / "in" / "a.json").write_text('{"j": {"n": "x"}, "k": {"n": 1}}\n')
-    [receipt] = build(replace(with_json(order), query=Query(transforms={"name": "j.n"}))).values()
+    [receipt] = build(replace(with_json(build_spec), query=Query(transforms={"name": "j.n"}))).values()
     assert isinstance(receipt, Receipt), receipt
     assert _properties(tmp_path, receipt.outputs[0].segment)["column.name.maxValue"] == "x"
 
 
-def test_lines_with_more_than_one_object_are_refused(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+def test_lines_with_more_than_one_object_are_refused(
+    build: Build, build_spec: BuildSpec, tmp_path: Path
+) -> None:
     """Spark reads the first object of each."""
     (tmp_path / "in" / "a.json").write_text('{"count": 1}\n{"count": 2}{"count": 3}\n')
-    [failure] = build(replace(order, input_format="json")).values()
+    [failure] = build(replace(build_spec, input_format="json")).values()
     assert isinstance(failure, Failure), failure
     assert failure.code == "UNREADABLE"
     assert "line 2" in failure.reason
 
 
-def test_numbers_with_an_exponent(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+def test_numbers_with_an_exponent(build: Build, build_spec: BuildSpec, tmp_path: Path) -> None:
     (tmp_path / "in" / "a.json").write_text('{"count": 1e5}\n{"count": 2E+1}\n')
     (tmp_path / "in" / "large.json").write_text('{"x": 1e300, "count": 1}\n{"x": 5, "count": 2}\n')
     (tmp_path / "in" / "mixed.json").write_text('{"x": 1e2, "count": 3}\n{"x": 2.5, "count": 4}\n')
     query = Query(where="coalesce(x, 7) > 6")
-    found = build(replace(order, input_format="json", query=query))
+    found = build(replace(build_spec, input_format="json", query=query))
     for name, largest in (("a.json", "100000"), ("large.json", "1"), ("mixed.json", "3")):
         assert isinstance(found[name], Receipt), found[name]
         properties = _properties(tmp_path, found[name].outputs[0].segment)
         assert properties["column.count.maxValue"] == largest
 
 
-def test_names_may_hold_what_sql_has_a_meaning_for(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+def test_names_may_hold_what_sql_has_a_meaning_for(
+    build: Build, build_spec: BuildSpec, tmp_path: Path
+) -> None:
     fields = [{"name": name, "dataType": "STRING"} for name in ("a.b", "c d", "e`f", "g'h")]
-    config = {**order.table_config, "segmentsConfig": {"replication": "1"}}
-    order = replace(order, schema={"schemaName": "names", "dimensionFieldSpecs": fields}, table_config=config)
+    config = {**build_spec.table_config, "segmentsConfig": {"replication": "1"}}
+    build_spec = replace(
+        build_spec, schema={"schemaName": "names", "dimensionFieldSpecs": fields}, table_config=config
+    )
     row = {"a.b": "1", "c d": "2", "e`f": "3", "x": 4}
     (tmp_path / "in" / "a.json").write_text(json.dumps(row) + "\n")
-    made = pinots(order, ("g'h", """concat("a.b", "c d")"""), ("a.b", "upper(x)"))
+    made = pinots(build_spec, ("g'h", """concat("a.b", "c d")"""), ("a.b", "upper(x)"))
     made = replace(made, query=replace(made.query, where="`e``f` = '3'", transforms={"c d": "`c d` || '!'"}))
     [receipt] = build(replace(made, input_format="json")).values()
     assert isinstance(receipt, Receipt), receipt.reason
@@ -526,9 +545,9 @@ def test_names_may_hold_what_sql_has_a_meaning_for(build: Build, order: BuildOrd
     assert values == {"column.a.b": "1", r"column.c\ d": "2!", "column.e`f": "3", "column.g'h": "12!"}
 
 
-def test_a_time_used_as_text_is_refused(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+def test_a_time_used_as_text_is_refused(build: Build, build_spec: BuildSpec, tmp_path: Path) -> None:
     pq.write_table(pa.table({"at": pa.array([_2020], pa.timestamp("ms"))}), tmp_path / "in" / "a.parquet")
-    made = pinots(order, ("name", "concat(at, 'x')"))
+    made = pinots(build_spec, ("name", "concat(at, 'x')"))
     [failure] = build(replace(made, input_format="parquet")).values()
     assert isinstance(failure, Failure), failure
     assert "column at: timestamp" in failure.reason
@@ -536,19 +555,19 @@ def test_a_time_used_as_text_is_refused(build: Build, order: BuildOrder, tmp_pat
 
 
 def test_an_odd_file_fails_alone_whatever_it_is(
-    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    build: Build, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = file_jobs.open_file
 
-    def odd(session: SparkSession, order: BuildOrder, uri: str, texts: frozenset[str]) -> Any:
+    def odd(session: SparkSession, build_spec: BuildSpec, uri: str, texts: frozenset[str]) -> Any:
         if uri.endswith("odd.csv"):
             raise ValueError("nobody thought of this")
-        return opened(session, order, uri, texts)
+        return opened(session, build_spec, uri, texts)
 
     monkeypatch.setattr(file_jobs, "open_file", odd)
     fakes.write_names(tmp_path / "in" / "a.csv", 4)
     fakes.write_names(tmp_path / "in" / "odd.csv", 4)
-    found = build(order)
+    found = build(build_spec)
     assert isinstance(found["a.csv"], Receipt), found["a.csv"]
     assert (found["odd.csv"].code, found["odd.csv"].reason) == (
         "INTERNAL",
@@ -557,7 +576,7 @@ def test_an_odd_file_fails_alone_whatever_it_is(
 
 
 def test_a_caller_that_gives_up_ends_the_jobs(
-    session: SparkSession, fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    session: SparkSession, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     for n in range(30):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 30_000)
@@ -568,7 +587,7 @@ def test_a_caller_that_gives_up_ends_the_jobs(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        SparkBuilder(lambda: session).build(order, fakes.tasks_of(order), on_done)
+        SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), on_done)
     assert session.sparkContext.statusTracker().getActiveJobsIds() == []
     assert len(told) == 1
     assert len(list((tmp_path / "staging").rglob("files/*.json"))) < 30
@@ -577,17 +596,17 @@ def test_a_caller_that_gives_up_ends_the_jobs(
 def test_spark_that_reads_is_a_sign_of_life(
     session: SparkSession,
     fakes: ModuleType,
-    order: BuildOrder,
+    build_spec: BuildSpec,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Here the tasks leave none: they take less than their 15 seconds, and the filter leaves them no rows."""
     monkeypatch.setattr(heartbeat, "EVERY_S", 0.0)  # in this process alone, where the driver looks
     (tmp_path / "in" / "a.json").write_text('{"name": "a", "count": 1}\n' * 300_000)
-    order = replace(order, input_format="json", query=Query(where="name = 'b'"))
+    build_spec = replace(build_spec, input_format="json", query=Query(where="name = 'b'"))
     told: list[Receipt | Failure] = []
     rows: list[int] = []
-    SparkBuilder(lambda: session).build(order, fakes.tasks_of(order), told.append, rows.append)
+    SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), told.append, rows.append)
     [receipt] = told
     assert isinstance(receipt, Receipt), receipt
     assert receipt.rows == 0
@@ -596,7 +615,7 @@ def test_spark_that_reads_is_a_sign_of_life(
 
 
 def test_spark_tells_the_size_of_the_very_file(
-    session: SparkSession, order: BuildOrder, tmp_path: Path
+    session: SparkSession, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     for name in ("a b%20[x]*.csv", "ä.csv"):
         path = tmp_path / "in" / name
@@ -607,7 +626,7 @@ def test_spark_tells_the_size_of_the_very_file(
 
 
 def test_a_file_that_spark_finds_elsewhere_is_not_taken_for_ours(
-    build: Build, fakes: ModuleType, order: BuildOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    build: Build, fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with a second S3 that has a file of this name: Spark's settings for stores are its own."""
     fakes.write_names(tmp_path / "in" / "a.csv", 4)
@@ -618,20 +637,20 @@ def test_a_file_that_spark_finds_elsewhere_is_not_taken_for_ours(
         return uri.replace("/in/", "/else/")
 
     monkeypatch.setattr(reader, "hadoop_path", elsewhere)
-    [failure] = build(order).values()
+    [failure] = build(build_spec).values()
     assert isinstance(failure, Failure), failure
     assert failure.code == "CHANGED_DURING_READ"
     assert "Spark reads another store" in failure.reason
 
 
-def test_json_lines_and_what_spark_may_not_have(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+def test_json_lines_and_what_spark_may_not_have(build: Build, build_spec: BuildSpec, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     lines = [{"name": f"n{n}", "count": n, "p": {"q": n * 0.1}} for n in range(30)]
     (folder / "a.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (folder / "array.json").write_text(json.dumps(lines))
     (folder / "bad.json").write_text('{"name": "a", "p": {"q": 0}}\n{"name"\n')
     query = Query(where="p.q < 1", transforms={"count": "coalesce(count, 7)"})
-    found = build(replace(order, input_format="json", query=query))
+    found = build(replace(build_spec, input_format="json", query=query))
     assert found["a.json"].rows == 10, found["a.json"]
     assert found["a.json"].missing == ("at",)
     assert "JSON array" in found["array.json"].reason
@@ -639,15 +658,17 @@ def test_json_lines_and_what_spark_may_not_have(build: Build, order: BuildOrder,
 
 
 def test_json_texts_longer_than_sparks_parser_takes_by_itself(
-    build: Build, order: BuildOrder, tmp_path: Path
+    build: Build, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     (tmp_path / "in" / "a.json").write_text(json.dumps({"name": "x" * 25_000_000, "count": 1}) + "\n")
-    [receipt] = build(replace(order, input_format="json", query=Query("count > 0"))).values()
+    [receipt] = build(replace(build_spec, input_format="json", query=Query("count > 0"))).values()
     assert isinstance(receipt, Receipt), receipt
     assert receipt.rows == 1
 
 
-def test_parquet_and_orc_with_pinots_own_transforms(build: Build, order: BuildOrder, tmp_path: Path) -> None:
+def test_parquet_and_orc_with_pinots_own_transforms(
+    build: Build, build_spec: BuildSpec, tmp_path: Path
+) -> None:
     rows = pa.table(
         {
             "name": ["a", None, "c"],
@@ -663,10 +684,10 @@ def test_parquet_and_orc_with_pinots_own_transforms(build: Build, order: BuildOr
         ],
         "filterConfig": {"filterFunction": "count = 3"},
     }
-    config = {**order.table_config, "ingestionConfig": pinot}
+    config = {**build_spec.table_config, "ingestionConfig": pinot}
     query = Query.of("", {}, config)
-    order = replace(order, table_config=config, query=query, input_format="parquet")
-    [receipt] = build(order).values()
+    build_spec = replace(build_spec, table_config=config, query=query, input_format="parquet")
+    [receipt] = build(build_spec).values()
     assert isinstance(receipt, Receipt), receipt
     assert (receipt.rows, receipt.rows_read, receipt.rows_filtered) == (2, 3, 1)
     properties = _properties(tmp_path, receipt.outputs[0].segment)
@@ -677,7 +698,7 @@ def test_parquet_and_orc_with_pinots_own_transforms(build: Build, order: BuildOr
         rows.drop_columns(["at"]).append_column("at", pa.array([_2020, _2020, _2020])),
         tmp_path / "in" / "a.orc",
     )
-    [receipt] = build(replace(order, input_format="orc", session="cp9-abc")).values()
+    [receipt] = build(replace(build_spec, input_format="orc", session="cp9-abc")).values()
     assert isinstance(receipt, Receipt), receipt
     assert (receipt.rows, receipt.rows_read, receipt.rows_filtered) == (2, 3, 1)
 

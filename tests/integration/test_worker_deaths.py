@@ -14,7 +14,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from pinot_assets.ingest import BuildOrder
+from pinot_assets.ingest import BuildSpec
 from pinot_assets.ingest.contract.query import Query
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_session
@@ -34,8 +34,8 @@ def session() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
-    made: BuildOrder = fakes.make_order(tmp_path, max_rows_per_segment=2_000_000)
+def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+    made: BuildSpec = fakes.make_order(tmp_path, max_rows_per_segment=2_000_000)
     for n in range(6):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 5)
     fakes.write_names(tmp_path / "in" / "killer.csv", 1_000_000)
@@ -51,7 +51,7 @@ def is_at_the_killer(process: psutil.Process) -> bool:
 
 
 def build(
-    session: SparkSession, fakes: ModuleType, order: BuildOrder
+    session: SparkSession, fakes: ModuleType, build_spec: BuildSpec
 ) -> tuple[list[Receipt], list[Failure], list[int]]:
     """Build all, while every process that works on the killer is killed."""
     done = threading.Event()
@@ -69,7 +69,7 @@ def build(
     killer.start()
     told: list[Receipt | Failure] = []
     try:
-        SparkBuilder(lambda: session).build(order, fakes.tasks_of(order), told.append)
+        SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), told.append)
     finally:
         done.set()
         killer.join()
@@ -80,9 +80,9 @@ def build(
 
 @pytest.mark.parametrize("query", [None, Query("count >= 0")], ids=["direct", "sql"])
 def test_a_file_that_kills_its_workers_is_named_and_fails_alone(
-    session: SparkSession, fakes: ModuleType, order: BuildOrder, query: Query | None
+    session: SparkSession, fakes: ModuleType, build_spec: BuildSpec, query: Query | None
 ) -> None:
-    receipts, failures, killed = build(session, fakes, replace(order, query=query))
+    receipts, failures, killed = build(session, fakes, replace(build_spec, query=query))
     assert len(killed) >= 4  # Spark's own retries
     assert len(receipts) == 6
     [failure] = failures

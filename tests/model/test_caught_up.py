@@ -22,13 +22,13 @@ from model.world.restored import (
 )
 from model.world.table import TABLE, Job, Table, run
 
-from pinot_assets.core.limits import Limit
+from pinot_assets.core.limits import ByteLimit
 from pinot_assets.core.stored_format import FIRST, NEWEST
 from pinot_assets.errors import PinotAssetsError, SessionError, SnapshotCorrupt, SourceError
 from pinot_assets.gc.collect import collect
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.stored_snapshots import kept_refs
+from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 from pinot_assets.session.values.state import Outcome, Pointer, pointer_to_bytes
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
@@ -235,7 +235,7 @@ def test_a_mix_of_two_stops_the_table_and_nothing_is_deleted(job: str) -> None:
 def test_of_a_mix_a_person_chooses() -> None:
     """Here the newest kept snapshot, which is of all files."""
     table = mixed()
-    newest = max(Staging(table.staging).outline(ref).seq for ref in kept_refs(Staging(table.staging)))
+    newest = max(Staging(table.staging).outline(ref).seq for ref in snapshot_refs(Staging(table.staging)))
     assert start(table, lambda driver: driver.rollback(str(newest)))[1] is None
     start(table, lambda driver: driver.resume())
     for _ in range(2):
@@ -283,7 +283,7 @@ def silent(table: Table, ref: SnapshotRef) -> Iterator[None]:
     """The object is there, and the store does not give it out now."""
     read = type(table.staging).read
 
-    def refuse(store: MemoryObjectStore, key: str, *most: Limit) -> bytes:
+    def refuse(store: MemoryObjectStore, key: str, *most: ByteLimit) -> bytes:
         if key == ref.key:
             raise SourceError("the store does not answer", why="503")
         return read(store, key, *most)
@@ -327,4 +327,4 @@ def test_a_store_that_does_not_answer_has_lost_nothing() -> None:
     table.staging.delete(ref.key)
     with pytest.raises(SnapshotCorrupt, match="cannot be read"):
         Staging(table.staging).snapshot(ref)
-    assert ref not in kept_refs(Staging(table.staging))
+    assert ref not in snapshot_refs(Staging(table.staging))

@@ -25,7 +25,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.formats import _KINDS, require_known
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.snapshot.receipt import Output
 
 FUTURE = {"format": NEWEST + 1, "needs": "7.5.0"}
@@ -40,11 +40,11 @@ def rolls_back(driver: Driver) -> None:
 
 
 def shows_a_rollback(driver: Driver) -> None:
-    driver.way_back()
+    driver.rollback_plan()
 
 
 def lists_snapshots(driver: Driver) -> None:
-    driver.ways_back(5)
+    driver.rollback_plans(5)
 
 
 def resumes(driver: Driver) -> None:
@@ -253,7 +253,7 @@ def test_an_upgrade_takes_effect_with_the_next_session() -> None:
     table.source.write("C", b"C1")
     running = table.start(run)
     assert running.report is not None
-    assert running.report.result is Result.STAGED
+    assert running.report.result is TriggerResult.STAGED
     assert store.sessions()[-1].format == NEWEST
     assert table.start(upgrades).process.error is None  # and once more: nothing to do
 

@@ -11,13 +11,13 @@ from model.world.table import MODES, TABLE, Table, run
 
 from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.decision import Step
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.plan_report.decision import PlannedAction
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit
 from pinot_assets.table_spec.blocks.audit_checks import EmptyOutputs
 
 
-def staged_and_audited(driver: Driver) -> Report:
+def staged_and_audited(driver: Driver) -> TriggerReport:
     """A job that ends before its last step."""
     report = driver.trigger()
     _, findings = driver.audit()
@@ -25,16 +25,16 @@ def staged_and_audited(driver: Driver) -> Report:
     return report
 
 
-def without_check(driver: Driver) -> Report:
+def without_check(driver: Driver) -> TriggerReport:
     """As somebody runs `segments` and `snapshot` alone."""
     report = driver.trigger()
     driver.publish()
     return report
 
 
-def snapshot_alone(driver: Driver) -> Report:
+def snapshot_alone(driver: Driver) -> TriggerReport:
     driver.publish()
-    return Report(Result.STAGED, None, listed=0)
+    return TriggerReport(TriggerResult.STAGED, None, listed=0)
 
 
 def audited_table(mode: str) -> Table:
@@ -71,7 +71,7 @@ def test_what_was_built_by_another_table_spec_is_not_published(mode: str) -> Non
     assert isinstance(error, SnapshotIncomplete)
     assert "its table spec was changed" in str(error)
     assert not table.pinot.visible_segments(TABLE)
-    assert planned(table).forecast.step is Step.RESTART
+    assert planned(table).decision.step is PlannedAction.RESTART
     table.start(run)
     assert len(table.pinot.visible_segments(TABLE)) == 1
 
@@ -117,7 +117,7 @@ def test_a_warning_of_a_session_without_a_switch_is_told() -> None:
     write(C="")(table)
     notes: list[str] = []
 
-    def run_noting(driver: Driver) -> Report:
+    def run_noting(driver: Driver) -> TriggerReport:
         report = run(driver)
         notes.extend(driver.notes)
         return report

@@ -20,7 +20,7 @@ from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_s
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging, staged
-from pinot_assets.session.stores.stored_snapshots import kept_refs, read_kept
+from pinot_assets.session.stores.stored_snapshots import read_snapshots, snapshot_refs
 from pinot_assets.source.object_info import ObjectInfo
 
 DAY = 25 * 3600
@@ -76,8 +76,8 @@ def littered() -> Table:
 def kept(table: Table) -> list[int]:
     """Numbers of the kept snapshots; each can be read, and every tar of it."""
     staging = Staging(table.staging)
-    found = list(read_kept(staging, kept_refs(staging)))
-    assert len(found) == len(kept_refs(staging))
+    found = list(read_snapshots(staging, snapshot_refs(staging)))
+    assert len(found) == len(snapshot_refs(staging))
     for output in (o for one in found for o in one.snapshot.segments.values()):
         staging.read(output.tar_uri)
         staging.read(output.metadata_uri)
@@ -92,9 +92,12 @@ def test_a_plan_writes_nothing_and_names_what_apply_takes_away() -> None:
     assert gc.collected is not None
     assert gc.collected.failed == {}
     assert {o.name for o in gc.collected.removed} == {o.name for o in planned.old} != set()
-    assert {orphans.Kind.SNAPSHOT, orphans.Kind.ROWS, orphans.Kind.TAR, orphans.Kind.SESSION} <= {
-        o.kind for o in planned.old
-    }
+    assert {
+        orphans.OrphanKind.SNAPSHOT,
+        orphans.OrphanKind.ROWS,
+        orphans.OrphanKind.TAR,
+        orphans.OrphanKind.SESSION,
+    } <= {o.kind for o in planned.old}
     assert kept(table) == [4, 3]
     assert table.staging.read("segments/readme.txt") == b"late"
     assert plan(table).old == ()  # once more: nothing left
@@ -184,7 +187,7 @@ def test_a_lost_pointer_keeps_all_that_a_new_ledger_is_made_of() -> None:
 def test_a_kept_snapshot_that_cannot_be_read_keeps_all_that_is_staged() -> None:
     table = littered()
     table.options["snapshotsToKeep"] = 5
-    refs = kept_refs(Staging(table.staging))
+    refs = snapshot_refs(Staging(table.staging))
     table.staging.write(refs[2].key, b"damaged")
     before = {info.key for info in table.staging.list()}
     gc = Gc()
@@ -205,7 +208,7 @@ def hidden(table: Table) -> str:
     (entry,) = table.pinot.lineage(TABLE).in_state(LineageState.REVERTED)
     name = sorted(entry.segments_to)[0]
     staging = Staging(table.staging)
-    (newest, *_) = read_kept(staging, kept_refs(staging))
+    (newest, *_) = read_snapshots(staging, snapshot_refs(staging))
     output = next(iter(newest.snapshot.segments.values()))
     table.pinot.push(TABLE, [replace(output, segment=name)], staged=staging)
     return name
@@ -214,7 +217,7 @@ def hidden(table: Table) -> str:
 def test_what_pinot_does_not_delete_of_a_switch_that_was_taken_back() -> None:
     table = littered()
     name = hidden(table)
-    assert [o.name for o in plan(table).old if o.kind is orphans.Kind.SEGMENT] == [name]
+    assert [o.name for o in plan(table).old if o.kind is orphans.OrphanKind.SEGMENT] == [name]
     table.start(Gc())
     assert name not in table.pinot.all_segments(TABLE)
 
@@ -236,7 +239,7 @@ def test_the_next_owner_waits_for_a_deletion_that_gave_no_answer(kind: Kind) -> 
 def test_a_listing_without_the_current_snapshot_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a folder behind a symbolic link, say: what it does not show may be needed."""
     table = littered()
-    (current, *_) = kept_refs(Staging(table.staging))
+    (current, *_) = snapshot_refs(Staging(table.staging))
 
     def lacking(staging: Staging, folder: str) -> Iterator[ObjectInfo]:
         return (info for info in staged(staging, folder) if info.key != current.key)
@@ -259,7 +262,7 @@ def test_one_that_a_revert_reaches_and_cannot_be_read_keeps_only_what_is_staged(
     del table.options["snapshotsToKeep"]
     if keep is not None:
         table.options["snapshotsToKeep"] = keep
-    table.staging.write(kept_refs(Staging(table.staging))[1].key, b"damaged")
+    table.staging.write(snapshot_refs(Staging(table.staging))[1].key, b"damaged")
     table.pinot.put_schema(shadow_schema({"dimensionFieldSpecs": [{"name": "gone"}]}, TABLE))
     before = {info.key for info in table.staging.list()}
     gc = Gc()
@@ -275,7 +278,7 @@ def test_a_shadow_table_that_an_audit_left() -> None:
     config = shadow_config(table.spec.table_json, TABLE)
     table.pinot.put_schema(shadow_schema(table.spec.schema_json, TABLE))
     table.pinot.create_table(config)
-    assert orphans.Kind.SHADOW in {o.kind for o in plan(table).old}
+    assert orphans.OrphanKind.SHADOW in {o.kind for o in plan(table).old}
     table.start(Gc())
     assert table.pinot.get_table_config(shadow_name(TABLE)) is None
     assert table.pinot.get_table_config(TABLE) is not None
@@ -284,7 +287,7 @@ def test_a_shadow_table_that_an_audit_left() -> None:
 def test_the_schema_alone_of_one() -> None:
     table = littered()
     table.pinot.put_schema(shadow_schema({"dimensionFieldSpecs": [{"name": "gone"}]}, TABLE))
-    assert orphans.Kind.SHADOW in {o.kind for o in plan(table).old}
+    assert orphans.OrphanKind.SHADOW in {o.kind for o in plan(table).old}
     table.start(Gc())
     assert table.pinot.get_schema(shadow_name(TABLE)) is None
     assert table.pinot.get_schema(TABLE) is not None
@@ -298,7 +301,7 @@ def back_to_the_first(driver: Driver) -> None:
 @pytest.mark.parametrize("place", ["start_replace_segments", "end_replace_segments"])
 def test_the_target_of_a_rollback_that_is_half_way_stays(place: str) -> None:
     table = littered()
-    wanted = Staging(table.staging).snapshot(kept_refs(Staging(table.staging))[-1])
+    wanted = Staging(table.staging).snapshot(snapshot_refs(Staging(table.staging))[-1])
     table.start(back_to_the_first, [Trouble(place, Kind.DIES_BEFORE)])
     table.expire()
     assert table.truth.open_session
@@ -307,7 +310,7 @@ def test_the_target_of_a_rollback_that_is_half_way_stays(place: str) -> None:
     assert 1 in kept(table)
     table.later(60)
     table.start(run)  # finishes it
-    now = next(read_kept(Staging(table.staging), kept_refs(Staging(table.staging)))).snapshot
+    now = next(read_snapshots(Staging(table.staging), snapshot_refs(Staging(table.staging)))).snapshot
     assert now.mode == "ROLLBACK"
     assert [f.uri for f in now.files] == [f.uri for f in wanted.files]
     assert table.pinot.visible_segments(TABLE) == set(now.segments)

@@ -26,7 +26,7 @@ from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -141,8 +141,8 @@ def test_each_state_of_a_session_is_there(number: int) -> None:
     assert {session.state for session in found.values()} == {State.INIT, State.IN_PROGRESS, State.SWITCH}
     assert found["in-progress"].failures is not None
     assert found["switch-before-start"].lineage_entry_id == ""
-    assert found["switch-end-issued"].ending
-    assert found["rollback-issued"].reverting
+    assert found["switch-end-issued"].end_sent
+    assert found["rollback-issued"].revert_sent
     assert {s.mode for s in found.values()} == {*Mode}
     assert {s.push for s in found.values()} == {*PushKind}
 
@@ -168,7 +168,7 @@ def test_it_is_gone_on_with(left: Left) -> None:
         table.later(60)
         last = table.start(run)
         assert last.process.error is None, last.process.error
-        if last.report is not None and last.report.result in (Result.NOTHING, Result.HELD):
+        if last.report is not None and last.report.result in (TriggerResult.NOTHING, TriggerResult.HELD):
             break
     closed = store_of(table).session(session.node)
     assert (closed.id, closed.outcome) == (session.id, Outcome.PUBLISHED)

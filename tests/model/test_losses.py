@@ -18,16 +18,16 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.rendering import risk_lines
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Report
+from pinot_assets.session.values.report import TriggerReport
 from pinot_assets.session.values.state import Session
 from pinot_assets.table_spec.blocks.audit import Audit
-from pinot_assets.table_spec.blocks.audit_checks import Check, EmptyOutputs, Loss, LossName, RowChange
+from pinot_assets.table_spec.blocks.audit_checks import CheckBound, EmptyOutputs, Loss, LossName, RowChange
 
 TEN = " ".join(f"A{n}" for n in range(10))
 TWENTY = " ".join(f"A{n}" for n in range(20))
 
 
-def asks(table: Table, *checks: Check) -> None:
+def asks(table: Table, *checks: CheckBound) -> None:
     table.spec_of = lambda options: replace(spec_of(options), audit=Audit(checks=checks))
 
 
@@ -47,7 +47,7 @@ def audited(table: Table) -> dict[str, Finding]:
     """A whole job; what its gate found, by the name of the check."""
     found: dict[str, Finding] = {}
 
-    def job(driver: Driver) -> Report:
+    def job(driver: Driver) -> TriggerReport:
         report = driver.trigger()
         if report.session is None or not table.truth.open_session:
             return report
@@ -179,7 +179,7 @@ def test_a_bound_of_the_table_spec_takes_its_place(mode: str, bound: RowChange, 
         EmptyOutputs(check="empty_outputs", severity="warn"),
     ],
 )
-def test_a_bound_that_only_warns_does_not(asked: Check) -> None:
+def test_a_bound_that_only_warns_does_not(asked: CheckBound) -> None:
     table = published("sync", A=TWENTY, B=TWENTY)
     asks(table, asked)
     write(A="A0")(table)

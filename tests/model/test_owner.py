@@ -14,7 +14,7 @@ from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.context.cluster_marker import mark_of
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.stored_snapshots import kept_refs
+from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 from pinot_assets.session.values.state import pointer_from_bytes, pointer_to_bytes
 from pinot_assets.snapshot.manifest import SnapshotRef
 
@@ -89,7 +89,7 @@ def test_snapshots_of_an_older_release_are_ours_only_if_the_current_one_leads_ba
     first, second = two_clusters()
     publish(first, 1)
     staging = Staging(first.staging)
-    for ref in kept_refs(staging):  # as a release before this wrote it, beside no mark
+    for ref in snapshot_refs(staging):  # as a release before this wrote it, beside no mark
         old = replace(staging.snapshot(ref), owner="")
         staging.store.delete(ref.key)
         staging.put_snapshot(old)
@@ -109,14 +109,14 @@ def test_a_table_whose_every_snapshot_is_of_an_older_release_goes_on_as_before()
     unnamed(table)
     table.options["snapshotsToKeep"] = 1
     publish(table, 1)
-    assert len(kept_refs(Staging(table.staging))) == 2
+    assert len(snapshot_refs(Staging(table.staging))) == 2
 
 
 def unnamed(table: Table) -> None:
     """Its snapshots as a release before this wrote them."""
     staging = Staging(table.staging)
     parent: SnapshotRef | None = None
-    for ref in reversed(kept_refs(staging)):
+    for ref in reversed(snapshot_refs(staging)):
         old = replace(staging.snapshot(ref), owner="", parent=parent)
         staging.store.delete(ref.key)
         parent = staging.put_snapshot(old)
@@ -142,14 +142,14 @@ def test_no_way_leads_back_to_a_snapshot_of_another_cluster() -> None:
     ways, owners = set[str](), set[str]()
 
     def look(driver: Driver) -> None:
-        ways.update(way.target.snapshot.session for way in driver.ways_back(10))
-        owners.add(driver.edges.store.owner())
+        ways.update(way.target.snapshot.session for way in driver.rollback_plans(10))
+        owners.add(driver.clients.store.owner())
         with pytest.raises(RollbackRefused, match="has no snapshot 2"):
-            driver.way_back("2")
+            driver.rollback_plan("2")
 
     assert second.start(look).process.error is None
     staging = Staging(first.staging)
-    kept = [staging.snapshot(ref) for ref in kept_refs(staging)]
+    kept = [staging.snapshot(ref) for ref in snapshot_refs(staging)]
     assert len(kept) == 5
     assert len(ways) == 2
     assert ways == {one.session for one in kept if one.owner in owners}

@@ -38,9 +38,9 @@ from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.scheduling.decision import decide
 from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.decision import Step
+from pinot_assets.session.plan_report.decision import PlannedAction
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.stored_snapshots import kept_refs
+from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 from pinot_assets.session.values.state import Outcome, seq_of
 
 
@@ -115,10 +115,10 @@ def test_a_plan_of_a_run_says_so(mode: str) -> None:
     restore_nodes(table, backup)
     plans = []
     start(table, lambda driver: plans.append(driver.plan()))
-    assert plans[0].forecast.step is Step.FINISH
-    assert "older than what queries see" in plans[0].forecast.why
+    assert plans[0].decision.step is PlannedAction.FINISH
+    assert "older than what queries see" in plans[0].decision.why
     seen = watch(table)
-    _, error = start(table, lambda driver: driver.trigger_planned(plans[0].forecast.basis.hash))
+    _, error = start(table, lambda driver: driver.trigger_planned(plans[0].decision.plan_basis.hash))
     assert error is None
     assert len(seen) == 1
 
@@ -128,7 +128,7 @@ def test_a_pointer_whose_snapshot_has_expired_since_stops_no_sensor() -> None:
     restore_pointer(table, backup)
     ref = pointer(table).current_snapshot
     assert ref is not None
-    newest = max(Staging(table.staging).outline(r).seq for r in kept_refs(Staging(table.staging)))
+    newest = max(Staging(table.staging).outline(r).seq for r in snapshot_refs(Staging(table.staging)))
     table.staging.delete(ref.key)
     seen = observe(store_of(table), Staging(table.staging))
     assert seen.snapshot is not None
@@ -197,7 +197,7 @@ def test_a_rollback_that_died_before_its_last_transaction_is_finished_not_stoppe
     # The rows of the snapshot are put first, then its header, after which the driver dies.
     table.start(rollback, [Trouble("put snapshots/4-", kind) for kind in (Kind.TWICE, Kind.DIES_AFTER)])
     table.expire()
-    assert len(kept_refs(Staging(table.staging))) == 4
+    assert len(snapshot_refs(Staging(table.staging))) == 4
     now = rows(table)
     write(C="C1")(table)
     notes, error = start(table, run)

@@ -15,7 +15,7 @@ from model.world.table import MODES, TABLE, Table, clear, run
 from pinot_assets.gc.collect import collect
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.stored_snapshots import kept_refs, read_kept
+from pinot_assets.session.stores.stored_snapshots import read_snapshots, snapshot_refs
 
 DAY = 25 * 3600
 
@@ -36,8 +36,8 @@ def _live(mode: str, troubles: list[Trouble]) -> tuple[Table, list[str]]:
 def _kept(table: Table) -> list[int]:
     """Numbers of the kept snapshots; each can be read, and so can every tar of it."""
     staging = Staging(table.staging)
-    kept = list(read_kept(staging, kept_refs(staging)))
-    assert len(kept) == len(kept_refs(staging))
+    kept = list(read_snapshots(staging, snapshot_refs(staging)))
+    assert len(kept) == len(snapshot_refs(staging))
     for output in (o for one in kept for o in one.snapshot.segments.values()):
         staging.read(output.tar_uri)
         staging.read(output.metadata_uri)
@@ -50,7 +50,7 @@ def test_the_current_snapshot_and_the_one_before_are_always_kept(mode: str) -> N
     assert _kept(table) == [4, 3]
     assert any(what.startswith("delete snapshots/2-") for what in effects)
     staging = Staging(table.staging)
-    kept = read_kept(staging, kept_refs(staging))
+    kept = read_snapshots(staging, snapshot_refs(staging))
     named = {output.segment for one in kept for output in one.snapshot.segments.values()}
     tars = {info.key for info in table.staging.list("segments")}
     assert tars == {f"segments/{name}{end}" for name in named for end in (".tar.gz", ".metadata.tar.gz")}

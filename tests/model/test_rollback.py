@@ -12,9 +12,9 @@ from model.world.table import TABLE, Table, run
 from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.rollback_preview import preview
-from pinot_assets.session.rollback.rollback_options import WayBack
+from pinot_assets.session.rollback.rollback_options import RollbackPlan
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.stored_snapshots import headers, kept_refs
+from pinot_assets.session.stores.stored_snapshots import snapshot_headers, snapshot_refs
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit
 
 
@@ -35,13 +35,13 @@ def _open_session(table: Table) -> None:
     table.start(run)
 
 
-def _shown(table: Table) -> WayBack:
-    found: list[WayBack] = []
-    table.start(lambda driver: found.append(driver.way_back("1")))
+def _shown(table: Table) -> RollbackPlan:
+    found: list[RollbackPlan] = []
+    table.start(lambda driver: found.append(driver.rollback_plan("1")))
     return found[0]
 
 
-def _roll_back(table: Table, shown: WayBack) -> BaseException | None:
+def _roll_back(table: Table, shown: RollbackPlan) -> BaseException | None:
     def rollback(driver: Driver) -> None:
         driver.rollback("1", shown)
 
@@ -113,16 +113,16 @@ def test_of_two_snapshots_of_one_number_the_one_that_was_published_is_gone_back_
         table.source.write("A", f"A{number + 5}".encode())
         table.start(run)
     staging = Staging(table.staging)
-    assert [h.seq for h in headers(table.staging.list("snapshots"))].count(3) == 2
+    assert [h.seq for h in snapshot_headers(table.staging.list("snapshots"))].count(3) == 2
     offered: list[int] = []
 
     def rollback(driver: Driver) -> None:
-        offered.extend(way.target.snapshot.seq for way in driver.ways_back(9))
+        offered.extend(way.target.snapshot.seq for way in driver.rollback_plans(9))
         driver.rollback("3")
 
     assert table.start(rollback).process.error is None
     assert offered == [5, 4, 3, 2, 1]
-    assert [f.uri[-1] for f in staging.snapshot(kept_refs(staging)[0]).files] == ["A", "B", "C", "D"]
+    assert [f.uri[-1] for f in staging.snapshot(snapshot_refs(staging)[0]).files] == ["A", "B", "C", "D"]
 
 
 def _header_of_noop() -> int:
@@ -137,7 +137,7 @@ def _header_of_noop() -> int:
 
 
 def _refusal(table: Table, to: str) -> str:
-    error = table.start(lambda driver: driver.way_back(to)).process.error
+    error = table.start(lambda driver: driver.rollback_plan(to)).process.error
     assert isinstance(error, RollbackRefused)
     return str(error)
 

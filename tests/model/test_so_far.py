@@ -20,7 +20,7 @@ from pinot_assets.session.context import progress_so_far
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.stored_snapshots import kept_refs
+from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 from pinot_assets.session.values.state import Outcome, Session
 
 COMMANDS = {
@@ -174,7 +174,7 @@ def test_a_rollback_that_has_happened_is_no_error_and_the_next_run_tidies_up() -
 
 def test_what_goes_on_with_a_rollback_leads_where_it_was_to_lead() -> None:
     def to_the_first(driver: Driver) -> None:
-        driver.rollback("1", driver.way_back("1"))
+        driver.rollback("1", driver.rollback_plan("1"))
 
     def errors(at: int) -> tuple[str, Table, list[str]]:
         table = make_table("sync")
@@ -193,7 +193,7 @@ def test_what_goes_on_with_a_rollback_leads_where_it_was_to_lead() -> None:
             begun += 1
             assert COMMANDS["rollback"] in text
         elif "does what is left" in text:  # else it was only looked at
-            first = kept_refs(Staging(table.staging))[-1]
+            first = snapshot_refs(Staging(table.staging))[-1]
             session = Staging(table.staging).snapshot(first).session
             assert f"`pinot-assets rollback {TABLE} --to {session}` does what is left" in text
     assert begun

@@ -13,22 +13,22 @@ from model.world.table import MODES, TABLE, Table
 
 from pinot_assets.cli.watch.watch import Watched, look_at
 from pinot_assets.errors import PinotUnreachable, SessionHeld, SourceError
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.session.detect.observe import Observation, list_source, observe
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.gate_and_publish import Outcome
+from pinot_assets.session.gate_and_publish import RunOutcome
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Session
 from pinot_assets.source import Inventory
 from pinot_assets.table_spec import TableSpec
 
 
-def sensor_run(driver: Driver) -> Report:
+def sensor_run(driver: Driver) -> TriggerReport:
     """The whole job as a sensor starts it."""
     report = driver.trigger_without_retry()
-    if report.result in (Result.STAGED, Result.FAILED):
+    if report.result in (TriggerResult.STAGED, TriggerResult.FAILED):
         _, findings = driver.audit()
         if all(f.passed for f in findings):
             driver.publish()
@@ -39,8 +39,8 @@ def once_before_build(table: Table, name: str, act: Callable[[], object]) -> Non
     """Do this between the listing and the build of that file, once."""
     told, done = table.truth.ordered, [False]
 
-    def ordered(order: BuildOrder, task: FileTask) -> None:
-        told(order, task)
+    def ordered(build_spec: BuildSpec, task: FileTask) -> None:
+        told(build_spec, task)
         if task.file.uri.endswith(f"/{name}") and not done[0]:
             done[0] = True
             act()
@@ -77,7 +77,7 @@ def test_r26_a_file_that_vanished_is_forgotten_and_another_one_taken_in(mode: st
     table.source.write("A", b"A1")
     table.source.write("B", b"B1")
     once_before_build(table, "B", lambda: table.source.remove("B"))
-    assert table.start(sensor_run).report.result is Result.FAILED  # type: ignore[union-attr]
+    assert table.start(sensor_run).report.result is TriggerResult.FAILED  # type: ignore[union-attr]
     observed = seen(table)
     assert [f.code for f in observed.failures] == ["VANISHED"]
     assert observed.passing
@@ -87,7 +87,7 @@ def test_r26_a_file_that_vanished_is_forgotten_and_another_one_taken_in(mode: st
     table.later(60)
     second = table.start(sensor_run).report
     assert second is not None
-    assert (second.result, second.kept, len(second.built)) == (Result.STAGED, 1, 1)
+    assert (second.result, second.kept, len(second.built)) == (TriggerResult.STAGED, 1, 1)
     assert rows(table) == ["A1", "C1"]
     (session,) = sessions(table)
     assert (session.retry_count, session.trouble_since_ms) == (0, 0)
@@ -111,7 +111,7 @@ def test_trouble_that_stays_spends_nothing_and_remembers_since_when() -> None:
     table = make_table("sync", consistentPushMaxRetries=1)
     table.source.write("A", b"A1")
 
-    def away(order: BuildOrder, task: FileTask) -> None:
+    def away(build_spec: BuildSpec, task: FileTask) -> None:
         raise SourceError("the store does not answer")
 
     known, table.truth.ordered = table.truth.ordered, away  # type: ignore[method-assign]
@@ -140,7 +140,7 @@ def test_a_file_that_has_to_be_repaired_beside_it_still_waits_for_a_retry() -> N
     (before,) = sessions(table)
     assert before.trouble_since_ms == 0
     assert not seen(table).passing
-    assert table.start(sensor_run).report.result is Result.FAILED  # type: ignore[union-attr]
+    assert table.start(sensor_run).report.result is TriggerResult.FAILED  # type: ignore[union-attr]
     assert sessions(table) == [before]
     assert_right(table)
 
@@ -250,14 +250,14 @@ class Here:
     def look(self, spec: TableSpec) -> tuple[Observation, Inventory]:
         return seen(self.table), list_source(spec, self.table.source)
 
-    def run(self, spec: TableSpec) -> Outcome:
+    def run(self, spec: TableSpec) -> RunOutcome:
         self.runs_s.append(self.now_s())
         running = self.table.start(sensor_run, self.troubles)
         if running.process.error is not None:
             raise running.process.error
         if running.report is None:
             raise SessionHeld("its process is gone")
-        return Outcome(running.report)
+        return RunOutcome(running.report)
 
     def now_s(self) -> int:
         return self.table.now_ms // 1000

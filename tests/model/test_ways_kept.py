@@ -14,7 +14,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.rollback.rollback_options import look
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.stored_snapshots import kept_refs
+from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
@@ -46,7 +46,7 @@ def back(place: int) -> Act:
 
     def act(table: Table) -> None:
         def rollback(driver: Driver) -> None:
-            ways = [way for way in driver.ways_back(99) if way.way is not None]
+            ways = [way for way in driver.rollback_plans(99) if way.way is not None]
             if ways:
                 driver.rollback(ways[place % len(ways)].target.snapshot.session)
 
@@ -81,14 +81,14 @@ def check_ways(table: Table, published: dict[SnapshotRef, Snapshot], left: Snaps
     :param published: all that ever were.
     :param left: by the last rollback, if nothing was switched since.
     """
-    kept = {*kept_refs(Staging(table.staging))}
+    kept = {*snapshot_refs(Staging(table.staging))}
     shown = {frozenset(published[ref].segments) for ref in kept}
     assert left is None or left in kept
 
     def check(driver: Driver) -> None:
         ref = current_of(table)
         assert ref in kept
-        facts = look(driver.spec, driver.edges)
+        facts = look(driver.spec, driver.clients)
         for one in published.values():
             no_revert, _ = facts.revert(published[ref], one)
             assert no_revert or frozenset(one.segments) in shown, f"{one.session} has gone"
@@ -107,7 +107,7 @@ def test_what_a_way_back_needs_is_kept(mode: str, keep: int, acts: list[Act]) ->
     for act in (*HISTORY, *acts):
         act(table)
         staging = Staging(table.staging)
-        published |= {ref: staging.snapshot(ref) for ref in kept_refs(staging) if ref not in published}
+        published |= {ref: staging.snapshot(ref) for ref in snapshot_refs(staging) if ref not in published}
         now = current_of(table)
         assert now is not None
         if before is not None and now != before:

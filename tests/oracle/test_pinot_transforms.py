@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from pinot_assets.ingest import BuildOrder
+from pinot_assets.ingest import BuildSpec
 from pinot_assets.ingest.contract.query import Query
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_session
@@ -79,8 +79,8 @@ def session() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
-    made: BuildOrder = fakes.make_order(tmp_path, schema=SCHEMA)
+def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+    made: BuildSpec = fakes.make_order(tmp_path, schema=SCHEMA)
     transforms = [{"columnName": name, "transformFunction": sql} for name, sql in TRANSFORMS.items()]
     ingestion = {"transformConfigs": transforms, "filterConfig": {"filterFunction": FILTER}}
     # Without a time column: its nulls would become the present moment.
@@ -107,10 +107,10 @@ def write(path: Path, input_format: str, rows: list[dict[str, Any]]) -> None:
 
 
 def built(
-    session: SparkSession, fakes: ModuleType, order: BuildOrder, root: Path
+    session: SparkSession, fakes: ModuleType, build_spec: BuildSpec, root: Path
 ) -> tuple[str, dict[str, bytes]]:
     told: list[Receipt | Failure] = []
-    SparkBuilder(lambda: session).build(order, fakes.tasks_of(order), told.append)
+    SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), told.append)
     [receipt] = told
     assert isinstance(receipt, Receipt), receipt
     [output] = receipt.outputs
@@ -127,22 +127,22 @@ def test_a_file_becomes_what_pinot_makes_of_its_rows(
     oracle: Any,
     session: SparkSession,
     fakes: ModuleType,
-    order: BuildOrder,
+    build_spec: BuildSpec,
     tmp_path: Path,
     input_format: str,
     columns: str,
 ) -> None:
     """With few columns the file has none of those that are made."""
     rows = ROWS if columns == "all" else [{k: row[k] for k in ("ms", "a", "b", "name")} for row in ROWS]
-    order = replace(order, input_format=input_format)
+    build_spec = replace(build_spec, input_format=input_format)
     write(tmp_path / "in" / f"a.{input_format}", input_format, rows)
-    name, ours = built(session, fakes, order, tmp_path)
+    name, ours = built(session, fakes, build_spec, tmp_path)
     theirs = oracle.build(
         texts(rows) if input_format == "csv" else rows,
-        order.schema,
-        order.table_config,
+        build_spec.schema,
+        build_spec.table_config,
         name=name,
-        creation_time_ms=order.creation_time_ms,
+        creation_time_ms=build_spec.creation_time_ms,
     )
     kinds = {
         field["name"]: field["dataType"]

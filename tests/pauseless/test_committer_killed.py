@@ -15,10 +15,10 @@ from fakes.pauseless.kills import SMALL
 from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
 from fakes.pauseless.table import committing, rows_table
 
-from pinot_assets.core.check_result import Health
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.model.state import RealtimeState, Segment, Status
-from pinot_assets.realtime.repair.model import Kind
+from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
+from pinot_assets.realtime.repair.model import StepKind
 from pinot_assets.realtime.repair.plan import plan
 
 pytestmark = pytest.mark.integration
@@ -32,7 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessClust
         yield cluster
 
 
-def answer(state: RealtimeState, check: str) -> Health:
+def answer(state: RealtimeState, check: str) -> CheckResult:
     return next(one for one in examine(state) if one.name == check)
 
 
@@ -41,7 +41,7 @@ def later(state: RealtimeState) -> RealtimeState:
     return replace(state, read_ms=state.read_ms + LATER_S * 1000)
 
 
-def segments(state: RealtimeState, names: Collection[str]) -> list[Segment]:
+def segments(state: RealtimeState, names: Collection[str]) -> list[LlcSegment]:
     return [segment for segment in state.segments if segment.name in names]
 
 
@@ -73,7 +73,9 @@ def test_the_committer_is_killed_while_it_commits(cluster: PauselessCluster) -> 
         rows.until_all_found()
         state = rows.until(
             lambda state: all(
-                len(state.live_copies(s)) == 2 for s in state.segments if s.status is not Status.IN_PROGRESS
+                len(state.live_copies(s)) == 2
+                for s in state.segments
+                if s.status is not SegmentStatus.IN_PROGRESS
             )
         )
         assert {segment.name for segment in committing(state)} == lost
@@ -85,7 +87,7 @@ def test_the_committer_is_killed_while_it_commits(cluster: PauselessCluster) -> 
         outcomes = rows.repair()
         assert [one.text for one in outcomes if not one.helped] == []
         assert {
-            name for one in outcomes if one.step.kind is Kind.FINISH for name in one.step.segments
+            name for one in outcomes if one.step.kind is StepKind.FINISH for name in one.step.segments
         } == lost
         rows.until_all_found()
         rows.until_well()

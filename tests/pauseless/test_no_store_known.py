@@ -18,7 +18,7 @@ from fakes.pauseless.kills import (
 from fakes.pauseless.servers import PauselessCluster
 from fakes.pauseless.table import LATER_MS, rows_table
 
-from pinot_assets.realtime.repair.model import Kind
+from pinot_assets.realtime.repair.model import StepKind
 
 pytestmark = pytest.mark.integration
 
@@ -42,5 +42,5 @@ def test_both_servers_are_killed_and_know_no_store_then(whole: PauselessCluster)
         until_given_up(rows)
         outcomes = rows.repair()
         assert [one.text for one in outcomes if not one.helped] == []
-        assert {one.step.segments[0] for one in outcomes if one.step.kind is Kind.REINGEST} == lost
+        assert {one.step.segments[0] for one in outcomes if one.step.kind is StepKind.REINGEST} == lost
         rows.until_mended()

@@ -9,7 +9,7 @@ from fakes.pauseless.kills import SMALL
 from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
 from fakes.pauseless.table import committing, rows_table
 
-from pinot_assets.realtime.model.state import Copy, Status
+from pinot_assets.realtime.model.state import Copy, SegmentStatus
 from pinot_assets.realtime.operations.pauseless_plan import Do, Goal
 
 pytestmark = pytest.mark.integration
@@ -60,5 +60,5 @@ def test_off_while_segments_are_committing(cluster: PauselessCluster) -> None:
         rows.until_all_found()
         state = rows.look()
         assert not state.settings.pauseless
-        assert {s.copy for s in state.segments if s.status is Status.DONE} == {Copy.DEEP_STORE}
+        assert {s.copy for s in state.segments if s.status is SegmentStatus.DONE} == {Copy.DEEP_STORE}
         rows.until_well()

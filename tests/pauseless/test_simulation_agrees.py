@@ -21,7 +21,7 @@ from simulator.world import World
 
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.settings import RealtimeSettings
-from pinot_assets.realtime.model.state import RealtimeState, Status
+from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.sizing.flush import Flush
 from pinot_assets.sizing.protocol import MessageKind
@@ -153,7 +153,7 @@ def test_nothing_happens(rows: Rows) -> None:
         server.open_gate()
     rows.until_all_found()
     state = rows.until(
-        lambda state: settled(state) and sum(s.status is Status.DONE for s in state.segments) == 1
+        lambda state: settled(state) and sum(s.status is SegmentStatus.DONE for s in state.segments) == 1
     )
     assert real_story(rows, state) == simulated_story(simulated())
     # The nodes are written in this order: COMMITTING, the next segment, DONE.
@@ -163,10 +163,10 @@ def test_nothing_happens(rows: Rows) -> None:
     assert first.modified_ms <= following.created_ms <= done.modified_ms
     written = [(name.sequence, status) for _, name, status in simulated().zookeeper.history][:4]
     assert written == [
-        (0, Status.IN_PROGRESS),
-        (0, Status.COMMITTING),
-        (1, Status.IN_PROGRESS),
-        (0, Status.DONE),
+        (0, SegmentStatus.IN_PROGRESS),
+        (0, SegmentStatus.COMMITTING),
+        (1, SegmentStatus.IN_PROGRESS),
+        (0, SegmentStatus.DONE),
     ]
 
 
@@ -199,7 +199,7 @@ def test_both_are_killed(rows: Rows) -> None:
     state = rows.until(settled)
 
     world = World(SIMULATED)
-    while not any(node.status is Status.COMMITTING for node in world.zookeeper.nodes.values()):
+    while not any(node.status is SegmentStatus.COMMITTING for node in world.zookeeper.nodes.values()):
         world.run(10)
     for simulated_server in world.servers.values():
         simulated_server.kill()

@@ -21,9 +21,9 @@ from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
 from fakes.pauseless.table import LATER_MS, Rows, committing, rows_table
 
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Status
-from pinot_assets.realtime.repair.apply import Outcome
-from pinot_assets.realtime.repair.model import Kind
+from pinot_assets.realtime.model.state import Copy, RealtimeState, SegmentStatus
+from pinot_assets.realtime.repair.apply import StepOutcome
+from pinot_assets.realtime.repair.model import StepKind
 from pinot_assets.realtime.repair.plan import plan
 
 pytestmark = pytest.mark.integration
@@ -73,13 +73,13 @@ def give_a_store(rows: Rows) -> None:
 
 
 def closed(state: RealtimeState) -> set[str]:
-    return {segment.name for segment in state.segments if segment.status is not Status.IN_PROGRESS}
+    return {segment.name for segment in state.segments if segment.status is not SegmentStatus.IN_PROGRESS}
 
 
 def refused_for_want_of_a_store(rows: Rows) -> None:
     """Five minutes later, all that is closed; and nothing is tried."""
     state = rows.look()
-    assert {s.copy for s in state.segments if s.status is Status.DONE} <= {Copy.PEERS_ONLY}
+    assert {s.copy for s in state.segments if s.status is SegmentStatus.DONE} <= {Copy.PEERS_ONLY}
     later = replace(state, read_ms=state.read_ms + LATER_MS)
     found = plan(later)
     assert {refusal.subject for refusal in found.refusals} == closed(state)
@@ -88,7 +88,7 @@ def refused_for_want_of_a_store(rows: Rows) -> None:
     assert "segment_status" in {one.name for one in examine(later) if one.known and not one.passed}
 
 
-def kinds(outcomes: list[Outcome], names: frozenset[str]) -> set[Kind]:
+def kinds(outcomes: list[StepOutcome], names: frozenset[str]) -> set[StepKind]:
     assert [one.text for one in outcomes if not one.helped] == []
     return {one.step.kind for one in outcomes if names & set(one.step.segments)}
 
@@ -106,7 +106,7 @@ def test_what_is_stuck_is_told_and_mended_once_there_is_a_store(cluster: Pausele
             rows.until(
                 lambda state: {s for step in plan(state).steps for s in step.segments} == closed(state), 500
             )
-        assert kinds(one.repair(), unfinished) == {Kind.FINISH}
-        assert kinds(both.repair(), lost) == {Kind.REINGEST}
+        assert kinds(one.repair(), unfinished) == {StepKind.FINISH}
+        assert kinds(both.repair(), lost) == {StepKind.REINGEST}
         for rows in (one, both):
             rows.until_mended()

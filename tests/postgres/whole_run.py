@@ -28,7 +28,7 @@ from fakes.tables import write_files, write_table
 from pinot_assets.assets.keys import TABLE_TAG, keys_of
 from pinot_assets.local import StackState, ports
 from pinot_assets.local.processes import stop
-from pinot_assets.pinot import PinotCluster
+from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
@@ -127,7 +127,7 @@ def dagster_home(
     monkeypatch.setenv("PINOT_ZOOKEEPER", stack.zookeeper)
     spec = write_table(tmp_path, TABLE)
     write_files(tmp_path, F1="a b", F2="c")
-    with PinotCluster(load_settings().pinot) as pinot:
+    with HttpPinotClient(load_settings().pinot) as pinot:
         apply_plan(plan_apply(spec, pinot), pinot)
         try:
             dagster("sensor", "start", f"{TABLE}_files")
@@ -156,7 +156,7 @@ def dagster(*arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def shown(pinot: PinotCluster) -> list[str]:
+def shown(pinot: HttpPinotClient) -> list[str]:
     broker = pinot.broker(pinot.brokers(TABLE)[0])
     return sorted(str(value) for (value,) in broker.query(f'SELECT v FROM "{TABLE}" LIMIT 100').rows)
 
@@ -180,5 +180,5 @@ def test_a_tick_a_queue_and_a_whole_run(dagster_home: Path, postgres: str, tmp_p
             assert rows, f"nothing is stored in {table}"
     engine.dispose()
     assert not list(dagster_home.rglob("*.db")), "something still went to SQLite"
-    with PinotCluster(load_settings().pinot) as pinot:
+    with HttpPinotClient(load_settings().pinot) as pinot:
         assert shown(pinot) == ["a", "b", "c"]

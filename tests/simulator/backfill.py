@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.model.state import Status
+from pinot_assets.realtime.model.state import SegmentStatus
 from simulator.building import to_store
 from simulator.faults import Point
 from simulator.helix import ONLINE
@@ -28,7 +28,9 @@ def lacks_copy(controller: Controller, name: str) -> bool:
     node, pauseless = world.zookeeper.nodes.get(name), world.table.settings.pauseless
     if node is None or (pauseless and world.zookeeper.age_ms(name) <= COMPLETION_WINDOW_MS):
         return False
-    return (node.status is Status.DONE and node.url == "") or (pauseless and node.status is Status.COMMITTING)
+    return (node.status is SegmentStatus.DONE and node.url == "") or (
+        pauseless and node.status is SegmentStatus.COMMITTING
+    )
 
 
 def upload_missing(controller: Controller, names: Iterable[str]) -> None:
@@ -66,10 +68,15 @@ def _upload_one(controller: Controller, name: str) -> Steps[None]:
         raise Refused("the deep store did not take it")
     url = yield from world.store.move(location, name)
     world.faults.reached(Point.AFTER_MOVE, controller)
-    if node.status is Status.COMMITTING:
+    if node.status is SegmentStatus.COMMITTING:
         # All simple fields are the server's, the status with them; the list of committing segments stays.
         node = replace(
-            node, status=Status.DONE, crc=tar.crc, size_bytes=tar.size_bytes, docs=tar.docs, end=tar.end
+            node,
+            status=SegmentStatus.DONE,
+            crc=tar.crc,
+            size_bytes=tar.size_bytes,
+            docs=tar.docs,
+            end=tar.end,
         )
     # Whatever the node is by now: Pinot does not check its version here.
     yield from world.zookeeper.write(replace(node, url=url, crc=tar.crc), None)

@@ -12,7 +12,7 @@ from pinot_assets.sizing.protocol import (
     LEASE_PERIOD_MS,
     LEASE_RETRY_MS,
     LEASE_TRIES,
-    Answer,
+    CompletionStatus,
     MessageKind,
 )
 from simulator.actor import STOP
@@ -78,7 +78,7 @@ def _extend(consumer: Consumer, build_ms: int) -> Steps[None]:
             for _ in range(LEASE_TRIES):
                 message = replace(consumer.message(MessageKind.EXTEND), extra_ms=LEASE_EXTENSION_S * 1000)
                 reply = yield from consumer.world.network.ask(message)
-                if reply.answer is Answer.PROCESSED:
+                if reply.answer is CompletionStatus.PROCESSED:
                     break
                 yield consumer.env.timeout(LEASE_RETRY_MS)
             yield consumer.env.timeout(LEASE_PERIOD_MS)
@@ -100,7 +100,7 @@ def upload(consumer: Consumer, tar: Built) -> Steps[str | None]:
     reply = yield from consumer.world.network.ask(
         replace(consumer.message(MessageKind.UPLOAD), tar=tar, timeout_ms=table.cluster.upload_timeout_ms)
     )
-    return reply.location if reply.answer is Answer.UPLOAD_SUCCESS else None
+    return reply.location if reply.answer is CompletionStatus.UPLOAD_SUCCESS else None
 
 
 def to_store(server: Server, tar: Built, timeout_ms: int) -> Steps[str | None]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.model.state import Status
+from pinot_assets.realtime.model.state import SegmentStatus
 from pinot_assets.sizing.flush import Flushed
 from pinot_assets.sizing.protocol import Reason
 from simulator.building import PEER
@@ -46,7 +46,7 @@ def commit_done(controller: Controller, message: Message, url: str) -> Steps[Non
     :raises Refused: wrong status, another writer, or a step that came too late.
     """
     node = _node(controller, message.segment)
-    if node.status is not Status.IN_PROGRESS:
+    if node.status is not SegmentStatus.IN_PROGRESS:
         raise Refused(f"{message.segment} is {node.status}, not IN_PROGRESS")
     yield from _three_steps(controller, _done(node, message, url), node.version, message)
 
@@ -58,9 +58,9 @@ def commit_start(controller: Controller, message: Message) -> Steps[None]:
     """
     yield from controller.world.zookeeper.list_committing(lambda names: names.add(message.segment))
     node = _node(controller, message.segment)
-    if node.status is not Status.IN_PROGRESS:
+    if node.status is not SegmentStatus.IN_PROGRESS:
         raise Refused(f"{message.segment} is {node.status}, not IN_PROGRESS")
-    committing = replace(node, status=Status.COMMITTING, end=message.offset)
+    committing = replace(node, status=SegmentStatus.COMMITTING, end=message.offset)
     yield from _three_steps(controller, committing, node.version, message)
 
 
@@ -72,7 +72,7 @@ def finish_pauseless(controller: Controller, message: Message, url: str) -> Step
     if controller.world.zookeeper.age_ms(message.segment) > COMPLETION_WINDOW_MS:
         raise Refused("the commit took longer than 300 s")
     node = _node(controller, message.segment)
-    if node.status is not Status.COMMITTING:
+    if node.status is not SegmentStatus.COMMITTING:
         raise Refused(f"{message.segment} is {node.status}, not COMMITTING")
     done = _done(node, message, url)
     yield from controller.world.zookeeper.write(done, node.version)
@@ -148,7 +148,7 @@ def _done(node: Node, message: Message, url: str) -> Node:
         raise Refused("a commit's end carries the segment's metadata")
     return replace(
         node,
-        status=Status.DONE,
+        status=SegmentStatus.DONE,
         end=message.offset,
         url=url,
         crc=tar.crc,

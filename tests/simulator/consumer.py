@@ -16,7 +16,7 @@ from pinot_assets.sizing.protocol import (
     CATCH_UP_MS,
     HOLD_MS,
     STOPPED_RETRY_MS,
-    Answer,
+    CompletionStatus,
     MessageKind,
     Reason,
     Reply,
@@ -116,13 +116,13 @@ class Consumer:
 
     def _obey(self, reply: Reply) -> Steps[None]:
         match reply.answer:
-            case Answer.CATCH_UP if reply.offset is not None and reply.offset > self.reader.offset:
+            case CompletionStatus.CATCH_UP if reply.offset is not None and reply.offset > self.reader.offset:
                 self.state, self._target = State.CATCHING_UP, reply.offset
-            case Answer.DISCARD:
+            case CompletionStatus.DISCARD:
                 self.state = State.DISCARDED
-            case Answer.KEEP:
+            case CompletionStatus.KEEP:
                 yield from self._keep()
-            case Answer.COMMIT:
+            case CompletionStatus.COMMIT:
                 yield from self._commit(reply)
                 yield self.env.timeout(self.world.race_ms)
             case _:
@@ -160,7 +160,7 @@ class Consumer:
     def _say_stopped(self) -> Steps[None]:
         while True:
             reply = yield from self.world.network.ask(self.message(MessageKind.STOPPED))
-            if reply.answer is Answer.PROCESSED:
+            if reply.answer is CompletionStatus.PROCESSED:
                 return
             yield self.env.timeout(STOPPED_RETRY_MS)
 
@@ -208,7 +208,7 @@ class Consumer:
     def _start(self) -> Steps[bool]:
         self.world.faults.reached(Point.BEFORE_START, self.server)
         reply = yield from self.world.network.ask(self.message(MessageKind.START))
-        return reply.answer is Answer.COMMIT_CONTINUE
+        return reply.answer is CompletionStatus.COMMIT_CONTINUE
 
     def _publish(self) -> Steps[bool]:
         """Upload and end the commit; a commit that is not pauseless also begins here."""
@@ -230,7 +230,7 @@ class Consumer:
                 timeout_ms=self.world.table.cluster.upload_timeout_ms,
             )
         )
-        if reply.answer is not Answer.COMMIT_SUCCESS:
+        if reply.answer is not CompletionStatus.COMMIT_SUCCESS:
             return False
         self._replace(tar)
         self.world.faults.reached(Point.AFTER_END, self.server)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import simpy
 
-from pinot_assets.realtime.model.state import Status
+from pinot_assets.realtime.model.state import SegmentStatus
 from pinot_assets.sizing.flush import RowLimit
 from pinot_assets.sizing.protocol import (
     DISCARD,
     FAILED,
     NOT_LEADER,
     PROCESSED,
-    Answer,
+    CompletionStatus,
     MessageKind,
     Reply,
 )
@@ -181,7 +181,7 @@ class Controller(Actor):
             location = yield from self.world.store.upload(message.tar)
         except StoreFailed:
             return FAILED
-        return Reply(Answer.UPLOAD_SUCCESS, location=location)
+        return Reply(CompletionStatus.UPLOAD_SUCCESS, location=location)
 
     def _reduce(self, message: Message) -> Steps[Reply]:
         """A server cannot build the segment: half as many rows, and again. Any controller does it."""
@@ -189,7 +189,7 @@ class Controller(Actor):
         if seat is not None and seat.election.built:
             return DISCARD
         node = self.world.zookeeper.nodes.get(message.segment)
-        if node is None or node.status is not Status.IN_PROGRESS:
+        if node is None or node.status is not SegmentStatus.IN_PROGRESS:
             return FAILED
         limit = min(message.rows // 2, node.limit // 2)
         try:

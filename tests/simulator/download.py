@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pinot_assets.realtime.model.state import Status
+from pinot_assets.realtime.model.state import SegmentStatus
 from simulator.helix import ONLINE
 from simulator.rows import Built
 from simulator.store import StoreFailed
@@ -41,7 +41,7 @@ def download(server: Server, name: str) -> Steps[Built]:
     world = server.world
     deadline = world.env.now + world.table.settings.download_timeout_s * 1000
     while (node := world.zookeeper.nodes.get(name)) is not None:
-        if node.status is Status.IN_PROGRESS:
+        if node.status is SegmentStatus.IN_PROGRESS:
             break
         if node.status.completed:
             return (yield from _committed(server, name, node.url))

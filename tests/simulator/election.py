@@ -23,7 +23,7 @@ from pinot_assets.sizing.protocol import (
     NOTIFY_WINNER_MS,
     PICK_WINNER_MS,
     PROCESSED,
-    Answer,
+    CompletionStatus,
     Reason,
     Reply,
 )
@@ -211,10 +211,10 @@ class Election:
 
     def _commit(self) -> Reply:
         self.phase = Phase.NOTIFIED
-        return Reply(Answer.COMMIT, self.winning, int(self.deadline - self.began) // 1000 * 1000)
+        return Reply(CompletionStatus.COMMIT, self.winning, int(self.deadline - self.began) // 1000 * 1000)
 
     def _catch_up(self) -> Reply:
-        return Reply(Answer.CATCH_UP, self.winning)
+        return Reply(CompletionStatus.CATCH_UP, self.winning)
 
     def _abort_and_hold(self) -> Reply:
         self.phase = Phase.ABORTED

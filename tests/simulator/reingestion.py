@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pinot_assets.realtime.model.state import Status
+from pinot_assets.realtime.model.state import SegmentStatus
 from simulator.building import to_store
 from simulator.reading import Reader
 from simulator.rows import Built
@@ -78,9 +78,11 @@ def _deliver(server: Server, node: Node, tar: Built) -> Steps[None]:
     if location is None:
         raise StoreFailed("the deep store did not take it")
     found = world.zookeeper.nodes.get(name)
-    if found is None or found.status is not Status.COMMITTING:
+    if found is None or found.status is not SegmentStatus.COMMITTING:
         raise Refused("it is not COMMITTING any more")
     url = yield from world.store.move(location, name)
-    done = replace(found, status=Status.DONE, url=url, crc=tar.crc, size_bytes=tar.size_bytes, docs=tar.docs)
+    done = replace(
+        found, status=SegmentStatus.DONE, url=url, crc=tar.crc, size_bytes=tar.size_bytes, docs=tar.docs
+    )
     yield from world.zookeeper.write(done, found.version)
     world.helix.reset(name, world.zookeeper.ideal.get(name, {}))

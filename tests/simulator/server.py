@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import simpy
 
-from pinot_assets.realtime.model.state import Status
+from pinot_assets.realtime.model.state import SegmentStatus
 from simulator import helix
 from simulator.actor import Actor
 from simulator.building import BuildFailed
@@ -132,7 +132,7 @@ class Server(Actor):
 
     def _go_online(self, segment: str) -> Steps[None]:
         node = self._node(segment)
-        if node.status is Status.IN_PROGRESS:
+        if node.status is SegmentStatus.IN_PROGRESS:
             raise Refused(f"{segment} is not committed")
         consumer, loaded = self.consumers.get(segment), self.loaded.get(segment)
         if consumer is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests
-from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, PauseReason, Status
+from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, PauseReason, SegmentStatus
 from simulator.backfill import lacks_copy, upload_missing
 from simulator.commit import begin_next, first_node, next_node
 from simulator.helix import CONSUMING, ERROR, OFFLINE, ONLINE
@@ -81,10 +81,12 @@ def _mend(controller: Controller, node: Node) -> Steps[None]:
     states = zookeeper.ideal.get(name)
     old_enough = zookeeper.age_ms(name) > COMPLETION_WINDOW_MS
     if states is None:
-        if old_enough and node.status is Status.IN_PROGRESS:
+        if old_enough and node.status is SegmentStatus.IN_PROGRESS:
             yield from _place(controller, node)
     elif CONSUMING in states.values():
-        after_step_1 = Status.COMMITTING if controller.world.table.settings.pauseless else Status.DONE
+        after_step_1 = (
+            SegmentStatus.COMMITTING if controller.world.table.settings.pauseless else SegmentStatus.DONE
+        )
         if node.status is after_step_1 and old_enough and node.end is not None:
             yield from _begin(controller, name, next_node(controller, node, node.end, None))
     elif _ended(node, set(states.values())):
@@ -93,7 +95,7 @@ def _mend(controller: Controller, node: Node) -> Steps[None]:
 
 def _ended(node: Node, states: set[str]) -> bool:
     """Whether nobody consumes the partition any more."""
-    return states == {OFFLINE} or (states == {ONLINE} and node.status is not Status.IN_PROGRESS)
+    return states == {OFFLINE} or (states == {ONLINE} and node.status is not SegmentStatus.IN_PROGRESS)
 
 
 def _readable(controller: Controller, node: Node) -> int:
@@ -137,7 +139,9 @@ def _place(controller: Controller, node: Node) -> Steps[None]:
 def _segment_level(controller: Controller) -> Steps[None]:
     world = controller.world
     if world.table.settings.pauseless:
-        committing = {name for name, n in world.zookeeper.nodes.items() if n.status is Status.COMMITTING}
+        committing = {
+            name for name, n in world.zookeeper.nodes.items() if n.status is SegmentStatus.COMMITTING
+        }
         yield from world.zookeeper.list_committing(lambda names: _replace(names, committing))
     if world.table.settings.pauseless or world.table.cluster.deep_store_upload_retry:
         upload_missing(controller, [name for name in world.zookeeper.nodes if lacks_copy(controller, name)])
@@ -160,8 +164,8 @@ def _repair_errors(controller: Controller) -> Steps[None]:
             continue
         everywhere = set(states.values()) == {ERROR}
         yield controller.env.timeout(table.hardware.network_ms)
-        if node.status is Status.COMMITTING and everywhere:
+        if node.status is SegmentStatus.COMMITTING and everywhere:
             # Any replica of the ideal state, alive or not: one try in a run.
             ask_to_reingest(world, world.chance.choice(sorted(world.zookeeper.ideal[name])), name)
-        elif node.status is not Status.IN_PROGRESS or everywhere:
+        elif node.status is not SegmentStatus.IN_PROGRESS or everywhere:
             world.helix.reset(name, states)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from pinot_assets.realtime.model.state import (
     Consumption,
+    LlcSegment,
     RealtimeState,
     Replica,
-    Segment,
-    Status,
+    SegmentStatus,
     StreamPartition,
     TmpUpload,
 )
@@ -48,8 +48,8 @@ def realtime_state(world: World) -> RealtimeState:
     )
 
 
-def _segment(world: World, name: str, node: Node) -> Segment:
-    return Segment(
+def _segment(world: World, name: str, node: Node) -> LlcSegment:
+    return LlcSegment(
         name=name,
         partition=node.name.partition,
         sequence=node.name.sequence,
@@ -62,15 +62,15 @@ def _segment(world: World, name: str, node: Node) -> Segment:
         size_bytes=node.size_bytes,
         total_docs=node.docs,
         modified_ms=node.modified_ms,
-        end_time_ms=node.modified_ms if node.status is not Status.IN_PROGRESS else None,
+        end_time_ms=node.modified_ms if node.status is not SegmentStatus.IN_PROGRESS else None,
         replicas=_replicas(world, name),
     )
 
 
-def _lost(world: World, name: str) -> Segment:
+def _lost(world: World, name: str) -> LlcSegment:
     """A segment of the ideal state without a node."""
     _, partition, sequence, _ = name.rsplit("__", 3)
-    return Segment(
+    return LlcSegment(
         name, int(partition), int(sequence), 0, None, replicas=_replicas(world, name), stored=False
     )
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import simpy
 
-from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, Status
+from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, SegmentStatus
 
 T = TypeVar("T")
 Steps = Generator[simpy.Event, object, T]
@@ -57,7 +57,7 @@ class Node:
     name: SegmentName
     start: int
     limit: int
-    status: Status = Status.IN_PROGRESS
+    status: SegmentStatus = SegmentStatus.IN_PROGRESS
     end: int | None = None
     url: str | None = None
     crc: str | None = None
@@ -82,7 +82,7 @@ class ZooKeeper:
     ideal: Placement = field(default_factory=dict)
     committing: set[str] = field(default_factory=set)
     pause: Pause = NOT_PAUSED
-    history: list[tuple[int, SegmentName, Status]] = field(default_factory=list)
+    history: list[tuple[int, SegmentName, SegmentStatus]] = field(default_factory=list)
     changed: Callable[[Iterable[str]], None] = lambda _names: None
 
     def create(self, node: Node) -> Steps[None]:

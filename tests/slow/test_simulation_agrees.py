@@ -36,7 +36,7 @@ from simulator.world import World
 from demos.realtime_faults import kill, kill_committer
 from pinot_assets.local import Stack
 from pinot_assets.realtime.model.settings import RealtimeSettings
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Status
+from pinot_assets.realtime.model.state import Copy, RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.sizing.flush import Flush
 from pinot_assets.sizing.protocol import HOLD_MS, Outage
@@ -81,12 +81,12 @@ def planned(state: RealtimeState) -> set[tuple[str, Number]]:
     return {(str(step.kind), number(name)) for step in steps for name in step.segments}
 
 
-def of_status(state: RealtimeState, status: Status) -> set[str]:
+def of_status(state: RealtimeState, status: SegmentStatus) -> set[str]:
     return {segment.name for segment in state.segments if segment.status is status}
 
 
 def done(state: RealtimeState) -> set[str]:
-    return of_status(state, Status.DONE)
+    return of_status(state, SegmentStatus.DONE)
 
 
 def settled(state: RealtimeState) -> bool:
@@ -242,7 +242,7 @@ def test_an_outage_stops_a_table_without_a_peer_scheme(clicks: Clicks, kafka_hom
         with clicks.store_away():
             clicks.send(each)
             full = clicks.until(lambda s: set(s.queryable.values()) == {2 * each})
-            names = of_status(full, Status.IN_PROGRESS)
+            names = of_status(full, SegmentStatus.IN_PROGRESS)
             clicks.until(lambda _: all(in_vain(talk) > 1 for talk in logs.talks(names).values()), 60)
             stopped, talks = clicks.look(), logs.talks(names)
         real = clicks.until(lambda s: rested(s, 4))
@@ -255,7 +255,8 @@ def test_an_outage_stops_a_table_without_a_peer_scheme(clicks: Clicks, kafka_hom
     world.run(600_000)
     simulated_stopped = realtime_state(world)
     there = {
-        number(name): simulated_talk(world, name) for name in of_status(simulated_stopped, Status.IN_PROGRESS)
+        number(name): simulated_talk(world, name)
+        for name in of_status(simulated_stopped, SegmentStatus.IN_PROGRESS)
     }
     world.store.restore()
     simulated_until(world, story, lambda: rested(realtime_state(world), 4))

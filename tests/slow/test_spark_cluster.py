@@ -26,7 +26,7 @@ import pyspark
 import pytest
 
 import pinot_assets
-from pinot_assets.ingest import BuildOrder
+from pinot_assets.ingest import BuildSpec
 from pinot_assets.ingest.contract.query import Query
 from pinot_assets.local.ports import pick
 
@@ -173,9 +173,9 @@ def is_executor(process: psutil.Process) -> bool:
 
 
 @pytest.fixture(params=[False, True], ids=["arrow", "spark-sql"])
-def order(request: pytest.FixtureRequest, fakes: ModuleType, tmp_path: Path) -> BuildOrder:
+def order(request: pytest.FixtureRequest, fakes: ModuleType, tmp_path: Path) -> BuildSpec:
     query = Query(where="cast(count AS bigint) >= 0", transforms={"name": "upper(name)"})
-    made: BuildOrder = fakes.make_order(
+    made: BuildSpec = fakes.make_order(
         tmp_path / "table", query=query if request.param else None, max_rows_per_segment=1_000_000
     )
     fakes.write_names(tmp_path / "table" / "in" / "big.csv", BIG)
@@ -195,10 +195,10 @@ def shipped(folder: Path) -> Path:
 
 @contextmanager
 def driver(
-    master: str, order: BuildOrder, fakes: ModuleType, folder: Path, properties: str
+    master: str, build_spec: BuildSpec, fakes: ModuleType, folder: Path, properties: str
 ) -> Iterator[subprocess.Popen[str]]:
     """A build of the order's files, under way."""
-    (folder / "order").write_bytes(pickle.dumps((order, fakes.tasks_of(order))))
+    (folder / "order").write_bytes(pickle.dumps((build_spec, fakes.tasks_of(build_spec))))
     (folder / "temporary").mkdir()
     own = {
         "spark.pyspark.python": sys.executable,
@@ -248,9 +248,9 @@ def assert_each_row_once(found: Any, master: str, folder: Path) -> None:
 
 
 def test_an_executor_dies_amid_a_file(
-    master: str, order: BuildOrder, fakes: ModuleType, tmp_path: Path
+    master: str, build_spec: BuildSpec, fakes: ModuleType, tmp_path: Path
 ) -> None:
-    with driver(master, order, fakes, tmp_path, _PROPERTIES) as started:
+    with driver(master, build_spec, fakes, tmp_path, _PROPERTIES) as started:
         found: list[psutil.Process] = []
 
         def is_amid() -> bool:
@@ -267,9 +267,9 @@ def test_an_executor_dies_amid_a_file(
 
 
 def test_a_file_is_built_twice_at_once(
-    master: str, order: BuildOrder, fakes: ModuleType, tmp_path: Path
+    master: str, build_spec: BuildSpec, fakes: ModuleType, tmp_path: Path
 ) -> None:
-    with driver(master, order, fakes, tmp_path, _PROPERTIES + _SPECULATION) as started:
+    with driver(master, build_spec, fakes, tmp_path, _PROPERTIES + _SPECULATION) as started:
         told = outcome(started, tmp_path)
     assert [task for task in told["tasks"] if task["speculative"]], "the big file's second task"
     assert_each_row_once(told, master, tmp_path)

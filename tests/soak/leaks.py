@@ -19,10 +19,10 @@ from soak.watched import marked
 from soak.world import MOST
 
 from pinot_assets.core.temporary_folders import temporary_folder
-from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS
-from pinot_assets.session.stores.stored_snapshots import kept_refs
+from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 
 GONE_S = 60.0
 """Within which all that the watch started must have ended."""
@@ -114,7 +114,7 @@ class Kept:
 def strays_of(table: Table) -> set[str]:
     """Staged objects that nothing needs, now."""
     staging, snapshots, headers = table.staging, table.snapshots(), set[str]()
-    for ref in kept_refs(staging):
+    for ref in snapshot_refs(staging):
         headers |= {ref.key, str(staging.header(ref)["files"]["key"])}
     files = [file for snapshot in snapshots for file in snapshot.files]
     kept = Kept(
@@ -178,7 +178,7 @@ def _of_staging(table: Table) -> Iterator[str]:
 
 
 def _of_segments(table: Table) -> Iterator[str]:
-    with PinotCluster(PinotConnection(table.stack.controller_url)) as pinot:
+    with HttpPinotClient(PinotConnection(table.stack.controller_url)) as pinot:
         visible, lineage = pinot.visible_segments(TABLE), pinot.lineage(TABLE)
         replaced = {name for e in lineage.in_state(LineageState.COMPLETED) for name in e.segments_from}
         yield from (f"segment {s} in Pinot" for s in sorted(pinot.all_segments(TABLE) - visible - replaced))

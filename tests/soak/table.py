@@ -28,7 +28,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import StackState
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.stored_snapshots import kept_refs, read_kept
+from pinot_assets.session.stores.stored_snapshots import read_snapshots, snapshot_refs
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import open_store
 
@@ -163,7 +163,7 @@ class Table:
 
     def snapshots(self) -> list[Snapshot]:
         """All that were published, oldest first."""
-        found = [kept.snapshot for kept in read_kept(self.staging, kept_refs(self.staging))]
+        found = [kept.snapshot for kept in read_snapshots(self.staging, snapshot_refs(self.staging))]
         return sorted(found, key=lambda snapshot: (snapshot.seq, snapshot.published_ms))
 
     def pointer(self) -> bytes:

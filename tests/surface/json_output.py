@@ -17,7 +17,7 @@ from pinot_assets.cli import program
 from pinot_assets.cli.commands import watch
 from pinot_assets.cli.doctor import doctor, pinot
 from pinot_assets.cli.main import app
-from pinot_assets.core.check_result import Health
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.local.stack import PartStatus
 from pinot_assets.realtime.health import rows
 from pinot_assets.realtime.operations import rebalance, rebalance_plan
@@ -27,7 +27,7 @@ from pinot_assets.realtime.repair import model as repair
 from pinot_assets.realtime.repair import words
 from pinot_assets.sensors import notice
 from pinot_assets.session import gate_and_publish
-from pinot_assets.session.checks.row_count import Counted
+from pinot_assets.session.checks.row_count import RowCount
 from pinot_assets.session.plan_report.history import FileState
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.snapshot.fingerprint import Fingerprint
@@ -36,22 +36,22 @@ from surface.json_keys import Reader, Scope
 from tools.docs.cli_page import commands
 
 MEANINGS: dict[str, Any] = {
-    "cli.main:outcome.values": gate_and_publish.Outcome.values.fget,
-    "cli.doctor.doctor:c": doctor.Check,
+    "cli.main:outcome.values": gate_and_publish.RunOutcome.values.fget,
+    "cli.doctor.doctor:c": doctor.DoctorCheck,
     "cli.doctor.doctor:looked": pinot.PinotLook,
     "cli.commands.local:part": PartStatus,
     "cli.commands.local:state": StackState,
-    "cli.realtime.health:answer": Health,
+    "cli.realtime.health:answer": CheckResult,
     "cli.realtime.health:metric": metrics.Metric,
     "cli.realtime.preflight_answers:answer.values()": Answer.values,
     "cli.realtime.rebalance:one": rebalance_plan.Objection,
-    "cli.realtime.rebalance:report": rebalance.Report,
+    "cli.realtime.rebalance:report": rebalance.RebalanceReport,
     "cli.realtime.repair:manual(step)": words.Manual,
-    "cli.realtime.repair:refusal": repair.Refusal,
+    "cli.realtime.repair:refusal": repair.Unrepairable,
     "cli.realtime.repair:step": repair.Step,
     "cli.realtime.repair:waiting": repair.Waiting,
     "realtime.health.rows:row": rows.SegmentRow,
-    "cli.commands.rollback:answer": Counted,
+    "cli.commands.rollback:answer": RowCount,
     "session.plan_report.rendering_json:found.to_json()": Fingerprint,
     "cli.commands.session:state": FileState,
     "cli.tables_rendering:note": Note,

@@ -9,7 +9,7 @@ import yaml
 from fakes.tables import document
 
 from pinot_assets.local import StackState
-from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.client.broker import NoResult
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
@@ -29,7 +29,7 @@ class Flights:
         self.folder = folder
         self.tables = folder / "tables"
         self._source = folder / NAME
-        self._pinot = PinotCluster(PinotConnection(stack.controller_url))
+        self._pinot = HttpPinotClient(PinotConnection(stack.controller_url))
         for path in (self.tables, self._source, folder / "staging"):
             path.mkdir()
         (self.tables / f"{NAME}.yaml").write_text(yaml.safe_dump(self._document(), sort_keys=False))

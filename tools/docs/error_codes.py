@@ -132,7 +132,7 @@ _OF_FILE: Final = "as its [code](#codes-of-failed-files) says"
 KINDS: Final = {
     "core.file_errors.FileRejected": Meaning("one file cannot be used; base of the next ones", _OF_FILE),
     "core.file_errors.Unreadable": Meaning("`UNREADABLE`", _OF_FILE),
-    "core.file_errors.TooLarge": Meaning("`TOO_LARGE`", _OF_FILE),
+    "core.file_errors.FileTooLarge": Meaning("`TOO_LARGE`", _OF_FILE),
     "core.file_errors.TypeMismatch": Meaning("`TYPE_MISMATCH`", _OF_FILE),
     "core.file_errors.ZoneMissing": Meaning("`TIMESTAMP_STRING_ZONE_DEPENDENT`", _OF_FILE),
     "core.file_errors.ColumnMissing": Meaning("`COLUMN_MISSING`", _OF_FILE),

@@ -12,17 +12,17 @@ from typing import TypedDict
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from pinot_assets.assets.asset_attributes import looks
+from pinot_assets.assets.asset_attributes import asset_attributes
 from pinot_assets.assets.evaluations import metadata_of, severity_of
 from pinot_assets.assets.metadata import cell
-from pinot_assets.core.check_result import Health
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.health.numbers import numbers
 from pinot_assets.realtime.health.rows import segment_rows
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.model.table_settings import table_settings
-from pinot_assets.realtime.read.probe import Looked, look
+from pinot_assets.realtime.read.probe import RealtimeView, look
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import RealtimeTableSpec
 
@@ -47,7 +47,7 @@ def realtime_asset(spec: RealtimeTableSpec) -> dg.AssetSpec:
     return dg.AssetSpec(
         key_of(spec),
         metadata=_what_is_set(settings),
-        **looks(
+        **asset_attributes(
             spec,
             spec.dagster.description or f"The Pinot table {spec.name_with_type}, as queries see it.",
             *("pinot", "table", *([stream.lower()] if stream else [])),
@@ -91,13 +91,13 @@ def realtime_health_job(spec: RealtimeTableSpec) -> UnresolvedAssetJobDefinition
     )
 
 
-def observations(spec: RealtimeTableSpec, looked: Looked) -> Iterator[dg.AssetObservation]:
+def observations(spec: RealtimeTableSpec, looked: RealtimeView) -> Iterator[dg.AssetObservation]:
     """The look as an observation of the table; none where it could not be read."""
     if looked.state is not None:
         yield dg.AssetObservation(key_of(spec), metadata=observed(looked.state))
 
 
-def evaluations(spec: RealtimeTableSpec, looked: Looked) -> Iterator[dg.AssetCheckEvaluation]:
+def evaluations(spec: RealtimeTableSpec, looked: RealtimeView) -> Iterator[dg.AssetCheckEvaluation]:
     """The look as evaluations that no check's own step makes."""
     for answer in looked.answers:
         yield dg.AssetCheckEvaluation(
@@ -130,7 +130,7 @@ class _Said(TypedDict):
     metadata: dict[str, dg.MetadataValue]
 
 
-def _said(answer: Health) -> _Said:
+def _said(answer: CheckResult) -> _Said:
     return {
         "passed": answer.passed,
         "severity": severity_of(answer),

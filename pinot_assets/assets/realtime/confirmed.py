@@ -11,7 +11,7 @@ from typing import Final
 
 import dagster as dg
 
-from pinot_assets.assets.realtime.operations import Operation, Work
+from pinot_assets.assets.realtime.operations import Operation, OperationInputs
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.realtime.operations.commands import runs
@@ -27,11 +27,11 @@ MEND: Final = "PINOT_ASSETS_DRILL_MEND"
 LOAD_FROM_PEERS: Final = "PINOT_ASSETS_DRILL_LOAD_FROM_PEERS"
 
 
-def _is_confirmed(work: Work) -> bool:
+def _is_confirmed(work: OperationInputs) -> bool:
     return str(work.config["confirm"]).removesuffix("_REALTIME") == work.spec.name
 
 
-def _restart(work: Work) -> str:
+def _restart(work: OperationInputs) -> str:
     named = work.config["segments"]
     with work.pinot() as pinot:
         read = work.reader(pinot)
@@ -48,7 +48,7 @@ def _restart(work: Work) -> str:
     return f"read again from the stream: {plural(len(deleted), 'segment')} deleted"
 
 
-def _drill(work: Work) -> str:
+def _drill(work: OperationInputs) -> str:
     """:raises PinotAssetsError: the run does not say the table's name, or the environment no commands."""
     if not _is_confirmed(work):
         raise PinotAssetsError(

@@ -10,7 +10,7 @@ from pinot_assets.assets.keys import TABLE_TAG, pool_of, tag_of
 from pinot_assets.assets.operations import TAGS
 from pinot_assets.assets.realtime.assets import job_name, observations
 from pinot_assets.assets.realtime.confirmed import CONFIRMED
-from pinot_assets.assets.realtime.operations import OPERATIONS, Operation, Work
+from pinot_assets.assets.realtime.operations import OPERATIONS, Operation, OperationInputs
 from pinot_assets.realtime.read.probe import look
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import RealtimeTableSpec
@@ -33,7 +33,7 @@ def _job(spec: RealtimeTableSpec, operation: Operation) -> dg.JobDefinition:
     )
     def act(context: dg.OpExecutionContext, pinot: PinotResource) -> Iterator[dg.AssetObservation]:
         run = f"run {context.run.run_id}"
-        work = Work(spec, pinot.settings(), run, context.op_config or {}, context.log)
+        work = OperationInputs(spec, pinot.settings(), run, context.op_config or {}, context.log)
         context.log.info(operation.act(work))
         yield from observations(spec, look(spec.name, pinot.settings))
 

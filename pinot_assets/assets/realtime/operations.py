@@ -33,7 +33,7 @@ from pinot_assets.realtime.read.opening import hold_table, open_operations
 from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair import memory
 from pinot_assets.realtime.repair.apply import Repair, preview
-from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Plan
+from pinot_assets.realtime.repair.model import USUAL_LIMITS, RepairLimits, RepairPlan
 from pinot_assets.realtime.repair.words import manual
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import RealtimeTableSpec
@@ -43,7 +43,7 @@ _UPLOAD_ROUNDS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class OperationInputs:
     """What an operation works with.
 
     :ivar run: what the table's lease is held as.
@@ -73,7 +73,7 @@ class Work:
         store = open_deep_store(pinot)
         return lambda: read_state(pinot, self.table, deep_store=store)
 
-    def repair(self, pinot: RealtimePinot, lease: OperationsLease, limits: Limits) -> Repair:
+    def repair(self, pinot: RealtimePinot, lease: OperationsLease, limits: RepairLimits) -> Repair:
         """The repair of the table."""
         sweep = sweeper(open_deep_store(pinot), self.table)
         return Repair(pinot, self.reader(pinot), lease, sweep, limits, self.log.info)
@@ -89,11 +89,11 @@ class Operation:
 
     name: str
     description: str
-    act: Callable[[Work], str]
+    act: Callable[[OperationInputs], str]
     config: Mapping[str, dg.Field] = field(default_factory=dict)
 
 
-def _preflight(work: Work) -> str:
+def _preflight(work: OperationInputs) -> str:
     with work.pinot() as pinot:
         facts = gather(pinot, work.table, work.spec.table_json)
     answers = judge(facts)
@@ -104,8 +104,8 @@ def _preflight(work: Work) -> str:
     return summary(answers)
 
 
-def _repair(work: Work) -> str:
-    limits = Limits(steps=work.config["limit"])
+def _repair(work: OperationInputs) -> str:
+    limits = RepairLimits(steps=work.config["limit"])
     with work.pinot() as pinot:
         if not work.config["apply"]:
             with open_operations(work.settings, work.table) as operations:
@@ -124,7 +124,7 @@ def _repair(work: Work) -> str:
     return "nothing to mend" if found.all_well and not outcomes else f"{plural(len(outcomes), 'step')} done"
 
 
-def _tell(log: dg.DagsterLogManager, found: Plan) -> None:
+def _tell(log: dg.DagsterLogManager, found: RepairPlan) -> None:
     for step in found.steps:
         log.info(f"{step}: {step.why}")
     for step in found.advice:
@@ -135,15 +135,15 @@ def _tell(log: dg.DagsterLogManager, found: Plan) -> None:
         log.info(f"{waiting.subject} waits: {waiting.why}")
 
 
-def _enable(work: Work) -> str:
+def _enable(work: OperationInputs) -> str:
     return _drain(work, Goal.ON)
 
 
-def _disable(work: Work) -> str:
+def _disable(work: OperationInputs) -> str:
     return _drain(work, Goal.OFF)
 
 
-def _drain(work: Work, goal: Goal) -> str:
+def _drain(work: OperationInputs, goal: Goal) -> str:
     """The spec first: the next `tables apply` would take back what it does not say.
 
     :raises SpecDrift: the spec says otherwise.
@@ -171,7 +171,7 @@ def _drain(work: Work, goal: Goal) -> str:
     return last.why
 
 
-def _rebalance(work: Work) -> str:
+def _rebalance(work: OperationInputs) -> str:
     try:
         request = Request.of(**work.config["options"])
     except ValueError as error:

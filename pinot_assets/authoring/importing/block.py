@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pinot_assets.authoring.importing.notes import Fate, Told
+from pinot_assets.authoring.importing.notes import Disposition, ImportNote
 from pinot_assets.authoring.importing.secrets import Secrets
-from pinot_assets.authoring.importing.settings_found import FILE_INGESTION, Found
+from pinot_assets.authoring.importing.settings_found import FILE_INGESTION, FoundSettings
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.table_spec.blocks.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
 
@@ -42,7 +42,7 @@ _INSTEAD: Final = {
 }
 
 
-def block_of(found: Found, told: list[Told], secrets: Secrets) -> dict[str, Any]:
+def block_of(found: FoundSettings, told: list[ImportNote], secrets: Secrets) -> dict[str, Any]:
     """The block.
 
     :param told: gets a line for each key.
@@ -52,15 +52,17 @@ def block_of(found: Found, told: list[Told], secrets: Secrets) -> dict[str, Any]
     for key, value in found.settings.items():
         why = _no_use(key, value)
         if why is not None:
-            told.append(Told(Fate.DROPPED, key, why))
+            told.append(ImportNote(Disposition.DROPPED, key, why))
             continue
         block[key] = secrets.taken_out(value, key, key)
-        told.append(Told(Fate.CARRIED, key))
+        told.append(ImportNote(Disposition.CARRIED, key))
         if key == "inputDirURI" and _is_relative(str(value)):
-            told.append(Told(Fate.TO_DO, key, _RELATIVE))
+            told.append(ImportNote(Disposition.TO_DO, key, _RELATIVE))
     if STAGING not in block and isinstance(location := block.get("inputDirURI"), str):
         block[STAGING], where = _staging(location)
-        told.append(Told(Fate.ADDED, STAGING, f"where segments wait and snapshots are kept; {where}"))
+        told.append(
+            ImportNote(Disposition.ADDED, STAGING, f"where segments wait and snapshots are kept; {where}")
+        )
     if found.kind != FILE_INGESTION:
         block |= _consistent(found.table, told)
     return block | _first_run(found.table, block, told)
@@ -89,14 +91,14 @@ def _is_relative(location: str) -> bool:
     return not location.startswith(("/", "${")) and _SCHEME.match(location) is None
 
 
-def _first_run(table: Mapping[str, Any], block: Mapping[str, Any], told: list[Told]) -> dict[str, str]:
+def _first_run(table: Mapping[str, Any], block: Mapping[str, Any], told: list[ImportNote]) -> dict[str, str]:
     """What keeps the segments that fill the table so far from staying beside the same rows of ours."""
     if str(block.get(SWAP, "")).lower() == "true":
         return {}
     if not is_refresh(table):
         told.append(
-            Told(
-                Fate.TO_DO,
+            ImportNote(
+                Disposition.TO_DO,
                 SWAP,
                 "what is in the table stays, so that rows of the same files are there twice after the first "
                 'run: make it REFRESH and set this to "true" for that run, or begin with an empty table',
@@ -104,8 +106,8 @@ def _first_run(table: Mapping[str, Any], block: Mapping[str, Any], told: list[To
         )
         return {}
     told.append(
-        Told(
-            Fate.ADDED,
+        ImportNote(
+            Disposition.ADDED,
             SWAP,
             "for the first run alone, which replaces what is in the table: without it every row would be "
             "there twice. Take it out afterwards",
@@ -114,13 +116,15 @@ def _first_run(table: Mapping[str, Any], block: Mapping[str, Any], told: list[To
     return {SWAP: "true"}
 
 
-def _consistent(table: Mapping[str, Any], told: list[Told]) -> dict[str, str]:
+def _consistent(table: Mapping[str, Any], told: list[ImportNote]) -> dict[str, str]:
     """What upstream's ways do not know: they show each segment as it comes."""
     mode, kind = ("sync", "REFRESH") if is_refresh(table) else ("append", "APPEND")
     told += [
-        Told(Fate.ADDED, "consistentPushEnabled", "all files of a run are shown at one instant"),
-        Told(Fate.ADDED, "consistentPushMaxRetries", "a session that failed keeps what is built"),
-        Told(Fate.ADDED, "ingestionMode", f"{mode}, since the table is {kind}"),
+        ImportNote(Disposition.ADDED, "consistentPushEnabled", "all files of a run are shown at one instant"),
+        ImportNote(
+            Disposition.ADDED, "consistentPushMaxRetries", "a session that failed keeps what is built"
+        ),
+        ImportNote(Disposition.ADDED, "ingestionMode", f"{mode}, since the table is {kind}"),
     ]
     return {"consistentPushEnabled": "true", "consistentPushMaxRetries": "3", "ingestionMode": mode}
 

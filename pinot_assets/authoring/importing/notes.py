@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Fate(StrEnum):
+class Disposition(StrEnum):
     """What became of it."""
 
     CARRIED = "carried"
@@ -19,13 +19,13 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ImportNote:
     """One line; values that may be secrets are in none.
 
     :ivar key: of the setting, where it stood, or where it stands now if it is added.
     """
 
-    fate: Fate
+    fate: Disposition
     key: str
     why: str = ""
 
@@ -33,7 +33,7 @@ class Told:
         return f"{self.fate} {self.key}" + (f": {self.why}" if self.why else "")
 
 
-def each_once(told: Sequence[Told]) -> list[Told]:
+def each_once(told: Sequence[ImportNote]) -> list[ImportNote]:
     """Without what is said to be carried and was changed, or has still to be."""
-    changed = {line.key for line in told if line.fate in (Fate.CHANGED, Fate.TO_DO)}
-    return [line for line in told if line.fate is not Fate.CARRIED or line.key not in changed]
+    changed = {line.key for line in told if line.fate in (Disposition.CHANGED, Disposition.TO_DO)}
+    return [line for line in told if line.fate is not Disposition.CARRIED or line.key not in changed]

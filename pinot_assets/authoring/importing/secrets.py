@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
-from pinot_assets.authoring.importing.notes import Fate, Told
+from pinot_assets.authoring.importing.notes import Disposition, ImportNote
 from pinot_assets.source.settings.references import is_reference
 from pinot_assets.table_spec.yaml.environment import is_secret_key, is_secret_value, variable_for
 
@@ -18,7 +18,7 @@ class Secrets:
     :ivar variables: what must be set, in the order in which it was met.
     """
 
-    def __init__(self, told: list[Told], taken: Set[str] = frozenset()) -> None:
+    def __init__(self, told: list[ImportNote], taken: Set[str] = frozenset()) -> None:
         self._told = told
         self._taken = taken
         self._values: dict[str, str] = {}
@@ -45,7 +45,7 @@ class Secrets:
             return value
         name = self._variable(variable_for(key) if key else "SECRET", value)
         why = f"a secret is never written; put it into the environment as {name}"
-        self._told.append(Told(Fate.CHANGED, path, why))
+        self._told.append(ImportNote(Disposition.CHANGED, path, why))
         return f"${{{name}}}"
 
     def _variable(self, wanted: str, value: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pinot_assets.authoring.importing.notes import Fate, Told
+from pinot_assets.authoring.importing.notes import Disposition, ImportNote
 from pinot_assets.errors import SpecError
 
 FILE_INGESTION: Final = "FileIngestionTask"
@@ -20,7 +20,7 @@ GENERATION: Final = "SegmentGenerationAndPushTask"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSettings:
     """An ingestion as it is configured.
 
     :ivar kind: what it is called, for people.
@@ -33,7 +33,7 @@ class Found:
     table: dict[str, Any]
 
 
-def table_and_schema(document: Any, told: list[Told]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def table_and_schema(document: Any, told: list[ImportNote]) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The OFFLINE table config, and the schema where it stands beside it.
 
     :param told: gets what else stands there.
@@ -48,7 +48,7 @@ def table_and_schema(document: Any, told: list[Told]) -> tuple[dict[str, Any], d
             schema = document.get("schema")
             for other in sorted(other for other in document.keys() - _OF_TABLES if document[other]):
                 why = "a REALTIME table has a spec of its own" if other.upper() == "REALTIME" else _NOT_TAKEN
-                told.append(Told(Fate.DROPPED, other, why))
+                told.append(ImportNote(Disposition.DROPPED, other, why))
             return document[key], schema if isinstance(schema, dict) else None
     if "tableName" not in document:
         raise SpecError("the file holds no OFFLINE table config", why="it has no tableName")
@@ -59,7 +59,7 @@ _OF_TABLES: Final = frozenset(("OFFLINE", "offline", "schema", "tableName"))
 _NOT_TAKEN: Final = "the OFFLINE table config and its schema are what is taken over"
 
 
-def in_table(config: Mapping[str, Any], told: list[Told]) -> Found:
+def in_table(config: Mapping[str, Any], told: list[ImportNote]) -> FoundSettings:
     """The ingestion of a table config.
 
     :param told: gets what is left out with it.
@@ -68,10 +68,14 @@ def in_table(config: Mapping[str, Any], told: list[Told]) -> Found:
     table, task, generation, maps = _taken_out(config)
     if isinstance(task, dict):
         if maps:
-            told.append(Told(Fate.DROPPED, "batchConfigMaps", f"{FILE_INGESTION} is what is taken over"))
+            told.append(
+                ImportNote(Disposition.DROPPED, "batchConfigMaps", f"{FILE_INGESTION} is what is taken over")
+            )
         if generation:
-            told.append(Told(Fate.DROPPED, GENERATION, f"{FILE_INGESTION} is what is taken over"))
-        return Found(FILE_INGESTION, task, table)
+            told.append(
+                ImportNote(Disposition.DROPPED, GENERATION, f"{FILE_INGESTION} is what is taken over")
+            )
+        return FoundSettings(FILE_INGESTION, task, table)
     if not maps:
         raise SpecError(
             "the table config has no ingestion to take over",
@@ -80,8 +84,8 @@ def in_table(config: Mapping[str, Any], told: list[Told]) -> Found:
         )
     for number in range(2, len(maps) + 1):
         told.append(
-            Told(
-                Fate.DROPPED,
+            ImportNote(
+                Disposition.DROPPED,
                 f"batchConfigMaps[{number - 1}]",
                 "a table has one directory: make one more table",
             )
@@ -89,12 +93,16 @@ def in_table(config: Mapping[str, Any], told: list[Told]) -> Found:
     settings = {**maps[0], **{key: value for key, value in _mapping(generation).items() if key == "schedule"}}
     for key in sorted(_mapping(generation).keys() - {"schedule"}):
         told.append(
-            Told(Fate.DROPPED, f"{GENERATION}.{key}", "it shapes tasks of Minions, and Spark builds here")
+            ImportNote(
+                Disposition.DROPPED,
+                f"{GENERATION}.{key}",
+                "it shapes tasks of Minions, and Spark builds here",
+            )
         )
-    return Found(GENERATION, settings, table)
+    return FoundSettings(GENERATION, settings, table)
 
 
-def in_job(job: Any, config: Mapping[str, Any], told: list[Told]) -> Found:
+def in_job(job: Any, config: Mapping[str, Any], told: list[ImportNote]) -> FoundSettings:
     """The ingestion of a job spec (`LaunchDataIngestionJob`), for a table.
 
     :raises SpecError: it is none.
@@ -114,26 +122,34 @@ def in_job(job: Any, config: Mapping[str, Any], told: list[Told]) -> Found:
     push = _mapping(job.get("pushJobSpec"))
     settings |= {"push.mode": push["pushMode"]} if "pushMode" in push else {}
     for key in sorted(job.keys() - _LOOKED_AT):
-        told.append(Told(Fate.DROPPED, key, _OF_JOBS.get(key, "it is of the job, which is not run any more")))
+        told.append(
+            ImportNote(
+                Disposition.DROPPED, key, _OF_JOBS.get(key, "it is of the job, which is not run any more")
+            )
+        )
     for key, used in (("recordReaderSpec", {"dataFormat", "configs"}), ("pushJobSpec", {"pushMode"})):
         told += _unused(key, job.get(key), used)
     table, *others = _taken_out(config)
     for key, other in zip((FILE_INGESTION, GENERATION, "batchConfigMaps"), others, strict=True):
         if other:
             told.append(
-                Told(Fate.DROPPED, key, "the job's spec is what is taken over, and a table has one way")
+                ImportNote(
+                    Disposition.DROPPED, key, "the job's spec is what is taken over, and a table has one way"
+                )
             )
-    return Found("LaunchDataIngestionJob", settings, table)
+    return FoundSettings("LaunchDataIngestionJob", settings, table)
 
 
-def _file_system(location: str, specs: Any, told: list[Told]) -> dict[str, Any]:
+def _file_system(location: str, specs: Any, told: list[ImportNote]) -> dict[str, Any]:
     """`input.fs.prop.*` of the spec for the files' scheme; the others are told."""
     found: dict[str, Any] = {}
     wanted = _store_of(location.partition("://")[0] if "://" in location else "file")
     for number, spec in enumerate(specs if isinstance(specs, list) else [specs]):
         key = f"pinotFSSpecs[{number}]"
         if not isinstance(spec, dict) or _store_of(str(spec.get("scheme"))) != wanted or found:
-            told.append(Told(Fate.DROPPED, key, f"one spec is taken, of the files' own scheme: {wanted}"))
+            told.append(
+                ImportNote(Disposition.DROPPED, key, f"one spec is taken, of the files' own scheme: {wanted}")
+            )
             continue
         found = {f"input.fs.prop.{name}": value for name, value in _mapping(spec.get("configs")).items()}
         told += _unused(key, spec, {"scheme", "configs"})
@@ -148,14 +164,14 @@ def _store_of(scheme: str) -> str:
 _STORES: Final = (("s3", "s3a", "s3n"), ("abfss", "abfs", "adl2"))
 
 
-def _unused(key: str, value: Any, used: Set[str]) -> Iterator[Told]:
+def _unused(key: str, value: Any, used: Set[str]) -> Iterator[ImportNote]:
     """A line for each key of a part of the job that is not looked at."""
     if value is not None and not isinstance(value, dict):
-        yield Told(Fate.DROPPED, key, "it is no object")
+        yield ImportNote(Disposition.DROPPED, key, "it is no object")
     for name in sorted(_mapping(value).keys() - used):
-        yield Told(Fate.DROPPED, f"{key}.{name}", _OF_JOBS[key.partition("[")[0]])
+        yield ImportNote(Disposition.DROPPED, f"{key}.{name}", _OF_JOBS[key.partition("[")[0]])
     if "configs" in used and not isinstance(_mapping(value).get("configs") or {}, dict):
-        yield Told(Fate.DROPPED, f"{key}.configs", "it is no object")
+        yield ImportNote(Disposition.DROPPED, f"{key}.configs", "it is no object")
 
 
 _LOOKED_AT: Final = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pinot_assets.authoring.importing.notes import Fate, Told
+from pinot_assets.authoring.importing.notes import Disposition, ImportNote
 from pinot_assets.table_spec.yaml.writer import dumped
 
 
@@ -14,14 +14,14 @@ def spec_text(
     schema: Mapping[str, Any],
     table: Mapping[str, Any],
     block: Mapping[str, Any],
-    told: Iterable[Told],
+    told: Iterable[ImportNote],
 ) -> str:
     """The whole YAML.
 
     :param origin: what it was made of, for people.
     """
     lines = [f"# Written by `pinot-assets tables import` from {_plain(origin)}."]
-    lines += [f"# {_plain(str(line))}" for line in told if line.fate is not Fate.CARRIED]
+    lines += [f"# {_plain(str(line))}" for line in told if line.fate is not Disposition.CARRIED]
     parts = [
         "\n".join(lines),
         dumped({"schema": dict(schema)}),

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.authoring.infer.kinds import (
-    Kind,
+    ValueKind,
     moment_ms,
     of_cell,
     of_member,
@@ -32,7 +32,7 @@ _TOKEN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SampledColumn:
     """One column of a sample.
 
     :ivar rows: rows looked at.
@@ -45,7 +45,7 @@ class Column:
     :ivar marked: cells of a csv file that may be lists: words with `;` between them.
     """
 
-    kind: Kind
+    kind: ValueKind
     multi: bool = False
     rows: int = 0
     nulls: int = 0
@@ -63,11 +63,11 @@ class Column:
         """No value is missing, none is there twice."""
         return self.rows > 1 and not (self.nulls or self.repeats or self.multi) and bool(self.values)
 
-    def and_of(self, other: Column) -> Column:
+    def and_of(self, other: SampledColumn) -> SampledColumn:
         """Both of them, as one column of one table."""
         bounds = [b for b in (self.low, other.low, self.high, other.high) if b is not None]
         times = [t for t in (self.earliest, other.earliest, self.latest, other.latest) if t is not None]
-        return Column(
+        return SampledColumn(
             kind=together(self.kind, other.kind),
             multi=self.multi or other.multi,
             rows=self.rows + other.rows,
@@ -82,10 +82,10 @@ class Column:
             marked=self.marked + other.marked,
         )
 
-    def _patterns_with(self, other: Column) -> frozenset[str] | None:
-        if other.kind is Kind.NOTHING:
+    def _patterns_with(self, other: SampledColumn) -> frozenset[str] | None:
+        if other.kind is ValueKind.NOTHING:
             return self.patterns
-        if self.kind is Kind.NOTHING:
+        if self.kind is ValueKind.NOTHING:
             return other.patterns
         if self.patterns is None and other.patterns is None:
             return None
@@ -93,12 +93,12 @@ class Column:
         return (self.patterns or frozenset()) & (other.patterns or frozenset())
 
 
-def absent(rows: int) -> Column:
+def absent(rows: int) -> SampledColumn:
     """A column that a file lacks."""
-    return Column(Kind.NOTHING, rows=rows, nulls=rows)
+    return SampledColumn(ValueKind.NOTHING, rows=rows, nulls=rows)
 
 
-def of_cells(cells: Sequence[str], nulls: Collection[str]) -> Column:
+def of_cells(cells: Sequence[str], nulls: Collection[str]) -> SampledColumn:
     """A column of a format that knows text alone.
 
     :param nulls: cells that mean that there is no value.
@@ -111,35 +111,35 @@ def of_cells(cells: Sequence[str], nulls: Collection[str]) -> Column:
     return replace(seen, multi=is_list, rows=len(cells), nulls=len(cells) - len(texts), marked=marked)
 
 
-def of_members(members: Sequence[Any]) -> Column:
+def of_members(members: Sequence[Any]) -> SampledColumn:
     """A member of JSON documents; None where a document lacks it."""
     return _of_values(members, of_member)
 
 
-def of_arrow(array: pa.ChunkedArray) -> Column:
+def of_arrow(array: pa.ChunkedArray) -> SampledColumn:
     """A column of a format with types of its own."""
     if getattr(array.type, "extension_name", "") == "arrow.json":
-        return Column(Kind.JSON, rows=len(array), nulls=array.null_count)
+        return SampledColumn(ValueKind.JSON, rows=len(array), nulls=array.null_count)
     array = plain(array)
     kind = array.type
     is_list = pt.is_list(kind) or pt.is_large_list(kind)
     inner = kind.value_type if is_list else kind
     found = _of_arrow_type(inner)
-    if found in (Kind.NESTED, Kind.UNKNOWN, Kind.DATE, Kind.BYTES, Kind.TIMESTAMP):
+    if found in (ValueKind.NESTED, ValueKind.UNKNOWN, ValueKind.DATE, ValueKind.BYTES, ValueKind.TIMESTAMP):
         # Python's calendar does not know all of them, and none of them is looked at more closely.
-        multi = is_list and found is not Kind.NESTED
-        seen = Column(found, multi, len(array), array.null_count)
+        multi = is_list and found is not ValueKind.NESTED
+        seen = SampledColumn(found, multi, len(array), array.null_count)
         return seen if multi else _with_times(seen, array)
     values = array.to_pylist()
-    if found is Kind.STRING:
+    if found is ValueKind.STRING:
         # A text keeps its type, but for its dates: a reader of typed files takes text for a time, too.
-        seen = _of_values(values, lambda value: of_text(value) if value else Kind.STRING)
+        seen = _of_values(values, lambda value: of_text(value) if value else ValueKind.STRING)
         return replace(seen, multi=is_list)  # by its type: a list without a value is one, too
     seen = _of_values(values, lambda _: found)
     return replace(seen, kind=found, multi=is_list)
 
 
-def _with_times(column: Column, array: pa.ChunkedArray) -> Column:
+def _with_times(column: SampledColumn, array: pa.ChunkedArray) -> SampledColumn:
     """With the earliest and latest of days or moments; by Arrow's numbers, which know every year."""
     kind = array.type
     if pt.is_timestamp(kind):
@@ -157,7 +157,7 @@ def _with_times(column: Column, array: pa.ChunkedArray) -> Column:
     return replace(column, earliest=earliest, latest=latest)
 
 
-def _of_values(values: Sequence[Any], kind_of: Callable[[Any], Kind]) -> Column:
+def _of_values(values: Sequence[Any], kind_of: Callable[[Any], ValueKind]) -> SampledColumn:
     there = [value for value in values if value is not None]
     is_list = any(isinstance(value, list) for value in there)
     if not is_list:
@@ -168,19 +168,19 @@ def _of_values(values: Sequence[Any], kind_of: Callable[[Any], Kind]) -> Column:
         for item in (value if isinstance(value, list) else [value])
         if item is not None
     ]
-    seen = _singles(items, lambda item: Kind.NESTED if isinstance(item, list | dict) else kind_of(item))
-    multi = seen.kind is not Kind.NESTED
+    seen = _singles(items, lambda item: ValueKind.NESTED if isinstance(item, list | dict) else kind_of(item))
+    multi = seen.kind is not ValueKind.NESTED
     return replace(seen, multi=multi, rows=len(values), nulls=len(values) - len(there))
 
 
-def _singles(values: Sequence[Any], kind_of: Callable[[Any], Kind]) -> Column:
-    kind = reduce(together, map(kind_of, values), Kind.NOTHING)
+def _singles(values: Sequence[Any], kind_of: Callable[[Any], ValueKind]) -> SampledColumn:
+    kind = reduce(together, map(kind_of, values), ValueKind.NOTHING)
     texts = [value if isinstance(value, str) else str(value) for value in values if _comparable(value)]
     different = frozenset(texts)
-    numbers = _numbers(texts) if kind in (Kind.INT, Kind.LONG) else []
-    patterns = _patterns(different) if kind in (Kind.INT, Kind.LONG, Kind.STRING) else None
+    numbers = _numbers(texts) if kind in (ValueKind.INT, ValueKind.LONG) else []
+    patterns = _patterns(different) if kind in (ValueKind.INT, ValueKind.LONG, ValueKind.STRING) else None
     times = _times(different, kind, patterns)
-    return Column(
+    return SampledColumn(
         kind=kind,
         rows=len(values),
         values=different,
@@ -208,9 +208,9 @@ def _patterns(texts: frozenset[str]) -> frozenset[str] | None:
     return left
 
 
-def _times(texts: frozenset[str], kind: Kind, patterns: frozenset[str] | None) -> list[int]:
+def _times(texts: frozenset[str], kind: ValueKind, patterns: frozenset[str] | None) -> list[int]:
     """The moments that they say, where all of them say one."""
-    if kind is Kind.TIMESTAMP:
+    if kind is ValueKind.TIMESTAMP:
         return [moment_ms(text.strip()) for text in texts]
     if not patterns:
         return []
@@ -229,22 +229,22 @@ def _lists(texts: Sequence[str]) -> int:
     return sum(PARTS in text for text in texts)
 
 
-def _of_arrow_type(kind: pa.DataType) -> Kind:
+def _of_arrow_type(kind: pa.DataType) -> ValueKind:
     for holds, found in (
-        (pt.is_null, Kind.NOTHING),
-        (pt.is_boolean, Kind.BOOLEAN),
-        (lambda k: pt.is_integer(k) and k.bit_width <= 32 and k != pa.uint32(), Kind.INT),
-        (pt.is_integer, Kind.LONG),
-        (pt.is_float16, Kind.FLOAT),
-        (pt.is_float32, Kind.FLOAT),
-        (pt.is_floating, Kind.DOUBLE),
-        (pt.is_decimal, Kind.BIG_DECIMAL),
-        (lambda k: pt.is_string(k) or pt.is_large_string(k), Kind.STRING),
-        (lambda k: pt.is_binary(k) or pt.is_large_binary(k) or pt.is_fixed_size_binary(k), Kind.BYTES),
-        (pt.is_timestamp, Kind.TIMESTAMP),
-        (pt.is_date, Kind.DATE),
-        (lambda k: pt.is_nested(k) and not pt.is_union(k), Kind.NESTED),
+        (pt.is_null, ValueKind.NOTHING),
+        (pt.is_boolean, ValueKind.BOOLEAN),
+        (lambda k: pt.is_integer(k) and k.bit_width <= 32 and k != pa.uint32(), ValueKind.INT),
+        (pt.is_integer, ValueKind.LONG),
+        (pt.is_float16, ValueKind.FLOAT),
+        (pt.is_float32, ValueKind.FLOAT),
+        (pt.is_floating, ValueKind.DOUBLE),
+        (pt.is_decimal, ValueKind.BIG_DECIMAL),
+        (lambda k: pt.is_string(k) or pt.is_large_string(k), ValueKind.STRING),
+        (lambda k: pt.is_binary(k) or pt.is_large_binary(k) or pt.is_fixed_size_binary(k), ValueKind.BYTES),
+        (pt.is_timestamp, ValueKind.TIMESTAMP),
+        (pt.is_date, ValueKind.DATE),
+        (lambda k: pt.is_nested(k) and not pt.is_union(k), ValueKind.NESTED),
     ):
         if holds(kind):
             return found
-    return Kind.UNKNOWN
+    return ValueKind.UNKNOWN

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from pinot_assets.authoring.infer.kinds import Kind, of_cell
+from pinot_assets.authoring.infer.kinds import ValueKind, of_cell
 from pinot_assets.authoring.infer.names import usable_names
 from pinot_assets.core.file_errors import Unreadable
 
@@ -122,7 +122,7 @@ def _is_name(cell: str, column: Sequence[str]) -> bool:
 
 def _is_word(cell: str) -> bool:
     """Nothing, or a text that is no date."""
-    return not cell or (of_cell(cell) is Kind.STRING and not re.match(r"[0-9]{4}-", cell))
+    return not cell or (of_cell(cell) is ValueKind.STRING and not re.match(r"[0-9]{4}-", cell))
 
 
 def _are_years(first: Sequence[str], columns: Sequence[Sequence[str]]) -> bool:
@@ -145,7 +145,7 @@ def _null_word(rows: Sequence[Sequence[str]]) -> str:
     """A word for null: it is the only text of a column of anything but texts."""
     found: Counter[str] = Counter()
     for column in zip(*(row for row in rows if len(row) == len(rows[0])), strict=True):
-        texts = {cell for cell in column if cell and of_cell(cell) is Kind.STRING}
+        texts = {cell for cell in column if cell and of_cell(cell) is ValueKind.STRING}
         if len(texts) == 1 and texts <= set(_NULL_WORDS) and len({*column} - texts - {""}) > 0:
             found.update(cell for cell in column if cell in texts)
     return found.most_common(1)[0][0] if found else ""

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pinot_assets.authoring.infer.column import Column, absent
+from pinot_assets.authoring.infer.column import SampledColumn, absent
 from pinot_assets.authoring.infer.proposal import Proposal, propose
 from pinot_assets.authoring.infer.rows import Start, read_start, tried
-from pinot_assets.authoring.infer.sample import Sample, local_copies
-from pinot_assets.authoring.infer.yaml_text import Place, spec_text
+from pinot_assets.authoring.infer.sample import FolderSample, local_copies
+from pinot_assets.authoring.infer.yaml_text import SpecPlaces, spec_text
 from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import SourceError
@@ -44,7 +44,7 @@ class Draft:
     doubts: Mapping[str, str]
 
 
-def draft(name: str, sample: Sample, props: Mapping[str, str], out: Path) -> Draft:
+def draft(name: str, sample: FolderSample, props: Mapping[str, str], out: Path) -> Draft:
     """Look at the files and propose a table.
 
     :param props: how to reach them, as in `input.fs.prop.*`.
@@ -66,24 +66,26 @@ def draft(name: str, sample: Sample, props: Mapping[str, str], out: Path) -> Dra
     more = "more than " if sample.more else ""
     looked_at = f"{plural(rows, 'row')} of {plural(len(alike), 'file')}"
     sampled = f"{looked_at}, of {more}{sample.count:,} in {sample.folder}"
-    place = Place(_written(sample.folder, out), sample.include, _staging(name, sample.folder, out), props)
+    place = SpecPlaces(
+        _written(sample.folder, out), sample.include, _staging(name, sample.folder, out), props
+    )
     text = spec_text(name, proposal, first.input_format, place, first.shape, sampled)
     return Draft(text, proposal, first.input_format, sampled, unlike, _doubts(sample, alike, proposal))
 
 
-def trouble(spec: TableSpec, sample: Sample, props: Mapping[str, str]) -> dict[str, str]:
+def trouble(spec: TableSpec, sample: FolderSample, props: Mapping[str, str]) -> dict[str, str]:
     """Files whose first rows a run could not build for this table, and why."""
     with local_copies(sample, props) as copies:
         found = {key: tried(spec, path) for key, path in copies}
     return {key: why for key, why in found.items() if why}
 
 
-def merged(files: Sequence[tuple[int, Mapping[str, Column]]]) -> dict[str, Column]:
+def merged(files: Sequence[tuple[int, Mapping[str, SampledColumn]]]) -> dict[str, SampledColumn]:
     """The columns of several files as those of one table, in the order in which they were met.
 
     :param files: the rows of each, and its columns.
     """
-    found: dict[str, Column] = {}
+    found: dict[str, SampledColumn] = {}
     before = 0
     for rows, columns in files:
         for name in [*found, *(name for name in columns if name not in found)]:
@@ -93,7 +95,7 @@ def merged(files: Sequence[tuple[int, Mapping[str, Column]]]) -> dict[str, Colum
     return found
 
 
-def _starts(sample: Sample, props: Mapping[str, str]) -> tuple[list[Start], dict[str, str]]:
+def _starts(sample: FolderSample, props: Mapping[str, str]) -> tuple[list[Start], dict[str, str]]:
     starts: list[Start] = []
     unlike: dict[str, str] = {}
     with local_copies(sample, props) as copies:
@@ -117,7 +119,7 @@ def _starts(sample: Sample, props: Mapping[str, str]) -> tuple[list[Start], dict
     return starts, unlike
 
 
-def _doubts(sample: Sample, starts: Sequence[Start], proposal: Proposal) -> dict[str, str]:
+def _doubts(sample: FolderSample, starts: Sequence[Start], proposal: Proposal) -> dict[str, str]:
     shape = starts[0].shape
     doubts = {"the first row": shape.doubt} if shape is not None and shape.doubt else {}
     if sample.beside:

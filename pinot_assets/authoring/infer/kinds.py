@@ -16,7 +16,7 @@ from pinot_assets.ingest.formats.json_values import Real
 from pinot_assets.segment.functions.time_format import PATTERNS, parse_date
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """What the values of a column are, in Pinot's words where it has one."""
 
     NOTHING = "NOTHING"
@@ -39,9 +39,9 @@ class Kind(StrEnum):
     """Nothing of Pinot's."""
 
 
-INTEGERS: Final = frozenset((Kind.INT, Kind.LONG))
-_EXACT: Final = INTEGERS | {Kind.BIG_DECIMAL}
-FRACTIONS: Final = frozenset((Kind.FLOAT, Kind.DOUBLE, Kind.BIG_DECIMAL))
+INTEGERS: Final = frozenset((ValueKind.INT, ValueKind.LONG))
+_EXACT: Final = INTEGERS | {ValueKind.BIG_DECIMAL}
+FRACTIONS: Final = frozenset((ValueKind.FLOAT, ValueKind.DOUBLE, ValueKind.BIG_DECIMAL))
 NUMBERS: Final = INTEGERS | FRACTIONS
 
 INT_ROOM: Final = 1 << 31
@@ -60,62 +60,62 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS_AT_START: Final = re.compile(r"[0-9]{4}")
 
 
-def of_cell(text: str) -> Kind:
+def of_cell(text: str) -> ValueKind:
     """A cell of a format that knows text alone (csv).
 
     :param text: not empty.
     """
     trimmed = text.strip()
     if trimmed.lower() in ("true", "false"):
-        return Kind.BOOLEAN
+        return ValueKind.BOOLEAN
     if _INTEGER.fullmatch(trimmed):
-        return _of_integer(int(trimmed)) if len(trimmed) < 21 else Kind.STRING
+        return _of_integer(int(trimmed)) if len(trimmed) < 21 else ValueKind.STRING
     if _FRACTION.fullmatch(trimmed):
-        return Kind.DOUBLE
+        return ValueKind.DOUBLE
     if trimmed[:1] in "{[" and _is_json(trimmed):
-        return Kind.JSON
+        return ValueKind.JSON
     return of_text(trimmed)
 
 
-def of_text(text: str) -> Kind:
+def of_text(text: str) -> ValueKind:
     """A text of a format that knows other types, too: digits were meant as text there."""
-    return Kind.TIMESTAMP if _INSTANT.fullmatch(text) and _is_moment(text) else Kind.STRING
+    return ValueKind.TIMESTAMP if _INSTANT.fullmatch(text) and _is_moment(text) else ValueKind.STRING
 
 
-def of_member(value: Any) -> Kind:
+def of_member(value: Any) -> ValueKind:
     """A single value of a JSON document, as `build.json_values.parsed` gives it; not null."""
     match value:
         case bool():
-            return Kind.BOOLEAN
+            return ValueKind.BOOLEAN
         case int():
             return _of_integer(value)
         case Real() | float():
-            return Kind.DOUBLE
+            return ValueKind.DOUBLE
         case str():
             return of_text(value)
-    return Kind.NESTED
+    return ValueKind.NESTED
 
 
-def together(one: Kind, other: Kind) -> Kind:
+def together(one: ValueKind, other: ValueKind) -> ValueKind:
     """The kind that takes the values of both.
 
     Commutative, associative, and `together(k, k)` is k.
     """
-    if one is other or other is Kind.NOTHING:
+    if one is other or other is ValueKind.NOTHING:
         return one
-    if one is Kind.NOTHING:
+    if one is ValueKind.NOTHING:
         return other
     both = frozenset((one, other))
-    for strongest in (Kind.UNKNOWN, Kind.NESTED):
+    for strongest in (ValueKind.UNKNOWN, ValueKind.NESTED):
         if strongest in both:
             return strongest
     if both <= INTEGERS:
-        return Kind.LONG
+        return ValueKind.LONG
     if both <= _EXACT:
-        return Kind.BIG_DECIMAL
+        return ValueKind.BIG_DECIMAL
     if both <= NUMBERS:
-        return Kind.DOUBLE
-    return Kind.STRING
+        return ValueKind.DOUBLE
+    return ValueKind.STRING
 
 
 def patterns_of(text: str) -> frozenset[str]:
@@ -142,11 +142,11 @@ def _fits(text: str, pattern: str) -> bool:
     return True
 
 
-def _of_integer(value: int) -> Kind:
+def _of_integer(value: int) -> ValueKind:
     if -INT_ROOM <= value < INT_ROOM:
-        return Kind.INT
+        return ValueKind.INT
     # Longer ones are names of things, and no type of Pinot's counts so far.
-    return Kind.LONG if -_LONG_ROOM <= value < _LONG_ROOM else Kind.STRING
+    return ValueKind.LONG if -_LONG_ROOM <= value < _LONG_ROOM else ValueKind.STRING
 
 
 def _is_json(text: str) -> bool:

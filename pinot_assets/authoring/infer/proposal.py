@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from pinot_assets.authoring.infer.column import PARTS, Column
-from pinot_assets.authoring.infer.kinds import FRACTIONS, INTEGERS, NUMBERS, Kind
+from pinot_assets.authoring.infer.column import PARTS, SampledColumn
+from pinot_assets.authoring.infer.kinds import FRACTIONS, INTEGERS, NUMBERS, ValueKind
 from pinot_assets.authoring.infer.names import pinot_names
 from pinot_assets.core.text import plural
 from pinot_assets.segment.column.types import FieldType
@@ -19,7 +19,7 @@ from pinot_assets.segment.functions.time_format import VALID_FROM_MS, VALID_TO_M
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 from pinot_assets.table_spec.blocks.pinot_json import schema_problems
 from pinot_assets.table_spec.blocks.writable import writer_findings
-from pinot_assets.table_spec.yaml.document import Part, parse_document
+from pinot_assets.table_spec.yaml.document import DocumentNode, parse_document
 
 GROUPS: Final = {
     FieldType.DIMENSION: "dimensionFieldSpecs",
@@ -58,7 +58,7 @@ _PLACES: Final = frozenset(("lat", "latitude", "lng", "lon", "long", "longitude"
 _IDS: Final = frozenset(("code", "id", "key", "no", "nr", "number", "uuid", "zip"))
 _CODES: Final = _words("code fax gtin iban mobile phone plz postal postcode ssn telephone tel zip zipcode")
 """Names of columns whose digits are no numbers: one with a zero in front may come late."""
-_KEYS: Final = INTEGERS | {Kind.STRING}
+_KEYS: Final = INTEGERS | {ValueKind.STRING}
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SPAN: Final = ((1000, "SECONDS"), (1, "MILLISECONDS"))
 _GRAIN: Final = (("SSS", "MILLISECONDS"), ("s", "SECONDS"), ("m", "MINUTES"), ("H", "HOURS"))
@@ -121,7 +121,7 @@ class Proposal:
         return tuple(field for field in self.fields if field.role is role)
 
 
-def propose(columns: Mapping[str, Column]) -> Proposal:
+def propose(columns: Mapping[str, SampledColumn]) -> Proposal:
     """A table of these columns.
 
     :param columns: by name, in the order of the files.
@@ -156,9 +156,9 @@ def propose(columns: Mapping[str, Column]) -> Proposal:
     )
 
 
-def _why_not(field: Field, column: Column) -> str:
+def _why_not(field: Field, column: SampledColumn) -> str:
     """Why a table cannot have the column; empty where it can."""
-    if column.kind is Kind.UNKNOWN or (column.kind is Kind.DATE and column.multi):
+    if column.kind is ValueKind.UNKNOWN or (column.kind is ValueKind.DATE and column.multi):
         return "Pinot has no type for it"
     return unwritable(field)
 
@@ -169,16 +169,18 @@ def unwritable(field: Field) -> str:
     table = {"tableName": "t", "tableType": "OFFLINE", "segmentsConfig": {}, "tableIndexConfig": {}}
     document, problems = parse_document(json.dumps({"schema": schema, "table": table}), Path("t.json"))
     if document is not None:
-        part = Part(document, ("schema",))
+        part = DocumentNode(document, ("schema",))
         problems = [*problems, *schema_problems(part)]
-        problems += [] if problems else writer_findings(part, Part(document, ("table",)), _MIN_SERVER)[0]
+        problems += (
+            [] if problems else writer_findings(part, DocumentNode(document, ("table",)), _MIN_SERVER)[0]
+        )
     return "; ".join(problem.reason for problem in problems)
 
 
 _MIN_SERVER: Final[str] = FileIngestion.model_fields["min_server"].default
 
 
-def _field(name: str, source: str, column: Column) -> Field:
+def _field(name: str, source: str, column: SampledColumn) -> Field:
     """:param source: what the files call the column."""
     field = _told_far(_time(name, source, column), column) or _plain(name, column)
     if name == source:
@@ -186,9 +188,9 @@ def _field(name: str, source: str, column: Column) -> Field:
     return replace(field, source=source, transform=field.transform or quoted(source))
 
 
-def _plain(name: str, column: Column) -> Field:
+def _plain(name: str, column: SampledColumn) -> Field:
     kind, words, seen = column.kind, set(words_of(name)), described(column)
-    if kind is Kind.NOTHING:
+    if kind is ValueKind.NOTHING:
         return Field(
             name,
             FieldType.DIMENSION,
@@ -197,7 +199,7 @@ def _plain(name: str, column: Column) -> Field:
             column.multi,
             "no file has a value: the type is a guess",
         )
-    if kind is Kind.NESTED:
+    if kind is ValueKind.NESTED:
         return Field(name, FieldType.DIMENSION, "JSON", seen, why="objects of the files")
     why = doubt = ""
     role = FieldType.DIMENSION
@@ -215,24 +217,24 @@ def _plain(name: str, column: Column) -> Field:
     return Field(name, role, kind.value, seen, column.multi, why, doubt=doubt)
 
 
-def _time(name: str, source: str, column: Column) -> Field | None:
+def _time(name: str, source: str, column: SampledColumn) -> Field | None:
     """The column as a date-time one, None if it is none."""
     if column.multi:
         return None
     seen, words = described(column), set(words_of(name))
     is_named_so = bool(words & _TIME_WORDS) and not words & _IDS
-    if column.kind is Kind.TIMESTAMP:
+    if column.kind is ValueKind.TIMESTAMP:
         return Field(
             name, FieldType.DATE_TIME, "TIMESTAMP", seen,
             why="moments; UTC where no zone is named", format="TIMESTAMP", granularity="1:MILLISECONDS",
         )  # fmt: skip
-    if column.kind is Kind.DATE:
+    if column.kind is ValueKind.DATE:
         made = f"date_format({quoted(source)}, 'yyyy-MM-dd')"
         return Field(
             name, FieldType.DATE_TIME, "STRING", seen, why=f"days, made texts by transforms.{name}",
             format="1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd", granularity="1:DAYS", transform=made,
         )  # fmt: skip
-    if column.patterns and column.kind is Kind.STRING:
+    if column.patterns and column.kind is ValueKind.STRING:
         return _by_pattern(name, column, seen)
     if column.kind in INTEGERS and is_named_so:
         dated = _by_pattern(name, column, seen)
@@ -241,20 +243,20 @@ def _time(name: str, source: str, column: Column) -> Field | None:
     return None
 
 
-def _told_far(field: Field | None, column: Column) -> Field | None:
+def _told_far(field: Field | None, column: SampledColumn) -> Field | None:
     """The time with what is to be said where Pinot would not take it for that of the table."""
     if field is None or "EPOCH" in field.format or not _is_far(column):
         return field  # numbers are no time at all unless they lie near
     return replace(field, is_far=True, why=f"{field.why}; {_FAR}, so it is not timeColumnName")
 
 
-def _is_far(column: Column) -> bool:
+def _is_far(column: SampledColumn) -> bool:
     if column.earliest is None or column.latest is None:
         return False
     return column.earliest < VALID_FROM_MS or column.latest > VALID_TO_MS
 
 
-def _by_pattern(name: str, column: Column, seen: str) -> Field | None:
+def _by_pattern(name: str, column: SampledColumn, seen: str) -> Field | None:
     fitting = column.patterns or frozenset()
     if column.kind in INTEGERS:
         fitting = frozenset(pattern for pattern in fitting if len(pattern) >= len("yyyyMMdd"))
@@ -271,7 +273,7 @@ def _by_pattern(name: str, column: Column, seen: str) -> Field | None:
     )  # fmt: skip
 
 
-def _epoch(name: str, column: Column, seen: str) -> Field | None:
+def _epoch(name: str, column: SampledColumn, seen: str) -> Field | None:
     for unit_ms, unit in _SPAN:
         if column.low is None or column.high is None:
             return None
@@ -284,7 +286,7 @@ def _epoch(name: str, column: Column, seen: str) -> Field | None:
     return None
 
 
-def described(column: Column) -> str:
+def described(column: SampledColumn) -> str:
     """What the sample holds of a column: `4 values in 10,000 rows`. No texts: they may be somebody's own."""
     rows = plural(column.rows, "row")
     if column.nulls == column.rows:

@@ -12,12 +12,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from pinot_assets.authoring.infer.column import Column, of_arrow, of_cells, of_members
+from pinot_assets.authoring.infer.column import SampledColumn, of_arrow, of_cells, of_members
 from pinot_assets.authoring.infer.csv_shape import CsvShape, rows_of, shape_of
 from pinot_assets.authoring.infer.proposal import GROUPS
 from pinot_assets.core.file_errors import FileRejected, Unreadable, one_line
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.avro_file import first_avro
 from pinot_assets.ingest.formats.content import format_of, plain_file, text_blocks
 from pinot_assets.ingest.formats.json_blocks import document_blocks
@@ -27,7 +27,7 @@ from pinot_assets.ingest.formats.parquet_file import first_parquet
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.ingest.formats.typed import check_values
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.settings.file_limits import Limits
+from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.table_spec import TableSpec
 
 ROWS: Final = 10_000
@@ -46,7 +46,7 @@ class Start:
 
     input_format: str
     rows: int
-    columns: Mapping[str, Column] = field(default_factory=dict)
+    columns: Mapping[str, SampledColumn] = field(default_factory=dict)
     shape: CsvShape | None = None
 
     @property
@@ -61,7 +61,7 @@ def read_start(path: Path) -> Start | None:
     :param path: a file of this machine.
     :raises FileRejected: it is damaged, or nothing that is read here.
     """
-    input_format, limits = format_of(path), Limits.of_environment(os.environ)
+    input_format, limits = format_of(path), FileLimits.of_environment(os.environ)
     if input_format is None:
         return None
     if input_format == "csv":
@@ -92,15 +92,15 @@ def tried(spec: TableSpec, path: Path) -> str:
     if not any(schema.get(group) for group in GROUPS.values()):
         return ""
     table = {**spec.table_json, "segmentsConfig": {}}  # the time column may be one of these
-    wanted = Wanted.of(SegmentSpec.from_pinot(schema, table, min_server=ingestion.min_server))
+    wanted = TargetSchema.of(SegmentSpec.from_pinot(schema, table, min_server=ingestion.min_server))
     try:
         batches = read_batches(
             path,
             wanted,
             ingestion.input_format,
             reader=ingestion.reader,
-            verdicts=Verdicts(),
-            limits=Limits.of_environment(os.environ),
+            verdicts=BadRowPolicy(),
+            limits=FileLimits.of_environment(os.environ),
         )
         next(iter(batches), None)
     except FileRejected as error:
@@ -108,7 +108,7 @@ def tried(spec: TableSpec, path: Path) -> str:
     return ""
 
 
-def _csv(path: Path, limits: Limits) -> Start:
+def _csv(path: Path, limits: FileLimits) -> Start:
     blocks = text_blocks(path, "csv", limits)
     text = next(blocks).decode(errors="replace")
     whole = next(blocks, None) is None
@@ -128,7 +128,7 @@ def _csv(path: Path, limits: Limits) -> Start:
     return Start("csv", len(rows), columns or {name: of_cells((), nulls) for name in shape.names}, shape)
 
 
-def _json(path: Path, limits: Limits) -> Start:
+def _json(path: Path, limits: FileLimits) -> Start:
     blocks = document_blocks(text_blocks(path, "json", limits))
     texts = (block.decode(errors="surrogateescape") for block in blocks)
     documents = list(islice(chain.from_iterable(map(members_of, texts)), ROWS))
@@ -140,6 +140,6 @@ def _json(path: Path, limits: Limits) -> Start:
     return Start("json", len(documents), columns)
 
 
-def _columns(table: pa.Table) -> dict[str, Column]:
+def _columns(table: pa.Table) -> dict[str, SampledColumn]:
     names: Sequence[str] = table.column_names
     return {name: of_arrow(table.column(n)) for n, name in enumerate(names)}

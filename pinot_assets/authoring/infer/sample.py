@@ -29,7 +29,7 @@ _NO_DATA: Final = frozenset((".md", ".txt.md5", ".md5", ".sha256", ".crc", ".yam
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class FolderSample:
     """What of a folder is looked at.
 
     :ivar folder: URI of the folder that a table would read.
@@ -50,7 +50,7 @@ class Sample:
     beside: int = 0
 
 
-def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, policy: Policy) -> Sample:
+def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, policy: Policy) -> FolderSample:
     """Choose files to look at.
 
     :param places: one folder (a path, `s3://…`, `gs://…`, `abfss://…`), or files of one folder.
@@ -79,7 +79,7 @@ def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, pol
 
 
 @contextmanager
-def local_copies(sample: Sample, props: Mapping[str, str]) -> Iterator[Iterator[tuple[str, Path]]]:
+def local_copies(sample: FolderSample, props: Mapping[str, str]) -> Iterator[Iterator[tuple[str, Path]]]:
     """The sample's files on this machine, each with its name; one is fetched when it is asked for.
 
     :raises SourceError: one cannot be read.
@@ -113,7 +113,7 @@ def _is_data(key: str) -> bool:
     return not hidden and path.suffix.lower() not in _NO_DATA and not key.endswith(".tmp")
 
 
-def _chosen(folder: str, policy: Policy, listed: Sequence[ObjectInfo]) -> Sample:
+def _chosen(folder: str, policy: Policy, listed: Sequence[ObjectInfo]) -> FolderSample:
     if not listed:
         raise SourceError(
             f"there is no file to look at in {folder}",
@@ -123,7 +123,7 @@ def _chosen(folder: str, policy: Policy, listed: Sequence[ObjectInfo]) -> Sample
     endings = Counter(ending_of(info.key) for info in listed)
     ending = max(endings, key=lambda e: (endings[e], e != "", e))
     same = sorted((info for info in listed if ending_of(info.key) == ending), key=lambda info: info.key)
-    return Sample(
+    return FolderSample(
         folder,
         policy,
         tuple(_spread(_not_too_large(folder, same))),

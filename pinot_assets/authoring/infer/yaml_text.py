@@ -18,7 +18,7 @@ _GROUPS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SpecPlaces:
     """Where files lie and where segments wait.
 
     :ivar input_uri: as written in the YAML.
@@ -34,7 +34,7 @@ class Place:
 
 
 def spec_text(
-    name: str, proposal: Proposal, input_format: str, place: Place, shape: CsvShape | None, sampled: str
+    name: str, proposal: Proposal, input_format: str, place: SpecPlaces, shape: CsvShape | None, sampled: str
 ) -> str:
     """The whole YAML.
 
@@ -106,7 +106,9 @@ def _table(name: str, proposal: Proposal) -> Iterator[str]:
     yield "  metadata: {}"
 
 
-def _ingestion(proposal: Proposal, input_format: str, place: Place, shape: CsvShape | None) -> Iterator[str]:
+def _ingestion(
+    proposal: Proposal, input_format: str, place: SpecPlaces, shape: CsvShape | None
+) -> Iterator[str]:
     yield "fileIngestion:"
     yield f"  inputDirURI: {in_line(place.input_uri)}"
     yield from _settings("input.fs.prop", place.props)

@@ -23,7 +23,7 @@ from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
 from pinot_assets.gc.collect import Collected, collect
-from pinot_assets.gc.dropped_tables import forget, gone
+from pinot_assets.gc.dropped_tables import forget, nodes_of_dropped_table
 from pinot_assets.gc.probe import GRACE_HOURS, Garbage, garbage
 from pinot_assets.gc.report import lines, values
 from pinot_assets.pinot.versions import HOUR_MS
@@ -33,7 +33,7 @@ from pinot_assets.table_spec import TableSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GcAnswer:
     """What is told of one table.
 
     :ivar collected: None for a plan.
@@ -115,21 +115,21 @@ def _answer(
     driver_of: Callable[[TableSpec, str], AbstractContextManager[Driver]],
     grace_ms: int,
     progress: Progress | None,
-) -> Answer:
+) -> GcAnswer:
     """A table that cannot be looked at keeps no other from its turn."""
     try:
         with driver_of(spec, "gc") as driver:
             if progress is None:
-                return Answer(spec.name, garbage(driver, grace_ms))
+                return GcAnswer(spec.name, garbage(driver, grace_ms))
             with progress:
                 task = progress.add_task(spec.name, total=None)
                 collected = collect(
                     driver, grace_ms, lambda done, total: progress.update(task, completed=done, total=total)
                 )
-            return Answer(spec.name, collected.garbage, collected)
+            return GcAnswer(spec.name, collected.garbage, collected)
     except PinotNotFound:
         note = f"it is not in Pinot; `pinot-assets tables apply {spec.name}` puts it there"
-        return Answer(spec.name, Garbage((), (), (), (note,)))
+        return GcAnswer(spec.name, Garbage((), (), (), (note,)))
     except PinotAssetsError as error:
         return _unknown(spec.name, error)
     except OSError as error:
@@ -139,10 +139,10 @@ def _answer(
 def _gone(
     open_stores: Callable[[], AbstractContextManager[Sequence[SessionStore]]],
     grace_ms: int,
-    answered: Callable[[SessionStore, Garbage], Answer],
-) -> list[Answer]:
+    answered: Callable[[SessionStore, Garbage], GcAnswer],
+) -> list[GcAnswer]:
     """Tables that ZooKeeper knows of and Pinot does not have any more."""
-    answers: list[Answer] = []
+    answers: list[GcAnswer] = []
     now_ms = time.time_ns() // 1_000_000
     try:
         with open_stores() as stores:
@@ -160,27 +160,27 @@ def _gone(
 
 
 def _gone_of(
-    store: SessionStore, now_ms: int, grace_ms: int, answered: Callable[[SessionStore, Garbage], Answer]
-) -> Iterator[Answer]:
-    orphan = gone(store, now_ms)
+    store: SessionStore, now_ms: int, grace_ms: int, answered: Callable[[SessionStore, Garbage], GcAnswer]
+) -> Iterator[GcAnswer]:
+    orphan = nodes_of_dropped_table(store, now_ms)
     if orphan is not None and orphan.age_ms is not None:
         is_old = orphan.age_ms >= grace_ms
         yield answered(store, Garbage((orphan,) if is_old else (), () if is_old else (orphan,), (), ()))
 
 
-def _unknown(table: str, error: PinotAssetsError) -> Answer:
-    return Answer(table, Garbage((), (), (), ()), error=error)
+def _unknown(table: str, error: PinotAssetsError) -> GcAnswer:
+    return GcAnswer(table, Garbage((), (), (), ()), error=error)
 
 
-def _planned(store: SessionStore, garbage: Garbage) -> Answer:
-    return Answer(store.table, garbage)
+def _planned(store: SessionStore, garbage: Garbage) -> GcAnswer:
+    return GcAnswer(store.table, garbage)
 
 
-def _forgotten(store: SessionStore, garbage: Garbage) -> Answer:
+def _forgotten(store: SessionStore, garbage: Garbage) -> GcAnswer:
     failed = (
         {} if not garbage.old or forget(store) else {store.table: "it is there again, or being worked on"}
     )
-    return Answer(store.table, garbage, Collected(garbage, failed))
+    return GcAnswer(store.table, garbage, Collected(garbage, failed))
 
 
 def _progress_on(console: Console) -> Progress:
@@ -188,6 +188,6 @@ def _progress_on(console: Console) -> Progress:
     return Progress(*columns, console=console, transient=True, disable=not console.is_interactive)
 
 
-def _values(answer: Answer) -> dict[str, Any]:
+def _values(answer: GcAnswer) -> dict[str, Any]:
     told = error_values(answer.error) if answer.error else values(answer.garbage, answer.collected)
     return {"table": answer.table, **told}

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from pinot_assets.authoring.importing.block import block_of
-from pinot_assets.authoring.importing.notes import Fate, Told, each_once
+from pinot_assets.authoring.importing.notes import Disposition, ImportNote, each_once
 from pinot_assets.authoring.importing.secrets import Secrets
 from pinot_assets.authoring.importing.settings_found import in_job, in_table, table_and_schema
 from pinot_assets.authoring.importing.yaml_text import spec_text
@@ -31,11 +31,11 @@ from pinot_assets.table_spec.yaml.document import parse_document, read_spec_byte
 
 OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
 _COLOURS = {
-    Fate.CARRIED: "green",
-    Fate.CHANGED: "yellow",
-    Fate.DROPPED: "magenta",
-    Fate.ADDED: "cyan",
-    Fate.TO_DO: "red",
+    Disposition.CARRIED: "green",
+    Disposition.CHANGED: "yellow",
+    Disposition.DROPPED: "magenta",
+    Disposition.ADDED: "cyan",
+    Disposition.TO_DO: "red",
 }
 
 Config = Annotated[
@@ -78,7 +78,7 @@ def add_import_command(app: typer.Typer, open_store: OpenStore) -> None:
         and so is every other table; Pinot is only read. Exits 0; 1 when the spec that was written still has
         problems, which are told.
         """
-        told: list[Told] = []
+        told: list[ImportNote] = []
         document, held = _read(config, schema, from_controller, open_store, told)
         found = in_job(_yaml(job_spec), document, told) if job_spec else in_table(document, told)
         secrets = Secrets(told, referenced(json.dumps([found.settings, found.table, held])))
@@ -104,7 +104,11 @@ def add_import_command(app: typer.Typer, open_store: OpenStore) -> None:
 
 
 def _read(
-    config: Path | None, schema: Path | None, from_controller: str, open_store: OpenStore, told: list[Told]
+    config: Path | None,
+    schema: Path | None,
+    from_controller: str,
+    open_store: OpenStore,
+    told: list[ImportNote],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Table config and schema.
 
@@ -164,7 +168,7 @@ def _write(target: Path, text: str) -> None:
         raise SpecError(f"{target} cannot be written", why=error.strerror, hint="give --out") from error
 
 
-def _show(target: Path, told: list[Told], variables: Sequence[str], problems: list[str]) -> None:
+def _show(target: Path, told: list[ImportNote], variables: Sequence[str], problems: list[str]) -> None:
     out = new_console()
     for line in told:
         why = f": {escape(line.why)}" if line.why else ""

@@ -16,7 +16,7 @@ from rich.table import Table
 from pinot_assets.cli.options import AsJson, show_json
 from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.interrupts import saying
-from pinot_assets.local.stack import PartStatus, Progress, Stack
+from pinot_assets.local.stack import PartStatus, Stack, StartProgress
 from pinot_assets.settings.local_paths import default_home
 from pinot_assets.settings.local_stack import StackState
 
@@ -134,10 +134,10 @@ def _trouble(part: PartStatus) -> str:
 
 
 @contextmanager
-def _reported() -> Iterator[Progress]:
+def _reported() -> Iterator[StartProgress]:
     """Show progress on standard error while it lasts."""
     console = Terminal(stderr=True)
     going_on = "what had started goes on: `pinot-assets local down` stops it"
     with saying(going_on), console.status("") as spinner:
         # A log file shows no spinner: there the lines that stay have to do.
-        yield Progress(doing=spinner.update, done=lambda line: console.print(line, highlight=False))
+        yield StartProgress(doing=spinner.update, done=lambda line: console.print(line, highlight=False))

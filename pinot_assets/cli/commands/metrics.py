@@ -21,7 +21,7 @@ from pinot_assets.settings.environment import load_settings
 
 if TYPE_CHECKING:
     from pinot_assets.metrics.collector import Collector
-    from pinot_assets.metrics.probe import Part
+    from pinot_assets.metrics.probe import ScrapePart
 
 ADDRESS = "127.0.0.1:9469"
 """Nobody else's among Prometheus' registered ports; only this machine is answered unless another address is
@@ -114,7 +114,7 @@ def address_of(listen: str) -> tuple[str, int]:
 
 def follow(
     collector: Collector,
-    rounds: Sequence[tuple[Sequence[Part], float]],
+    rounds: Sequence[tuple[Sequence[ScrapePart], float]],
     textfile: Path | None,
     stopped: threading.Event,
 ) -> None:

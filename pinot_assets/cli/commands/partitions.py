@@ -20,7 +20,7 @@ from pinot_assets.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from pinot_assets.assets.history import TableHistory
-    from pinot_assets.assets.partition_events import Picture
+    from pinot_assets.assets.partition_events import PartitionEvents
     from pinot_assets.assets.respread import Spread
 
 SpecOf = Callable[[str], TableSpec]
@@ -98,7 +98,7 @@ def partitions_app(spec_of: SpecOf) -> typer.Typer:
     return app
 
 
-def _spread_values(picture: Picture) -> dict[str, object]:
+def _spread_values(picture: PartitionEvents) -> dict[str, object]:
     return {
         "table": picture.spec.name,
         "files": picture.rows.listed.num_rows,
@@ -107,7 +107,7 @@ def _spread_values(picture: Picture) -> dict[str, object]:
     }
 
 
-def _spread(history: TableHistory, target: Picture) -> None:
+def _spread(history: TableHistory, target: PartitionEvents) -> None:
     """Until Dagster has what the target wants: a tick that took the old keys in may undo it, once.
 
     :raises PinotAssetsError: it was undone again.
@@ -123,7 +123,7 @@ def _spread(history: TableHistory, target: Picture) -> None:
     )
 
 
-def _tell(history: TableHistory, target: Picture) -> None:
+def _tell(history: TableHistory, target: PartitionEvents) -> None:
     def events() -> Iterator[None]:
         # Before the new ones are added: a table with one group among its keys is taken for grouped.
         history.keep_partitions(target.source)

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.decision import Step
-from pinot_assets.session.plan_report.plan_report import Outlook
+from pinot_assets.session.plan_report.decision import PlannedAction
+from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.plan_report.rendering import (
     Line,
     file_counts,
@@ -63,14 +63,14 @@ def add_plan_command(
             console.print(line)
 
 
-def shown(plan: Outlook) -> Iterator[Text]:
+def shown(plan: PlanReport) -> Iterator[Text]:
     """The plan, line by line."""
-    seen = plan.forecast
+    seen = plan.decision
     yield Text.from_markup(
         f"[bold]{escape(seen.table)}[/]  {seen.mode.lower()}, {seen.push.lower()} push  "
-        f"[dim]plan {seen.basis.hash}[/]"
+        f"[dim]plan {seen.plan_basis.hash}[/]"
     )
-    quiet = seen.step in (Step.NOTHING, Step.HELD)
+    quiet = seen.step in (PlannedAction.NOTHING, PlannedAction.HELD)
     yield Text(f"→ {headline(plan)}", "dim" if quiet else "bold green")
     yield from _section("files", file_counts(plan))
     files = list(file_lines(plan))
@@ -84,7 +84,8 @@ def shown(plan: Outlook) -> Iterator[Text]:
     yield from _section("what it spends, and the way back", risk_lines(plan))
     yield from _modes(plan)
     yield Text()
-    yield Text.assemble("exactly this: ", (f"pinot-assets run {seen.table} --plan {seen.basis.hash}", "bold"))
+    exactly = f"pinot-assets run {seen.table} --plan {seen.plan_basis.hash}"
+    yield Text.assemble("exactly this: ", (exactly, "bold"))
 
 
 def _section(title: str, lines: Iterable[Line]) -> Iterator[Text]:
@@ -96,7 +97,7 @@ def _section(title: str, lines: Iterable[Line]) -> Iterator[Text]:
         yield Text.assemble("  ", (line.label.ljust(LABEL), "bold"), (line.text, style))
 
 
-def _modes(plan: Outlook) -> Iterator[Text]:
+def _modes(plan: PlanReport) -> Iterator[Text]:
     rows = [("mode", "would build", "would remove", ""), *mode_lines(plan)]
     if len(rows) == 1:
         return

@@ -21,7 +21,7 @@ from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_consol
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SessionError, SpecError
 from pinot_assets.session.connect import open_session_store, open_staging
-from pinot_assets.session.stores.stored_snapshots import Kept, find_target, published
+from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_target, published
 from pinot_assets.session.values.state import table_of, utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
@@ -175,11 +175,11 @@ def _newest(spec: TableSpec) -> SnapshotRef | None:
         return store.pointer().current_snapshot
 
 
-def _current(spec: TableSpec) -> Kept:
+def _current(spec: TableSpec) -> StoredSnapshot:
     ref = _newest(spec)
     if ref is None:
         raise SessionError(f"{spec.name} has never been published", hint=f"`pinot-assets run {spec.name}`")
-    return Kept(ref, open_staging(spec).snapshot(ref))
+    return StoredSnapshot(ref, open_staging(spec).snapshot(ref))
 
 
 def _kept(spec: TableSpec) -> Iterator[Snapshot]:
@@ -187,7 +187,7 @@ def _kept(spec: TableSpec) -> Iterator[Snapshot]:
     ref = _newest(spec)
     if ref is not None:
         staging = open_staging(spec)
-        yield from (kept.snapshot for kept in published(staging, Kept(ref, staging.snapshot(ref))))
+        yield from (kept.snapshot for kept in published(staging, StoredSnapshot(ref, staging.snapshot(ref))))
 
 
 def _pairs(snapshots: Iterable[Snapshot]) -> Iterator[tuple[Snapshot, Snapshot | None]]:

@@ -18,8 +18,8 @@ from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_consol
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.rollback_preview import preview, reach
-from pinot_assets.session.rollback.rollback_options import WayBack
+from pinot_assets.session.plan_report.rollback_preview import preview, rollback_way_text
+from pinot_assets.session.rollback.rollback_options import RollbackPlan
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.table_spec import TableSpec
 
@@ -48,7 +48,7 @@ def add_rollback_commands(
         pushes a snapshot's staged segments again. Changes nothing and takes no lease. Exits 0.
         """
         with driver_of(spec_of(table, tables), "snapshots") as driver:
-            ways = driver.ways_back(newest)
+            ways = driver.rollback_plans(newest)
         if as_json:
             typer.echo(json.dumps([_values(way) for way in ways], indent=2))
         elif ways:
@@ -84,7 +84,7 @@ def add_rollback_commands(
             refuse_to_ask(yes or dry_run)
         console = new_console()
         with driver_of(spec_of(table, tables), "rollback") as driver:
-            way = driver.way_back(to)
+            way = driver.rollback_plan(to)
             if as_json:
                 _roll_back_silently(driver, to, way, dry_run)
                 return
@@ -102,9 +102,9 @@ def add_rollback_commands(
             f"What was taken back is held; let it in again with `pinot-assets resume {table}`"
         )
         for answer in counted:
-            mark = "[green]✓[/]" if answer.right else "[red]✗[/]"
+            mark = "[green]✓[/]" if answer.matches else "[red]✗[/]"
             console.print(f"  {mark} {escape(str(answer))}")
-        if not all(answer.right for answer in counted):
+        if not all(answer.matches for answer in counted):
             raise typer.Exit(ExitCode.REFUSED)
 
     @app.command()
@@ -119,7 +119,7 @@ def add_rollback_commands(
         new_console().print(text)
 
 
-def _roll_back_silently(driver: Driver, to: str, way: WayBack, dry_run: bool) -> None:
+def _roll_back_silently(driver: Driver, to: str, way: RollbackPlan, dry_run: bool) -> None:
     """As the command does, for other programs.
 
     :raises typer.Exit: a broker does not count the rows of the snapshot.
@@ -133,25 +133,27 @@ def _roll_back_silently(driver: Driver, to: str, way: WayBack, dry_run: bool) ->
         show_json(values | {"rolledBack": False})
         return
     counted = driver.count(driver.rollback(to, way))
-    brokers = [asdict(answer) | {"right": answer.right} for answer in counted]
+    brokers = [asdict(answer) | {"right": answer.matches} for answer in counted]
     show_json(values | {"rolledBack": True, "brokers": brokers})
-    if not all(answer.right for answer in counted):
+    if not all(answer.matches for answer in counted):
         raise typer.Exit(ExitCode.REFUSED)
 
 
-def _listed(ways: tuple[WayBack, ...]) -> Iterator[str]:
+def _listed(ways: tuple[RollbackPlan, ...]) -> Iterator[str]:
     rows = [("seq", "session", "mode", "published", "files", "rows", "reached by")]
     for way in ways:
         snapshot = way.target.snapshot
         when = utc_text(snapshot.published_ms)
         counts = str(len(snapshot.ledger)), f"{snapshot.rows:,}"
-        rows.append((str(snapshot.seq), snapshot.session, str(snapshot.mode), when, *counts, reach(way)))
+        rows.append(
+            (str(snapshot.seq), snapshot.session, str(snapshot.mode), when, *counts, rollback_way_text(way))
+        )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _values(way: WayBack) -> dict[str, object]:
+def _values(way: RollbackPlan) -> dict[str, object]:
     snapshot = way.target.snapshot
     return {
         "seq": snapshot.seq,

@@ -20,7 +20,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.history import (
     FileState,
     FileStatus,
-    Unreadable,
+    UnreadableSession,
     counts_text,
     files_of,
     kept_sessions,
@@ -141,14 +141,14 @@ def _holder(store: SessionStore) -> str | None:
     return None if holder is None else str(holder)
 
 
-def _values(session: Session | Unreadable) -> dict[str, Any]:
-    if isinstance(session, Unreadable):
+def _values(session: Session | UnreadableSession) -> dict[str, Any]:
+    if isinstance(session, UnreadableSession):
         return {"node": session.node, "unreadable": session.why}
     return session_values(session)
 
 
-def _line(session: Session | Unreadable) -> str:
-    if isinstance(session, Unreadable):
+def _line(session: Session | UnreadableSession) -> str:
+    if isinstance(session, UnreadableSession):
         return f"[bold]{session.node}[/]  [red]cannot be read: {escape(session.why)}[/]"
     parts = [
         session.mode.lower(),

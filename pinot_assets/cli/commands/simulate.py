@@ -76,8 +76,8 @@ def simulate(
         raise QuantityError(f"--format {plot_format!r} is not known", hint="give svg or png")
     _needs_extra()
     from pinot_assets.sizing.flush import Flush
-    from pinot_assets.sizing.forecast import forecast
-    from pinot_assets.sizing.load import Load, Way
+    from pinot_assets.sizing.forecast import simulate_day
+    from pinot_assets.sizing.load import Load, UploadWay
     from pinot_assets.sizing.profile import MEASURED
 
     commit = MEASURED
@@ -107,7 +107,7 @@ def simulate(
         store_bytes_per_s=_read_some("--store-rate", store_rate, quantities.size),
         upload_timeout_s=_read_some("--upload-timeout", upload_timeout, quantities.duration),
     )
-    forecasts = {way: forecast(load, way) for way in Way}
+    forecasts = {way: simulate_day(load, way) for way in UploadWay}
     _write(forecasts, html, plots, plot_format)
     _tell(load, forecasts, as_json)
 

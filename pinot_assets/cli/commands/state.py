@@ -17,7 +17,7 @@ from pinot_assets.core.stored_format import NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.stores.formats import POINTER, Found, look
+from pinot_assets.session.stores.formats import POINTER, StoredObject, look
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
 
@@ -89,7 +89,7 @@ def state_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
     return app
 
 
-def _look(spec: TableSpec) -> list[Found]:
+def _look(spec: TableSpec) -> list[StoredObject]:
     """:raises NodeUnreadable: the pointer is damaged, so that its format is not known."""
     with open_session_store(spec, load_settings()) as store:
         with suppress(NeedsNewerRelease):  # which is told; a damaged pointer is no table without state
@@ -97,18 +97,18 @@ def _look(spec: TableSpec) -> list[Found]:
         return [*look(store, open_staging(spec))]
 
 
-def _format_of(found: Sequence[Found]) -> int | None:
+def _format_of(found: Sequence[StoredObject]) -> int | None:
     """The table's; None where it has no state yet."""
     return next((one.marks.format for one in found if one.kind == POINTER), None)
 
 
-def _needed(found: Sequence[Found]) -> str:
+def _needed(found: Sequence[StoredObject]) -> str:
     """The oldest release that can work on the table; "" where that is not said."""
     newest = max((one.marks for one in found), key=lambda marks: marks.format, default=None)
     return "" if newest is None else newest.needs or RELEASES.get(newest.format, "")
 
 
-def _values(table: str, found: Sequence[Found]) -> dict[str, Any]:
+def _values(table: str, found: Sequence[StoredObject]) -> dict[str, Any]:
     return {
         "table": table,
         "format": _format_of(found),
@@ -123,7 +123,7 @@ def _values(table: str, found: Sequence[Found]) -> dict[str, Any]:
     }
 
 
-def _lines(found: Sequence[Found]) -> Iterator[tuple[str, str]]:
+def _lines(found: Sequence[StoredObject]) -> Iterator[tuple[str, str]]:
     number = _format_of(found)
     yield "release", f"pinot-assets {version('pinot-assets')}, which knows formats up to {NEWEST}"
     if number is None:
@@ -142,7 +142,7 @@ def _lines(found: Sequence[Found]) -> Iterator[tuple[str, str]]:
             yield "unknown", f"{one.name} is of format {one.marks.format}: this release does nothing here"
 
 
-def _foreseen(table: str, found: Sequence[Found]) -> Iterator[str]:
+def _foreseen(table: str, found: Sequence[StoredObject]) -> Iterator[str]:
     number = _format_of(found)
     if number is None:
         yield f"{table} has no state yet: its first session writes format {NEWEST}"

@@ -17,7 +17,7 @@ from rich.text import Text
 from pinot_assets.authoring.starter import BROKERS, TableType, starting_spec
 from pinot_assets.cli.commands.import_tables import add_import_command
 from pinot_assets.cli.completion import table_names
-from pinot_assets.cli.options import AsJson, new_console, refuse_to_ask, show_json, told_beside
+from pinot_assets.cli.options import AsJson, new_console, refuse_to_ask, show_json, stdout_to_stderr
 from pinot_assets.cli.table_selection import any_tables
 from pinot_assets.cli.tables_rendering import fates_values, findings_values, kind_of
 from pinot_assets.cli.terminal import Terminal
@@ -25,7 +25,13 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec.blocks.pinot_json import NAMES, usable_name
 from pinot_assets.table_spec.tables.apply import ApplyPlan, SchemaAndTableStore
-from pinot_assets.table_spec.tables.apply_all import Fate, apply_each, check_each, exit_code_of, plan_each
+from pinot_assets.table_spec.tables.apply_all import (
+    ApplyOutcome,
+    apply_each,
+    check_each,
+    exit_code_of,
+    plan_each,
+)
 from pinot_assets.table_spec.tables.editor_schema import editor_schema
 from pinot_assets.table_spec.tables.left_out import LeftOut
 from pinot_assets.table_spec.tables.load import NO_DIRECTORY, check_named
@@ -105,7 +111,7 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
         if as_json:
             refuse_to_ask(yes or dry_run)
         chosen = any_tables(names or [], tables).unless_empty()
-        with open_store() as store, told_beside() if as_json else nullcontext():
+        with open_store() as store, stdout_to_stderr() if as_json else nullcontext():
             console = new_console()
             fates = plan_each(chosen.specs, store)
             for fate in fates:
@@ -167,7 +173,7 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
     return app
 
 
-def show_failures(fates: Iterable[Fate], left_out: Iterable[LeftOut]) -> None:
+def show_failures(fates: Iterable[ApplyOutcome], left_out: Iterable[LeftOut]) -> None:
     """On standard error: each table that is not applied, and why."""
     err = Terminal(stderr=True, soft_wrap=True, highlight=False)
     for fate in fates:

@@ -21,14 +21,14 @@ from pinot_assets.cli.completion import table_names
 from pinot_assets.cli.options import AsJson, TablesOption, new_console
 from pinot_assets.cli.table_selection import Chosen, warn_of
 from pinot_assets.cli.terminal import Terminal
-from pinot_assets.cli.watch.watch import State, Watched, look_at, watch
+from pinot_assets.cli.watch.watch import TableState, Watched, look_at, watch
 from pinot_assets.core import interrupts
 from pinot_assets.core.exit_codes import ExitCode, worst
 from pinot_assets.errors import SpecError, TypedWrong
 from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.detect.observe import Observation, list_source, observe
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.gate_and_publish import Outcome, finish
+from pinot_assets.session.gate_and_publish import RunOutcome, finish
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.source import Inventory
@@ -37,7 +37,7 @@ from pinot_assets.table_spec.tables.load import NO_DIRECTORY
 
 SpecsOf = Callable[[Sequence[str], Path | None], Chosen[TableSpec]]
 DriverOf = Callable[[TableSpec, str], AbstractContextManager[Driver]]
-_COLOURS = {State.RUNS: "cyan", State.REFUSED: "yellow", State.ERROR: "red"}
+_COLOURS = {TableState.RUNS: "cyan", TableState.REFUSED: "yellow", TableState.ERROR: "red"}
 
 Names = Annotated[
     list[str] | None,
@@ -108,7 +108,7 @@ class _Lines:
             "message": table.message,
             "lastRun": table.last or None,
             "lastRunAt": utc_text(table.last_s * 1000) if table.last_s else None,
-            "nextLookAt": utc_text(table.next_s * 1000) if table.state is not State.RUNS else None,
+            "nextLookAt": utc_text(table.next_s * 1000) if table.state is not TableState.RUNS else None,
             "failingSince": utc_text(table.failing_s * 1000) if table.failing_s else None,
         }
         typer.echo(json.dumps(values))
@@ -117,7 +117,7 @@ class _Lines:
         values = {
             "at": utc_text(time.time_ns() // 1_000_000),
             "table": one.name,
-            "state": State.LEFT_OUT,
+            "state": TableState.LEFT_OUT,
             "message": one.in_one_line,
             "lastRun": None,
             "lastRunAt": None,
@@ -185,7 +185,7 @@ class _Here:
             seen = observe(store, open_staging(spec))
         return seen, list_source(spec, open_source(spec))
 
-    def run(self, spec: TableSpec) -> Outcome:
+    def run(self, spec: TableSpec) -> RunOutcome:
         with self._driver_of(spec, "watch") as driver:
             return finish(driver, driver.trigger_without_retry(), lambda _: None)
 

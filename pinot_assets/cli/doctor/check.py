@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Outcome = Literal["ok", "warn", "fail"]
+CheckStatus = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     """A check and its answer.
 
     :ivar says: one sentence.
@@ -17,6 +17,6 @@ class Check:
     """
 
     name: str
-    outcome: Outcome
+    outcome: CheckStatus
     says: str
     way_out: str | None = None

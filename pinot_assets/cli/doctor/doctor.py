@@ -25,7 +25,7 @@ from packaging.version import Version
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.cli.doctor.check import Check, Outcome
+from pinot_assets.cli.doctor.check import CheckStatus, DoctorCheck
 from pinot_assets.cli.doctor.pinot import look_at_pinot, show_pinot
 from pinot_assets.cli.doctor.settings import check_environment
 from pinot_assets.cli.options import AsJson, show_json
@@ -44,10 +44,10 @@ _STACK_MEMORY = 1.6 * _GB  # measured: six small JVMs
 _STACK_AND_SPARK_MEMORY = 4 * _GB
 _MINIMUM_MAVEN = Version("3.6")
 _LAST_JAVA_OF_SPARK_3 = 21
-_COLOURS: dict[Outcome, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+_COLOURS: dict[CheckStatus, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-def run_checks(home: Path | None = None, cache: Path | None = None) -> list[Check]:
+def run_checks(home: Path | None = None, cache: Path | None = None) -> list[DoctorCheck]:
     """All checks, in the order in which their causes are best repaired.
 
     :param home: the local stack's folder, `default_home()` when None.
@@ -95,7 +95,7 @@ def doctor(as_json: AsJson = False) -> None:
         raise typer.Exit(ExitCode.ERROR)
 
 
-def _show(checks: Iterable[Check]) -> None:
+def _show(checks: Iterable[DoctorCheck]) -> None:
     table = Table("", "check", "found", box=None, header_style="bold")
     for check in checks:
         says = check.says if check.way_out is None else f"{check.says}\n→ {check.way_out}"
@@ -105,21 +105,23 @@ def _show(checks: Iterable[Check]) -> None:
     show_pinot(console)
 
 
-def _refused(name: str, error: LocalStackError, outcome: Outcome = "fail") -> Check:
-    return Check(name, outcome, f"{error.reason}.", error.hint)
+def _refused(name: str, error: LocalStackError, outcome: CheckStatus = "fail") -> DoctorCheck:
+    return DoctorCheck(name, outcome, f"{error.reason}.", error.hint)
 
 
 # --- what is installed ---------------------------------------------------------------------------
 
 
-def _python() -> Check:
+def _python() -> DoctorCheck:
     version = platform.python_version()
     if (3, 11) <= sys.version_info[:2] <= (3, 13):
-        return Check("Python", "ok", f"Python {version}.")
-    return Check("Python", "fail", f"Python {version} is not supported.", "use Python 3.11, 3.12 or 3.13")
+        return DoctorCheck("Python", "ok", f"Python {version}.")
+    return DoctorCheck(
+        "Python", "fail", f"Python {version} is not supported.", "use Python 3.11, 3.12 or 3.13"
+    )
 
 
-def _packages() -> Iterator[Check]:
+def _packages() -> Iterator[DoctorCheck]:
     """The installed packages against what this one asks for: dagster's parts pin each other exactly."""
     asked = [Requirement(text) for text in metadata.requires("pinot-assets") or ()]
     wrong = [
@@ -129,12 +131,12 @@ def _packages() -> Iterator[Check]:
         if (problem := _package_problem(requirement))
     ]
     if wrong:
-        yield Check(
+        yield DoctorCheck(
             "packages", "fail", f"{'; '.join(wrong)}.", "make a fresh virtual environment from the lock file"
         )
         yield _package_index()
     else:
-        yield Check("packages", "ok", f"dagster {metadata.version('dagster')} and what goes with it.")
+        yield DoctorCheck("packages", "ok", f"dagster {metadata.version('dagster')} and what goes with it.")
 
 
 def _package_problem(requirement: Requirement) -> str | None:
@@ -147,15 +149,15 @@ def _package_problem(requirement: Requirement) -> str | None:
     return f"{requirement.name} is {installed}, {requirement.specifier} is needed"
 
 
-def _package_index() -> Check:
+def _package_index() -> DoctorCheck:
     """Whether pip, as it is configured, can reach a package index."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "packaging"]
     with temporary_folder("doctor") as folder:
         answer = run_child(command, cwd=folder)
     if answer.returncode == 0:
-        return Check("package index", "ok", "pip can fetch packages.")
+        return DoctorCheck("package index", "ok", "pip can fetch packages.")
     said = answer.stderr.strip().splitlines()
-    return Check(
+    return DoctorCheck(
         "package index",
         "warn",
         f"pip cannot fetch packages: {said[-1] if said else 'it did not say why'}.",
@@ -163,46 +165,46 @@ def _package_index() -> Check:
     )
 
 
-def _java() -> Check:
+def _java() -> DoctorCheck:
     try:
         java = find_java()
     except LocalStackError as error:
         return _refused("Java", error)
     spark = metadata.version("pyspark")
     if Version(spark) < Version("4") and java.major > _LAST_JAVA_OF_SPARK_3:
-        return Check(
+        return DoctorCheck(
             "Java",
             "fail",
             f"PySpark {spark} does not run on Java {java.major}.",
             f"point JAVA_HOME at a JDK 17 or {_LAST_JAVA_OF_SPARK_3}, or install PySpark 4",
         )
-    return Check("Java", "ok", f"Java {java.major} at {java.executable}.")
+    return DoctorCheck("Java", "ok", f"Java {java.major} at {java.executable}.")
 
 
-def _maven(cache: Path) -> Iterator[Check]:
+def _maven(cache: Path) -> Iterator[DoctorCheck]:
     """Maven is needed until the jars are in the cache: then nothing is fetched any more."""
     lacking = [name for name in ("pinot", "kafka", "s3") if not jars.is_at_hand(name, cache=cache)]
     if not lacking:
-        yield Check("Maven", "ok", "not needed any more: all jars of the local stack are in the cache.")
+        yield DoctorCheck("Maven", "ok", "not needed any more: all jars of the local stack are in the cache.")
         return
-    needed: Outcome = "fail" if "pinot" in lacking else "warn"  # the other two are optional
+    needed: CheckStatus = "fail" if "pinot" in lacking else "warn"  # the other two are optional
     try:
         version = _maven_version(maven.find_maven())
     except LocalStackError as error:
         yield _refused("Maven", error, needed)
         return
     if version < _MINIMUM_MAVEN:
-        yield Check(
+        yield DoctorCheck(
             "Maven", needed, f"Maven {version} is too old.", f"install Maven {_MINIMUM_MAVEN} or newer"
         )
         return
-    yield Check("Maven", "ok", f"Maven {version}; it still has to fetch: {', '.join(lacking)}.")
+    yield DoctorCheck("Maven", "ok", f"Maven {version}; it still has to fetch: {', '.join(lacking)}.")
     try:
         maven.check_reachable()
     except LocalStackError as error:
         yield _refused("Maven repository", error, needed)
     else:
-        yield Check("Maven repository", "ok", "Maven can fetch from it.")
+        yield DoctorCheck("Maven repository", "ok", "Maven can fetch from it.")
 
 
 def _maven_version(executable: Path) -> Version:
@@ -224,26 +226,26 @@ def _maven_version(executable: Path) -> Version:
 # --- what the machine has room for ---------------------------------------------------------------
 
 
-def _memory(parts: list[PartStatus]) -> Check:
+def _memory(parts: list[PartStatus]) -> DoctorCheck:
     available = psutil.virtual_memory().available
     says = f"{available / _GB:.1f} GB are available."
     if any(part.pid for part in parts):
-        return Check("memory", "ok", f"the local stack runs, {says}")
+        return DoctorCheck("memory", "ok", f"the local stack runs, {says}")
     if available < _STACK_MEMORY:
-        return Check(
+        return DoctorCheck(
             "memory", "fail", says, f"end something: the local stack needs {_STACK_MEMORY / _GB:.1f} GB"
         )
     if available < _STACK_AND_SPARK_MEMORY:
-        return Check(
+        return DoctorCheck(
             "memory",
             "warn",
             says,
             f"with Spark beside it, the local stack wants {_STACK_AND_SPARK_MEMORY / _GB:.0f} GB",
         )
-    return Check("memory", "ok", says)
+    return DoctorCheck("memory", "ok", says)
 
 
-def _disks(home: Path, cache: Path) -> Iterator[Check]:
+def _disks(home: Path, cache: Path) -> Iterator[DoctorCheck]:
     to_fetch = 0 if jars.is_at_hand("pinot", cache=cache) else maven.MINIMUM_FREE_BYTES
     for name, folder, needed, move in (
         ("cache", cache, to_fetch, "PINOT_ASSETS_CACHE"),
@@ -254,21 +256,21 @@ def _disks(home: Path, cache: Path) -> Iterator[Check]:
         says = f"{free / _GB:.1f} GB are free at {folder}."
         if free < needed:
             way_out = f"{needed / _GB:.1f} GB are needed: free some, or point {move} at a disk with room"
-            yield Check(f"disk: {name}", "fail", says, way_out)
+            yield DoctorCheck(f"disk: {name}", "fail", says, way_out)
         else:
-            yield Check(f"disk: {name}", "ok", says)
+            yield DoctorCheck(f"disk: {name}", "ok", says)
 
 
 def _existing(folder: Path) -> Path:
     return next(parent for parent in (folder, *folder.parents) if parent.exists())
 
 
-def _ports(record: Record, parts: list[PartStatus]) -> Check:
+def _ports(record: Record, parts: list[PartStatus]) -> DoctorCheck:
     """A stack's ports stay its own while it is stopped, but nobody else knows that."""
     for part in parts:
         taken = [port for port in part.ports.values() if not part.pid and not ports.is_free(port)]
         if taken and part.name in record.settled:
-            return Check(
+            return DoctorCheck(
                 "ports",
                 "fail",
                 f"port {taken[0]} of the stack's {part.name} is taken by {ports.holder(taken[0])}.",
@@ -278,21 +280,21 @@ def _ports(record: Record, parts: list[PartStatus]) -> Check:
         ports.pick(())
     except LocalStackError as error:
         return _refused("ports", error)
-    return Check("ports", "ok", "servers can listen on 127.0.0.1.")
+    return DoctorCheck("ports", "ok", "servers can listen on 127.0.0.1.")
 
 
-def _stack(home: Path, found: list[PartStatus]) -> Check:
+def _stack(home: Path, found: list[PartStatus]) -> DoctorCheck:
     if dead := [part.name for part in found if part.state == "dead"]:
-        return Check(
+        return DoctorCheck(
             "local stack",
             "fail",
             f"{', '.join(dead)} died.",
             f"`pinot-assets local up` repairs it; the logs are in {home / 'logs'}",
         )
     if slow := [f"{part.name} ({part.missing})" for part in found if part.state == "starting"]:
-        return Check(
+        return DoctorCheck(
             "local stack", "warn", f"not ready: {', '.join(slow)}.", "wait, or run `pinot-assets local up`"
         )
     if any(part.state == "ready" for part in found):
-        return Check("local stack", "ok", f"it runs in {home}.")
-    return Check("local stack", "ok", "it does not run; `pinot-assets local up` starts it.")
+        return DoctorCheck("local stack", "ok", f"it runs in {home}.")
+    return DoctorCheck("local stack", "ok", "it does not run; `pinot-assets local up` starts it.")

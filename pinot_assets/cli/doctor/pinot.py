@@ -16,7 +16,7 @@ from rich.table import Table
 from pinot_assets.core.check_result import hours
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.health.lineage import owned
-from pinot_assets.pinot import PinotCluster, Timeouts
+from pinot_assets.pinot import HttpPinotClient, Timeouts
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
 from pinot_assets.pinot.versions import (
     EXCLUSIVE_DELETE,
@@ -57,7 +57,7 @@ def look_at_pinot() -> PinotLook | None:
     """Ask the controller; None where none is configured or none answers."""
     try:
         connection = replace(load_settings().pinot, timeouts=_TIMEOUTS)
-        with PinotCluster(connection) as pinot:
+        with HttpPinotClient(connection) as pinot:
             version = pinot.version()
             guarded = _guards_open_replacements(pinot, version)
             unaskable = _unaskable(pinot)
@@ -66,13 +66,13 @@ def look_at_pinot() -> PinotLook | None:
     traits = tuple(traits_of(version))
     look = PinotLook(connection.controller_url, version, guarded, traits, None, unaskable=unaskable)
     try:
-        with PinotCluster(connection) as pinot:
+        with HttpPinotClient(connection) as pinot:
             return replace(look, open=tuple(_open_entries(pinot)))
     except PinotAssetsError as error:
         return replace(look, trouble=error.what)
 
 
-def _unaskable(pinot: PinotCluster) -> str:
+def _unaskable(pinot: HttpPinotClient) -> str:
     try:
         pinot.require_server_queries()
     except SpecError as error:
@@ -147,12 +147,12 @@ def _owner(table: str, entry: LineageEntry) -> tuple[str, str]:
     )
 
 
-def _open_entries(pinot: PinotCluster) -> Iterator[tuple[str, LineageEntry]]:
+def _open_entries(pinot: HttpPinotClient) -> Iterator[tuple[str, LineageEntry]]:
     for table in pinot.offline_tables():
         for entry in pinot.lineage(table).in_state(LineageState.IN_PROGRESS):
             yield table, entry
 
 
-def _guards_open_replacements(pinot: PinotCluster, version: str) -> bool:
+def _guards_open_replacements(pinot: HttpPinotClient, version: str) -> bool:
     """Whether segments of an open replacement are safe, as far as this release lets anybody switch it off."""
     return not honours_lineage_settings(version) or pinot.controller_setting(EXCLUSIVE_DELETE) != "false"

@@ -13,13 +13,13 @@ from itertools import chain
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets.cli.doctor.check import Check
+from pinot_assets.cli.doctor.check import DoctorCheck
 from pinot_assets.core import limits
 from pinot_assets.core.addresses import origin_of
 from pinot_assets.core.policy import POLICY
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.metrics.pushing import PASSWORD, USER
-from pinot_assets.pinot import PinotCluster, Timeouts
+from pinot_assets.pinot import HttpPinotClient, Timeouts
 from pinot_assets.settings.environment import (
     PROFILE,
     Profile,
@@ -29,7 +29,7 @@ from pinot_assets.settings.environment import (
     tables_directory,
     unused_settings,
 )
-from pinot_assets.settings.file_limits import Limits
+from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.settings.variables import VARIABLES
 from pinot_assets.table_spec.yaml.policy_file import policy_notes, policy_of
 from pinot_assets.zookeeper.client import cluster_client
@@ -47,7 +47,7 @@ _SURELY_MEANT: Final = 0.93
 """How alike a name is that differs by a letter or two that was left out, added or exchanged."""
 
 
-def check_environment(env: Mapping[str, str]) -> list[Check]:
+def check_environment(env: Mapping[str, str]) -> list[DoctorCheck]:
     """All checks, those first that others go by."""
     profile, said = _profile(env)
     checks = [said]
@@ -56,22 +56,26 @@ def check_environment(env: Mapping[str, str]) -> list[Check]:
     return [*checks, *_tables(env), *_limits(env), *_urls(env), *_halves(env), *_unknown(env)]
 
 
-def _failed(name: str, error: PinotAssetsError, way_out: str = "docs/deploy.md has the settings") -> Check:
-    return Check(name, "fail", f"{error.reason.rstrip('.')}.", error.hint or way_out)
+def _failed(
+    name: str, error: PinotAssetsError, way_out: str = "docs/deploy.md has the settings"
+) -> DoctorCheck:
+    return DoctorCheck(name, "fail", f"{error.reason.rstrip('.')}.", error.hint or way_out)
 
 
-def _profile(env: Mapping[str, str]) -> tuple[Profile | None, Check]:
+def _profile(env: Mapping[str, str]) -> tuple[Profile | None, DoctorCheck]:
     try:
         profile = load_profile(env)
     except PinotAssetsError as error:
         return None, _failed("profile", error)
-    return profile, Check("profile", "ok", f"{profile}{'' if env.get(PROFILE) else ', since none is set'}.")
+    return profile, DoctorCheck(
+        "profile", "ok", f"{profile}{'' if env.get(PROFILE) else ', since none is set'}."
+    )
 
 
 # --- Pinot ---------------------------------------------------------------------------------------
 
 
-def _pinot(env: Mapping[str, str], profile: Profile) -> Iterator[Check]:
+def _pinot(env: Mapping[str, str], profile: Profile) -> Iterator[DoctorCheck]:
     try:
         settings = named_settings(env, profile)
         if settings is None:
@@ -81,17 +85,17 @@ def _pinot(env: Mapping[str, str], profile: Profile) -> Iterator[Check]:
     except PinotAssetsError as error:
         yield _failed("settings", error)
         return
-    yield Check("settings", "ok", "they name a Pinot and its ZooKeeper.")
+    yield DoctorCheck("settings", "ok", "they name a Pinot and its ZooKeeper.")
     yield _asked("controller", lambda: _version(settings), "check PINOT_CONTROLLER_URL, and that it is up")
     yield _asked("ZooKeeper", lambda: _cluster(settings), "check PINOT_ZOOKEEPER and PINOT_CLUSTER")
 
 
-def _local(env: Mapping[str, str]) -> Check:
+def _local(env: Mapping[str, str]) -> DoctorCheck:
     unused = unused_settings(env)
     if not unused:
-        return Check("settings", "ok", "they name no Pinot, so the local stack is meant.")
+        return DoctorCheck("settings", "ok", "they name no Pinot, so the local stack is meant.")
     are = "is" if len(unused) == 1 else "are"
-    return Check(
+    return DoctorCheck(
         "settings",
         "warn",
         f"{', '.join(unused)} {are} set and not used: without addresses the local stack is meant.",
@@ -105,15 +109,15 @@ def _use_files(settings: Settings) -> None:
         tls.context()
 
 
-def _asked(name: str, ask: Callable[[], str], way_out: str) -> Check:
+def _asked(name: str, ask: Callable[[], str], way_out: str) -> DoctorCheck:
     try:
-        return Check(name, "ok", ask())
+        return DoctorCheck(name, "ok", ask())
     except PinotAssetsError as error:
         return _failed(name, error, way_out)
 
 
 def _version(settings: Settings) -> str:
-    with PinotCluster(replace(settings.pinot, timeouts=_TIMEOUTS)) as pinot:
+    with HttpPinotClient(replace(settings.pinot, timeouts=_TIMEOUTS)) as pinot:
         return f"it answers: Pinot {pinot.version() or 'without a version'}."
 
 
@@ -127,7 +131,7 @@ def _cluster(settings: Settings) -> str:
 # --- tables and what they may reach --------------------------------------------------------------
 
 
-def _policy(env: Mapping[str, str]) -> Iterator[Check]:
+def _policy(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
     folder = tables_directory(env)
     try:
         policy_of(folder, env)
@@ -137,38 +141,40 @@ def _policy(env: Mapping[str, str]) -> Iterator[Check]:
     notes = policy_notes(folder, env)
     for note in notes:
         way_out = f"mount it, or correct line {note.line} of {note.file}"
-        yield Check("policy", "warn", f"{note.key}: {note.text}.", way_out)
+        yield DoctorCheck("policy", "warn", f"{note.key}: {note.text}.", way_out)
     if not notes:
         said = f"{POLICY} can be read" if env.get(POLICY) else "the defaults count"
-        yield Check("policy", "ok", f"{said}.")
+        yield DoctorCheck("policy", "ok", f"{said}.")
 
 
-def _tables(env: Mapping[str, str]) -> Iterator[Check]:
+def _tables(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
     folder = tables_directory(env)
     if folder.is_dir() or not env.get(_TABLES):
         return
-    yield Check("tables", "fail", f"{folder} is no folder.", f"point {_TABLES} at the folder of table specs")
+    yield DoctorCheck(
+        "tables", "fail", f"{folder} is no folder.", f"point {_TABLES} at the folder of table specs"
+    )
 
 
 # --- everything else -----------------------------------------------------------------------------
 
 
-def _spark(env: Mapping[str, str], profile: Profile) -> Iterator[Check]:
+def _spark(env: Mapping[str, str], profile: Profile) -> Iterator[DoctorCheck]:
     # Here: it brings nothing of Spark's along, but much that no other check needs.
     from pinot_assets.ingest.spark.environment import check_settings
 
     try:
         if check_settings(env, profile):
-            yield Check("Spark", "ok", "its settings can be read.")
+            yield DoctorCheck("Spark", "ok", "its settings can be read.")
     except PinotAssetsError as error:
         yield _failed("Spark", error)
 
 
-def _limits(env: Mapping[str, str]) -> Iterator[Check]:
+def _limits(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
     sized = (limits.REPLY, limits.ANSWER, limits.OBJECT, limits.RECEIPT, limits.RECEIPTS)
     reads: list[Callable[[], object]] = [
         limits.most_values,
-        lambda: Limits.of_environment(env),
+        lambda: FileLimits.of_environment(env),
         *(lambda limit=limit: limit.bytes for limit in sized),
     ]
     for read in reads:
@@ -178,16 +184,16 @@ def _limits(env: Mapping[str, str]) -> Iterator[Check]:
             yield _failed("limits", error)
 
 
-def _urls(env: Mapping[str, str]) -> Iterator[Check]:
+def _urls(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
     for name in _URLS:
         url = env.get(name, "")
         if not url:
             continue
         if origin_of(url) is None:
             reason = f"{name} is no address that can be reached."
-            yield Check("addresses", "fail", reason, "write http://host[:port] or https://host[:port]")
+            yield DoctorCheck("addresses", "fail", reason, "write http://host[:port] or https://host[:port]")
         elif name in _STORES and not _listens(url):
-            yield Check("addresses", "warn", f"nothing answers at the address of {name}.", "check it")
+            yield DoctorCheck("addresses", "warn", f"nothing answers at the address of {name}.", "check it")
 
 
 def _listens(url: str) -> bool:
@@ -200,15 +206,15 @@ def _listens(url: str) -> bool:
     return True
 
 
-def _halves(env: Mapping[str, str]) -> Iterator[Check]:
+def _halves(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
     for pair in _HALVES:
         for given, lacking in (pair, pair[::-1]):
             if env.get(given) and not env.get(lacking):
                 says = f"{given} is set, and {lacking} is not."
-                yield Check("credentials", "fail", says, f"set {lacking}, or unset {given}")
+                yield DoctorCheck("credentials", "fail", says, f"set {lacking}, or unset {given}")
 
 
-def _unknown(env: Mapping[str, str]) -> Iterator[Check]:
+def _unknown(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """A slip in a name would be a setting that counts for nothing: a policy, for one."""
     for name in sorted(env.keys() - _KNOWN):
         near = difflib.get_close_matches(name, _KNOWN, n=1, cutoff=_SURELY_MEANT)
@@ -216,4 +222,4 @@ def _unknown(env: Mapping[str, str]) -> Iterator[Check]:
             way_out = (
                 f"did you mean {near[0]}?" if near else "docs/reference/configuration.md has all of them"
             )
-            yield Check("variables", "warn", f"{name} is set, and nothing reads it.", way_out)
+            yield DoctorCheck("variables", "warn", f"{name} is set, and nothing reads it.", way_out)

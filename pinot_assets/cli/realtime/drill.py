@@ -11,12 +11,12 @@ from rich.markup import escape
 
 from pinot_assets.cli.options import AsJson, new_console
 from pinot_assets.cli.realtime.table import TableName
-from pinot_assets.cli.realtime.work import Work, open_work, tell
+from pinot_assets.cli.realtime.work import TableOperation, open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.realtime.operations.commands import runs
 from pinot_assets.realtime.operations.drill import Drill, told
-from pinot_assets.realtime.operations.drill_plan import Finding, Lengths
+from pinot_assets.realtime.operations.drill_plan import DrillObservation, Lengths
 from pinot_assets.realtime.read.metrics import peer_downloads
 
 Break = Annotated[str, typer.Option("--break", help="Command that makes the deep store unwritable.")]
@@ -83,12 +83,12 @@ def register(app: typer.Typer) -> None:
             raise typer.Exit(ExitCode.REFUSED)
 
 
-def _query(work: Work) -> Callable[[], object]:
+def _query(work: TableOperation) -> Callable[[], object]:
     broker = work.pinot.brokers_of(work.table)[0]
     return lambda: work.pinot.answered_rows(broker, work.table)
 
 
-def _show(found: Sequence[Finding], as_json: bool) -> None:
+def _show(found: Sequence[DrillObservation], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(told(found), indent=2))
         return

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import typer
 
-from pinot_assets.cli.help import flow
+from pinot_assets.cli.help import reflow
 from pinot_assets.cli.realtime import drill, health, pauseless, preflight, rebalance, repair, restart
 
 app = typer.Typer()
 
 for module in (preflight, health, repair, restart, pauseless, rebalance, drill):
     module.register(app)
-flow(app)
+reflow(app)

@@ -16,12 +16,12 @@ from pinot_assets.cli.options import AsJson, new_console
 from pinot_assets.cli.realtime.table import TableName, open_table
 from pinot_assets.cli.realtime.work import DeepStore
 from pinot_assets.cli.terminal import Terminal
-from pinot_assets.core.check_result import Health, Severity
+from pinot_assets.core.check_result import CheckResult, Severity
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.health.rows import SegmentRow, row_values, segment_rows
-from pinot_assets.realtime.model.state import RealtimeState, Status
+from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.read.deep_store import open_deep_store
 from pinot_assets.realtime.read.metrics import Metric, metrics, read_exporters
 from pinot_assets.realtime.read.reading import read_state
@@ -91,7 +91,7 @@ def segment_table(rows: Sequence[SegmentRow]) -> Table:
             escape(row.segment),
             f"[{colour}]{row.status or 'no status'}[/]",
             _age(row.age_s),
-            "" if row.status == Status.IN_PROGRESS else row.copy,
+            "" if row.status == SegmentStatus.IN_PROGRESS else row.copy,
             _states(row),
             "" if row.rows is None else f"{row.rows:,}",
             f"{row.start_offset or '?'}–{row.end_offset or ''}",
@@ -127,7 +127,7 @@ def _heading(state: RealtimeState) -> str:
 
 
 def _show_health(
-    out: Console, state: RealtimeState, answers: Sequence[Health], numbers: Sequence[Metric]
+    out: Console, state: RealtimeState, answers: Sequence[CheckResult], numbers: Sequence[Metric]
 ) -> None:
     out.print(_heading(state))
     for answer in answers:
@@ -139,7 +139,7 @@ def _show_health(
         out.print(f"[dim]{metric.name} = {value} ({metric.origin})[/]")
 
 
-def _mark(answer: Health) -> str:
+def _mark(answer: CheckResult) -> str:
     if answer.passed:
         return "[green]ok  [/]"
     return "[red]FAIL[/]" if answer.severity is Severity.ERROR else "[yellow]warn[/]"
@@ -159,7 +159,7 @@ def _status_values(state: RealtimeState, rows: Sequence[SegmentRow]) -> dict[str
 
 
 def _health_values(
-    state: RealtimeState, answers: Sequence[Health], numbers: Sequence[Metric]
+    state: RealtimeState, answers: Sequence[CheckResult], numbers: Sequence[Metric]
 ) -> dict[str, object]:
     return {
         "table": state.table,

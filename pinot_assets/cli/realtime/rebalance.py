@@ -17,7 +17,7 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.realtime.operations.rebalance import End, Rebalancing, preview
-from pinot_assets.realtime.operations.rebalance_plan import Judgement, Preview
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalanceJudgement
 from pinot_assets.realtime.operations.rebalance_request import Request
 
 Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")]
@@ -86,7 +86,7 @@ def _parsed(options: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _show(told: Preview, judgement: Judgement, as_json: bool) -> None:
+def _show(told: Preview, judgement: RebalanceJudgement, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(_values(told, judgement), indent=2))
         return
@@ -94,7 +94,7 @@ def _show(told: Preview, judgement: Judgement, as_json: bool) -> None:
         new_console().print(line)
 
 
-def _lines(told: Preview, judgement: Judgement) -> Iterator[str]:
+def _lines(told: Preview, judgement: RebalanceJudgement) -> Iterator[str]:
     yield f"Pinot's dry run: {escape(told.status)}; {plural(len(judgement.moves), 'segment')} would move"
     for name, (status, message) in told.checks.items():
         if status == "PASS":
@@ -108,7 +108,7 @@ def _lines(told: Preview, judgement: Judgement) -> Iterator[str]:
         yield "nothing was done; to do it, add [bold]--apply[/]"
 
 
-def _values(told: Preview, judgement: Judgement) -> dict[str, object]:
+def _values(told: Preview, judgement: RebalanceJudgement) -> dict[str, object]:
     return {
         "status": told.status,
         "preChecks": {name: list(check) for name, check in told.checks.items()},

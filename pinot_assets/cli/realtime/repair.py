@@ -12,12 +12,12 @@ from rich.markup import escape
 
 from pinot_assets.cli.options import AsJson, new_console
 from pinot_assets.cli.realtime.table import TableName
-from pinot_assets.cli.realtime.work import DeepStore, Work, open_work, tell
+from pinot_assets.cli.realtime.work import DeepStore, TableOperation, open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SessionError
-from pinot_assets.realtime.repair.apply import Outcome, preview
+from pinot_assets.realtime.repair.apply import StepOutcome, preview
 from pinot_assets.realtime.repair.memory import SUBJECT
-from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Plan, Step
+from pinot_assets.realtime.repair.model import USUAL_LIMITS, RepairLimits, RepairPlan, Step
 from pinot_assets.realtime.repair.words import call, manual
 
 Apply = Annotated[bool, typer.Option("--apply/--plan", help="Do what can be done, or only show it.")]
@@ -46,8 +46,8 @@ def register(app: typer.Typer) -> None:
         Shows the plan, and changes nothing, without --apply. Exits 0 when nothing is left to mend, 2 when
         something waits, is refused, or needs a person.
         """
-        limits = Limits(steps=limit, upload_bytes=int(upload_gb * 1024**3))
-        plan, outcomes = Plan(), list[Outcome]()
+        limits = RepairLimits(steps=limit, upload_bytes=int(upload_gb * 1024**3))
+        plan, outcomes = RepairPlan(), list[StepOutcome]()
         with open_work(table, deep_store) as work:
             if apply:
                 with work.hold("repair") as lease:
@@ -67,7 +67,7 @@ def register(app: typer.Typer) -> None:
             raise typer.Exit(ExitCode.REFUSED)
 
 
-def _remembered(work: Work) -> str:
+def _remembered(work: TableOperation) -> str:
     """Nothing where ZooKeeper cannot be reached: a plan is only shown."""
     try:
         return work.recall(SUBJECT)
@@ -76,7 +76,7 @@ def _remembered(work: Work) -> str:
         return ""
 
 
-def plan_lines(plan: Plan) -> Iterator[str]:
+def plan_lines(plan: RepairPlan) -> Iterator[str]:
     """The plan for a terminal, with everything that a step promises."""
     if plan.all_well:
         yield "[green]nothing to mend[/]"
@@ -104,14 +104,14 @@ def _step_lines(mark: str, step: Step) -> Iterator[str]:
         yield f"      [dim]{label:<8}[/]{escape(text)}"
 
 
-def _outcome_lines(outcomes: Iterable[Outcome]) -> Iterator[str]:
+def _outcome_lines(outcomes: Iterable[StepOutcome]) -> Iterator[str]:
     for outcome in outcomes:
         mark = "[green]✓[/]" if outcome.helped else "[red]✗[/]"
         text = f": {outcome.text}" if outcome.text else ""
         yield f"{mark} {escape(str(outcome.step))}: {outcome.result}{escape(text)}"
 
 
-def _values(plan: Plan, outcomes: Iterable[Outcome]) -> dict[str, object]:
+def _values(plan: RepairPlan, outcomes: Iterable[StepOutcome]) -> dict[str, object]:
     return {
         "done": [{"step": str(one.step), "result": one.result, "text": one.text} for one in outcomes],
         "steps": [_step_values(step) for step in plan.steps],

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, new_console, show_json, told_beside
+from pinot_assets.cli.options import AsJson, new_console, show_json, stdout_to_stderr
 from pinot_assets.cli.realtime.table import TableName
 from pinot_assets.cli.realtime.work import DryRun, open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
         For dedup and partial upsert tables, of which Pinot reads nothing again by itself. Pauses the table,
         deletes, resumes. An interrupted one is gone on with. Exits 2 when it is not done.
         """
-        with told_beside() if as_json else nullcontext():
+        with stdout_to_stderr() if as_json else nullcontext():
             found, deleted, code = _restart(table, segments, dry_run, confirm)
         if as_json:
             show_json(_values(found, deleted))

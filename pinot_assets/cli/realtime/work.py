@@ -20,7 +20,7 @@ from pinot_assets.realtime.read.deep_store import open_deep_store, sweeper
 from pinot_assets.realtime.read.opening import hold_table, open_operations
 from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair.apply import Repair
-from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits
+from pinot_assets.realtime.repair.model import USUAL_LIMITS, RepairLimits
 from pinot_assets.settings.environment import Settings, load_settings
 from pinot_assets.source import ObjectStore
 
@@ -33,7 +33,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TableOperation:
     """One table, and all that is needed to change it.
 
     :ivar table: with `_REALTIME`.
@@ -58,13 +58,13 @@ class Work:
         """Be the one that changes the table."""
         return hold_table(self.settings, self.table, f"pinot-assets realtime {command}")
 
-    def repair(self, lease: OperationsLease, limits: Limits = USUAL_LIMITS) -> Repair:
+    def repair(self, lease: OperationsLease, limits: RepairLimits = USUAL_LIMITS) -> Repair:
         """A repair of it, which tells what it does on the terminal."""
         return Repair(self.pinot, self.read, lease, sweeper(self.store, self.table), limits, tell)
 
 
 @contextmanager
-def open_work(table: str, deep_store: str | None = None) -> Iterator[Work]:
+def open_work(table: str, deep_store: str | None = None) -> Iterator[TableOperation]:
     """Everything for one table; closed at the end.
 
     :param table: with or without `_REALTIME`.
@@ -74,7 +74,7 @@ def open_work(table: str, deep_store: str | None = None) -> Iterator[Work]:
     settings = load_settings()
     with RealtimePinot(settings.pinot) as door, recording(door, _AGAIN) as pinot:
         name = find_table(pinot, table)
-        yield Work(settings, pinot, name, open_deep_store(pinot, deep_store))
+        yield TableOperation(settings, pinot, name, open_deep_store(pinot, deep_store))
 
 
 def tell(line: str) -> None:

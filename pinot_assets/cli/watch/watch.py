@@ -17,7 +17,7 @@ from pinot_assets.core.exit_codes import ExitCode, code_of
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, SessionHeld
 from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.gate_and_publish import Outcome
+from pinot_assets.session.gate_and_publish import RunOutcome
 from pinot_assets.session.values.trouble import aged
 from pinot_assets.source import Inventory
 from pinot_assets.table_spec import TableSpec
@@ -26,7 +26,7 @@ LONGEST_S: Final = 600
 """Between two looks at a table that cannot be looked at: doubled up to that."""
 
 
-class State(StrEnum):
+class TableState(StrEnum):
     """How it stands with one table."""
 
     NEW = "new"
@@ -57,7 +57,7 @@ class Watched:
     """
 
     spec: TableSpec
-    state: State = State.NEW
+    state: TableState = TableState.NEW
     message: str = ""
     last: str = ""
     last_s: int = 0
@@ -76,7 +76,7 @@ class Outside(Protocol):
         """What stands of the table, and its files."""
         ...
 
-    def run(self, spec: TableSpec) -> Outcome:
+    def run(self, spec: TableSpec) -> RunOutcome:
         """Trigger without spending a retry, gate, switch."""
         ...
 
@@ -94,14 +94,14 @@ def look_at(table: Watched, outside: Outside, interval_s: int) -> Watched:
     try:
         table, launch = _decided(table, outside)
         if launch:
-            table = replace(table, state=State.RUNS)
+            table = replace(table, state=TableState.RUNS)
             outside.told(table)
             table = _ended(table, outside.run(table.spec), outside.now_s())
         else:
-            table = replace(table, state=State.WAITS, code=ExitCode.DONE)
+            table = replace(table, state=TableState.WAITS, code=ExitCode.DONE)
         table = replace(table, errors=0, failing_s=0, next_s=outside.now_s() + interval_s)
     except SessionHeld as error:
-        table = replace(table, state=State.WAITS, message=error.reason, code=ExitCode.DONE)
+        table = replace(table, state=TableState.WAITS, message=error.reason, code=ExitCode.DONE)
         table = replace(table, errors=0, failing_s=0, next_s=outside.now_s() + interval_s)
     except PinotAssetsError as error:
         table = _failed(table, error, outside.now_s(), interval_s)
@@ -131,11 +131,11 @@ def _decided(table: Watched, outside: Outside) -> tuple[Watched, bool]:
     return replace(decided, message=tick.message), tick.launch
 
 
-def _ended(table: Watched, outcome: Outcome, now_s: int) -> Watched:
+def _ended(table: Watched, outcome: RunOutcome, now_s: int) -> Watched:
     code = outcome.exit_code
     return replace(
         table,
-        state=State.WAITS if code is ExitCode.DONE else State.REFUSED,
+        state=TableState.WAITS if code is ExitCode.DONE else TableState.REFUSED,
         message=outcome.report.summary if outcome.refusal is None else outcome.refusal.reason,
         last=ended_as(outcome),
         last_s=now_s,
@@ -145,13 +145,13 @@ def _ended(table: Watched, outcome: Outcome, now_s: int) -> Watched:
 
 def _failed(table: Watched, error: PinotAssetsError, now_s: int, interval_s: int) -> Watched:
     """What was decided before is kept: a run that failed is not launched again at once."""
-    if table.state is State.RUNS:
+    if table.state is TableState.RUNS:
         table = replace(table, last="failed", last_s=now_s)
     wait = min(interval_s * 2 ** min(table.errors, 16), max(LONGEST_S, interval_s))
     since_s = table.failing_s or now_s
     return replace(
         table,
-        state=State.ERROR,
+        state=TableState.ERROR,
         message=aged(error, since_s * 1000, now_s * 1000),
         errors=table.errors + 1,
         failing_s=since_s,
@@ -160,7 +160,7 @@ def _failed(table: Watched, error: PinotAssetsError, now_s: int, interval_s: int
     )
 
 
-def ended_as(outcome: Outcome) -> str:
+def ended_as(outcome: RunOutcome) -> str:
     """How a run ended, in a few words."""
     if outcome.snapshot is not None:
         left = f", {plural(len(outcome.left_out), 'file')} left out" if outcome.left_out else ""

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.segment.column.decimals import unstorable
 
 Cast = Callable[[pa.ChunkedArray], pa.ChunkedArray]
@@ -29,7 +29,7 @@ _FINER_UNITS = {"us": 1_000, "ns": 1_000_000}
 HEX = r"^([0-9a-fA-F]{2})*$"
 
 
-def cast_for(source: pa.DataType, field: pa.Field, wanted: Wanted) -> Cast | None:
+def cast_for(source: pa.DataType, field: pa.Field, wanted: TargetSchema) -> Cast | None:
     """How a column of a file becomes one of the table, None if there is no way.
 
     :param source: a type that `plain` leaves.

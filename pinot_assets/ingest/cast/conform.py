@@ -17,14 +17,14 @@ import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import BadRow, TypeMismatch, Unreadable, ZoneMissing, one_line, shown
 from pinot_assets.ingest.cast.casts import Cast, cast_for, is_local_time, plain
-from pinot_assets.ingest.cast.precheck import hopeless
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.cast.precheck import certain_failures
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 
 _MANY: Final = 100
 
 
-def conform(table: pa.Table, wanted: Wanted, rows: Sequence[int], verdicts: Verdicts) -> pa.Table:
+def conform(table: pa.Table, wanted: TargetSchema, rows: Sequence[int], verdicts: BadRowPolicy) -> pa.Table:
     """The columns of `wanted`, in its order and types, without the rows that are bad.
 
     A column that the table lacks is all null; one that is not wanted is left out.
@@ -47,7 +47,7 @@ def conform(table: pa.Table, wanted: Wanted, rows: Sequence[int], verdicts: Verd
         try:
             columns.append(cast(column))
         except pa.ArrowInvalid:
-            wrong = bad_values(column, cast, hopeless(column, field, wanted), verdicts.room)
+            wrong = bad_values(column, cast, certain_failures(column, field, wanted), verdicts.room)
             for n in wrong:
                 bad.setdefault(n, field)
             columns.append(_without(column, cast, wrong, field, verdicts.room))
@@ -94,7 +94,7 @@ def record_text(values: object) -> str:
     return json.dumps(values, ensure_ascii=False, default=str)
 
 
-def _no_way(source: pa.DataType, field: pa.Field, wanted: Wanted) -> TypeMismatch:
+def _no_way(source: pa.DataType, field: pa.Field, wanted: TargetSchema) -> TypeMismatch:
     hint = "change the file or the schema; every value of the column is of this type"
     if pt.is_temporal(source):
         hint = f"say with transforms.{field.name} what is meant, or change the file or the schema"
@@ -119,7 +119,7 @@ def _all_but(count: int, indices: list[int]) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _verdict(record: dict[str, Any], field: pa.Field, row: int, wanted: Wanted) -> BadRow:
+def _verdict(record: dict[str, Any], field: pa.Field, row: int, wanted: TargetSchema) -> BadRow:
     value = record[field.name]
     text = record_text(record)
     item = field.type.value_type if pt.is_list(field.type) else field.type

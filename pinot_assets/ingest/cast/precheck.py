@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.ingest.cast.casts import DECIMAL, HEX
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.segment.column.decimals import unstorable
 
 Mask = npt.NDArray[np.bool_]
@@ -29,7 +29,7 @@ _SHORT = r"^[^0-9A-Za-z.]*[0-9]{1,18}[^0-9A-Za-z.]*$"
 """Digits that a LONG has room for."""
 
 
-def hopeless(column: pa.ChunkedArray, field: pa.Field, wanted: Wanted) -> Mask:
+def certain_failures(column: pa.ChunkedArray, field: pa.Field, wanted: TargetSchema) -> Mask:
     """Which values certainly cannot become the field's type.
 
     :param column: of a type that `casts.plain` leaves.
@@ -44,10 +44,10 @@ def hopeless(column: pa.ChunkedArray, field: pa.Field, wanted: Wanted) -> Mask:
     return np.zeros(len(column), dtype=bool)
 
 
-def _lists(column: pa.ChunkedArray, field: pa.Field, wanted: Wanted) -> Mask:
+def _lists(column: pa.ChunkedArray, field: pa.Field, wanted: TargetSchema) -> Mask:
     found = np.zeros(len(column), dtype=bool)
     array = column.combine_chunks()
-    items = hopeless(pa.chunked_array([array.flatten()]), field, wanted)
+    items = certain_failures(pa.chunked_array([array.flatten()]), field, wanted)
     found[pc.list_parent_indices(array).to_numpy()[items]] = True
     return found
 

@@ -1,6 +1,6 @@
 """What is wrong with one file, and how much of that its table puts up with.
 
-Readers tell a `Verdicts` what they find. Rows that are put aside go to a Parquet file, never away.
+Readers tell a `BadRowPolicy` what they find. Rows that are put aside go to a Parquet file, never away.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ is not worth reading to its end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class BadRowAllowance:
     """How many rows of a file may be bad: so many, or so many of a hundred."""
 
     rows: int | None = None
@@ -61,7 +61,7 @@ class Limit:
         return f"{self.percent:g}%" if self.percent is not None else f"{self.rows}"
 
 
-class Verdicts:
+class BadRowPolicy:
     """Forgives no bad row.
 
     :ivar missing: columns of the table that the file lacks.
@@ -114,14 +114,16 @@ class Verdicts:
         """
 
 
-class Quarantine(Verdicts):
+class Quarantine(BadRowPolicy):
     """Puts bad rows aside, up to a limit.
 
     :param path: the Parquet file to write; there is none without a bad row.
     :param file: URI of the source file.
     """
 
-    def __init__(self, path: Path, file: str, limit: Limit, missing_column: MissingColumn = "null") -> None:
+    def __init__(
+        self, path: Path, file: str, limit: BadRowAllowance, missing_column: MissingColumn = "null"
+    ) -> None:
         super().__init__(missing_column)
         self._path, self._file, self._limit = path, file, limit
         self._writer: pq.ParquetWriter | None = None
@@ -129,11 +131,11 @@ class Quarantine(Verdicts):
 
     @property
     def room(self) -> int:
-        """As `Verdicts.room`."""
+        """As `BadRowPolicy.room`."""
         return _NO_LIMIT if self._limit.rows is None else self._limit.rows - self.bad_rows + 1
 
     def bad(self, rows: Sequence[BadRow]) -> None:
-        """Write them down; see `Verdicts.bad`.
+        """Write them down; see `BadRowPolicy.bad`.
 
         :raises TooManyBadRows: they are more than the limit.
         """
@@ -153,7 +155,7 @@ class Quarantine(Verdicts):
         return (self._file, bad.row, bad.column, bad.value, bad.why, bad.kind.code, _safe(bad.record))
 
     def finish(self, rows: int) -> None:
-        """As `Verdicts.finish`; also closes the Parquet file."""
+        """As `BadRowPolicy.finish`; also closes the Parquet file."""
         if self._writer is None:
             return
         self._writer.close()

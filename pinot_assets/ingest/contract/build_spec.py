@@ -10,7 +10,7 @@ from pinot_assets.core.policy import Policy
 from pinot_assets.core.stored_format import FIRST
 from pinot_assets.ingest.contract.bad_rows import MissingColumn
 from pinot_assets.ingest.contract.query import Query
-from pinot_assets.settings.file_limits import Limits
+from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class BuildOrder:
+class BuildSpec:
     """What all files of one attempt have in common.
 
     :ivar table: raw table name.
@@ -68,7 +68,7 @@ class BuildOrder:
     max_bad_rows: str | None = None
     missing_column: MissingColumn = "null"
     query: Query | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: FileLimits = field(default_factory=FileLimits)
     format: int = FIRST
 
 
@@ -97,7 +97,7 @@ class Builder(Protocol):
 
     def build(
         self,
-        order: BuildOrder,
+        build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
         on_rows: Callable[[int], None] = nobody,

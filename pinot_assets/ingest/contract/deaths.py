@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.machine_trouble import ADVICE, tells_of_memory
 from pinot_assets.snapshot.failure_code import OUT_OF_MEMORY, WORKER_DIED
 from pinot_assets.snapshot.receipt import Failure
@@ -50,16 +50,16 @@ def death_of(text: str) -> Death | None:
     return Death(None if found is None else int(found[1]), of_memory)
 
 
-def death_of_memory(order: BuildOrder, task: FileTask, how: str) -> Failure:
+def death_of_memory(build_spec: BuildSpec, task: FileTask, how: str) -> Failure:
     """The failure of a file whose worker was ended for its memory."""
     reason = f"the worker had too little memory for the file: {how} → {ADVICE}"
-    return Failure(task.file.uri, task.ordinal, order.attempt, OUT_OF_MEMORY, reason)
+    return Failure(task.file.uri, task.ordinal, build_spec.attempt, OUT_OF_MEMORY, reason)
 
 
-def death_of_executor(order: BuildOrder, task: FileTask, why: str) -> Failure:
+def death_of_executor(build_spec: BuildSpec, task: FileTask, why: str) -> Failure:
     """The failure of a file whose worker, or executor, died again and again.
 
     :param why: Spark's words.
     """
     reason = f"what built the file died, alone as well: {why} → see Spark's log for its end"
-    return Failure(task.file.uri, task.ordinal, order.attempt, WORKER_DIED, reason)
+    return Failure(task.file.uri, task.ordinal, build_spec.attempt, WORKER_DIED, reason)

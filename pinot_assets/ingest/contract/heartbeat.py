@@ -25,7 +25,7 @@ EVERY_S: Final = 15.0
 _LOG = logging.getLogger(__name__)
 
 
-class Signs:
+class Heartbeat:
     """What one task leaves behind while it works; no more than one object at a time.
 
     :param staging: the session's folder.
@@ -76,7 +76,7 @@ def _nothing() -> bool:
     return False
 
 
-class Watch:
+class HeartbeatReader:
     """What the driver sees of them.
 
     :param staging: the session's folder.

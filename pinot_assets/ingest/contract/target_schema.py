@@ -12,7 +12,7 @@ from pinot_assets.segment import DataType, SegmentSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TargetSchema:
     """The columns of a table.
 
     :ivar schema: names and types, `SegmentSpec.arrow_schema()`; multi-value columns are lists.

@@ -9,12 +9,12 @@ import mmap
 from pathlib import Path
 
 from pinot_assets.core.file_errors import Unreadable
-from pinot_assets.settings.file_limits import DEFAULTS, Limits
+from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _SYNC_BYTES = 16
 
 
-def count_rows(path: Path, limits: Limits = DEFAULTS) -> int:
+def count_rows(path: Path, limits: FileLimits = DEFAULTS) -> int:
     """How many rows the blocks of a file promise, nothing of which is decoded.
 
     :raises Unreadable: a block is cut short, or does not end with the file's mark.

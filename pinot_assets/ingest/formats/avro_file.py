@@ -17,12 +17,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pinot_assets.core.file_errors import ReaderSettings, Unreadable, one_line
-from pinot_assets.ingest.contract.bad_rows import Verdicts
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
 from pinot_assets.ingest.contract.machine_trouble import trouble_of
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.avro_blocks import count_rows
 from pinot_assets.ingest.formats.typed import BATCH_ROWS, columns_of, conform_all
-from pinot_assets.settings.file_limits import DEFAULTS, Limits
+from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _LOADED: Final = 64 << 20
 """Bytes that DataFusion takes at the least once it is loaded."""
@@ -39,7 +39,7 @@ def check_avro() -> None:
 
 
 def read_avro(
-    path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits = DEFAULTS
+    path: Path, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS
 ) -> Iterator[pa.Table]:
     """Rows as the columns of `wanted`, some at a time.
 
@@ -48,7 +48,7 @@ def read_avro(
     yield from conform_all(_batches(path, wanted, verdicts, limits), wanted, verdicts, limits)
 
 
-def first_avro(path: Path, count: int, limits: Limits = DEFAULTS) -> pa.Table:
+def first_avro(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.Table:
     """Up to so many rows, in the file's own types.
 
     :raises FileRejected: the file is damaged, has more than it may, or DataFusion is not installed.
@@ -98,7 +98,9 @@ def _memory(size: int) -> mmap.mmap:
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
-def _batches(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> Iterator[pa.Table]:
+def _batches(
+    path: Path, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
+) -> Iterator[pa.Table]:
     datafusion = _datafusion()
     expected = count_rows(path, limits)
     verdicts.holds(expected)

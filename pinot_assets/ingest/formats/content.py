@@ -16,7 +16,7 @@ from isal import igzip, igzip_lib
 
 from pinot_assets.core.file_errors import Unreadable, one_line
 from pinot_assets.ingest.contract.machine_trouble import trouble_of
-from pinot_assets.settings.file_limits import DEFAULTS, Limits
+from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 BLOCK_BYTES: Final = 4 << 20
 """How much of a text file is read at a time, unpacked. A row of CSV must fit into it, and Arrow reads up to
@@ -65,7 +65,7 @@ def check_not_torn(name: str, size: int, input_format: str) -> None:
     )
 
 
-def text_blocks(path: Path, input_format: str, limits: Limits = DEFAULTS) -> Iterator[bytes]:
+def text_blocks(path: Path, input_format: str, limits: FileLimits = DEFAULTS) -> Iterator[bytes]:
     """A text file unpacked, without blank blocks at its start and a byte order mark; none if it is blank.
 
     :raises Unreadable: it is damaged or cut, or plainly of another kind than the format says.
@@ -82,7 +82,7 @@ def text_blocks(path: Path, input_format: str, limits: Limits = DEFAULTS) -> Ite
         yield block
 
 
-def plain_file(path: Path, input_format: str, limits: Limits = DEFAULTS) -> Path | None:
+def plain_file(path: Path, input_format: str, limits: FileLimits = DEFAULTS) -> Path | None:
     """A file of a binary format, unpacked beside itself where it is packed; None if it is blank.
 
     :raises Unreadable: it is damaged or cut, or does not start as the format does.
@@ -165,7 +165,7 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
                 yield cast(IO[bytes], stream)
 
 
-def _blocks(path: Path, limits: Limits) -> Iterator[bytes]:
+def _blocks(path: Path, limits: FileLimits) -> Iterator[bytes]:
     """The file unpacked; every block is whole but the last."""
     packed, unpacked = path.stat().st_size, 0
     is_packed = packing(path) is not None

@@ -24,14 +24,14 @@ import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import BadRow, Unreadable, one_line, shown
 from pinot_assets.ingest.cast.conform import conform
-from pinot_assets.ingest.contract.bad_rows import Verdicts
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
 from pinot_assets.ingest.contract.csv_settings import CsvSettings, twice
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.content import BLOCK_BYTES, Readable
 from pinot_assets.ingest.formats.csv_bytes import ForeignBytes
 from pinot_assets.ingest.formats.csv_comments import without_comments
 from pinot_assets.ingest.formats.csv_quotes import Quotes
-from pinot_assets.settings.file_limits import DEFAULTS, Limits
+from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _HEADER_BYTES: Final = 1 << 20
 _END: Final = "\x1a pinot-assets: end of file \x1a"
@@ -40,10 +40,10 @@ _BEHIND: Final = "\x1a pinot-assets: text behind a quote \x1a"
 
 def read_csv(
     blocks: Iterator[bytes],
-    wanted: Wanted,
+    wanted: TargetSchema,
     settings: CsvSettings,
-    verdicts: Verdicts,
-    limits: Limits = DEFAULTS,
+    verdicts: BadRowPolicy,
+    limits: FileLimits = DEFAULTS,
 ) -> Iterator[pa.Table]:
     """Rows as the columns of `wanted`, some at a time.
 
@@ -76,7 +76,12 @@ class _Rows:
     """
 
     def __init__(
-        self, names: list[str], wanted: Wanted, settings: CsvSettings, verdicts: Verdicts, first: int
+        self,
+        names: list[str],
+        wanted: TargetSchema,
+        settings: CsvSettings,
+        verdicts: BadRowPolicy,
+        first: int,
     ) -> None:
         # No column of a table begins with #, so the others do not get into the way.
         self._known = frozenset(wanted.schema.names)
@@ -258,7 +263,7 @@ def _check_quotes(header: bytes, settings: CsvSettings) -> None:
         )
 
 
-def _check_names(names: list[str], wanted: Wanted) -> None:
+def _check_names(names: list[str], wanted: TargetSchema) -> None:
     known = frozenset(wanted.schema.names)
     if again := twice(name for name in names if name in known):
         raise Unreadable(f"the header names {', '.join(again)} twice")

@@ -19,19 +19,19 @@ import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import BadRow, FileRejected, TypeMismatch, Unreadable, shown
 from pinot_assets.ingest.cast.conform import conform
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.json_blocks import document_blocks, enough_for
 from pinot_assets.ingest.formats.json_documents import BLANKS, is_document, key_pattern, members_of
 from pinot_assets.ingest.formats.json_values import NOT_UTF_8, Real, arrow_type, converter, parsed
 from pinot_assets.ingest.formats.typed import check_values
-from pinot_assets.settings.file_limits import DEFAULTS, Limits
+from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _LOOK_AHEAD: Final = 1 << 16
 
 
 def read_json(
-    blocks: Iterator[bytes], wanted: Wanted, verdicts: Verdicts, limits: Limits = DEFAULTS
+    blocks: Iterator[bytes], wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS
 ) -> Iterator[pa.Table]:
     """Documents as the columns of `wanted`; a missing member is null, an unknown one is left out.
 
@@ -67,7 +67,7 @@ class _Reader:
     :ivar rest: the start of a document whose end comes with the next block.
     """
 
-    def __init__(self, wanted: Wanted, verdicts: Verdicts, limits: Limits = DEFAULTS) -> None:
+    def __init__(self, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS) -> None:
         self.rest = b""
         self._wanted, self._verdicts, self._limits = wanted, verdicts, limits
         self._plan = [(f, converter(f, wanted)) for f in wanted.schema]
@@ -152,7 +152,7 @@ class _Reader:
             raise _NotForArrow
         for name, values in self._texts(block, own).items():
             table = table.append_column(name, [values])
-        return conform(table, self._wanted, range(table.num_rows), Verdicts())
+        return conform(table, self._wanted, range(table.num_rows), BadRowPolicy())
 
     def _holds_objects(self, field: pa.Field, value: Any) -> bool:
         return field.name in self._wanted.json and value is not None and not isinstance(value, str)

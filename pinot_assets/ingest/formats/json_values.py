@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.segment.column.decimals import MAX_DIGITS, is_storable
 
 Convert = Callable[[Any], Any]
@@ -58,7 +58,7 @@ _LONG_NUMBERS: Final = json.JSONDecoder(
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def converter(field: pa.Field, wanted: Wanted) -> Convert:
+def converter(field: pa.Field, wanted: TargetSchema) -> Convert:
     """A function that gives a value, not None, the column's type, and is a ValueError where it cannot.
 
     Timestamps and bytes come as text: one place knows how to read that.
@@ -96,7 +96,7 @@ def _raw_type(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pt.is_timestamp(kind) or pt.is_binary(kind) else kind
 
 
-def _single(kind: pa.DataType, name: str, wanted: Wanted) -> Convert:
+def _single(kind: pa.DataType, name: str, wanted: TargetSchema) -> Convert:
     if name in wanted.json:
         return lambda value: _string(value) if type(value) is str else json_text(value)
     if name in wanted.decimals:

@@ -9,17 +9,19 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.orc as paorc
 
-from pinot_assets.core.file_errors import TooLarge, Unreadable
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.core.file_errors import FileTooLarge, Unreadable
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.typed import columns_of, conform_all, damaged
-from pinot_assets.settings.file_limits import DEFAULTS, Limits
+from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _MOST_AT_ONCE: Final = 64 << 20
 """Bytes of a compression block as the file declares them; the default is 256 KB, the format ends at 8 MB."""
 
 
-def read_orc(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits = DEFAULTS) -> Iterator[pa.Table]:
+def read_orc(
+    path: Path, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS
+) -> Iterator[pa.Table]:
     """Rows as the columns of `wanted`, a stripe at a time.
 
     :raises FileRejected: the file is damaged, has none of the columns, or a value does not fit.
@@ -27,7 +29,7 @@ def read_orc(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits = DE
     yield from conform_all(_stripes(path, wanted, verdicts, limits), wanted, verdicts, limits)
 
 
-def first_orc(path: Path, count: int, limits: Limits = DEFAULTS) -> pa.Table:
+def first_orc(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.Table:
     """Up to so many rows of the first stripe, in the file's own types; none of a file without any.
 
     :raises FileRejected: the file is damaged, or has more than it may.
@@ -41,7 +43,9 @@ def first_orc(path: Path, count: int, limits: Limits = DEFAULTS) -> pa.Table:
         return pa.Table.from_batches([_stripe(file, 0, file.schema.names).slice(0, count)])
 
 
-def _stripes(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> Iterator[pa.Table]:
+def _stripes(
+    path: Path, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
+) -> Iterator[pa.Table]:
     with damaged("ORC"), pa.memory_map(str(path)) as data:
         file = paorc.ORCFile(data)
         verdicts.holds(file.nrows)
@@ -55,7 +59,7 @@ def _stripes(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> 
 
 def _check_blocks(file: paorc.ORCFile) -> None:
     if file.compression_size > _MOST_AT_ONCE:
-        raise TooLarge(
+        raise FileTooLarge(
             f"the file is packed in blocks of up to {file.compression_size >> 20:,} MB, "
             f"more than {_MOST_AT_ONCE >> 20} MB",
             why="a reader takes the memory for a whole one at once",

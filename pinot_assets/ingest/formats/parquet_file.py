@@ -8,14 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.typed import BATCH_ROWS, columns_of, conform_all, damaged
-from pinot_assets.settings.file_limits import DEFAULTS, Limits
+from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 
 def read_parquet(
-    path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits = DEFAULTS
+    path: Path, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS
 ) -> Iterator[pa.Table]:
     """Rows as the columns of `wanted`, some at a time.
 
@@ -24,7 +24,7 @@ def read_parquet(
     yield from conform_all(_batches(path, wanted, verdicts, limits), wanted, verdicts, limits)
 
 
-def first_parquet(path: Path, count: int, limits: Limits = DEFAULTS) -> pa.Table:
+def first_parquet(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.Table:
     """Up to so many rows, in the file's own types; none of a file without any.
 
     :raises FileRejected: the file is damaged, or has more than it may.
@@ -40,7 +40,9 @@ def first_parquet(path: Path, count: int, limits: Limits = DEFAULTS) -> pa.Table
         return schema.empty_table() if batch is None else pa.Table.from_batches([batch])
 
 
-def _batches(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> Iterator[pa.Table]:
+def _batches(
+    path: Path, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
+) -> Iterator[pa.Table]:
     with (
         damaged("Parquet"),
         pq.ParquetFile(
@@ -61,7 +63,7 @@ def _batches(path: Path, wanted: Wanted, verdicts: Verdicts, limits: Limits) -> 
             yield pa.Table.from_batches([batch])
 
 
-def check_pages(metadata: pq.FileMetaData, columns: frozenset[str], limits: Limits) -> None:
+def check_pages(metadata: pq.FileMetaData, columns: frozenset[str], limits: FileLimits) -> None:
     """Refuse column chunks that say of themselves that they unpack to far too much.
 
     :raises TooLarge: one does.

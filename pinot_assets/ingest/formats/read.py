@@ -9,16 +9,16 @@ from typing import Final
 import pyarrow as pa
 
 from pinot_assets.core.file_errors import ReaderSettings
-from pinot_assets.ingest.contract.bad_rows import Verdicts
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.avro_file import check_avro, read_avro
 from pinot_assets.ingest.formats.content import plain_file, text_blocks
 from pinot_assets.ingest.formats.csv_file import read_csv
 from pinot_assets.ingest.formats.json_file import read_json
 from pinot_assets.ingest.formats.orc_file import read_orc
 from pinot_assets.ingest.formats.parquet_file import read_parquet
-from pinot_assets.settings.file_limits import DEFAULTS, Limits
+from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _BINARY: Final = {"avro": read_avro, "orc": read_orc, "parquet": read_parquet}
 FORMATS: Final = ("csv", "json", *_BINARY)
@@ -46,12 +46,12 @@ def check_reader(input_format: str, reader: Mapping[str, str]) -> None:
 
 def read_batches(
     path: Path,
-    wanted: Wanted,
+    wanted: TargetSchema,
     input_format: str,
     *,
     reader: Mapping[str, str],
-    verdicts: Verdicts,
-    limits: Limits = DEFAULTS,
+    verdicts: BadRowPolicy,
+    limits: FileLimits = DEFAULTS,
 ) -> Iterator[pa.Table]:
     """Read one file, plain or packed by gzip, bzip2 or zstd, some rows at a time.
 

@@ -13,15 +13,17 @@ import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import Unreadable, one_line
 from pinot_assets.ingest.cast.conform import conform
-from pinot_assets.ingest.contract.bad_rows import Verdicts
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
 from pinot_assets.ingest.contract.machine_trouble import trouble_of
-from pinot_assets.ingest.contract.target_schema import Wanted
-from pinot_assets.settings.file_limits import Limits
+from pinot_assets.ingest.contract.target_schema import TargetSchema
+from pinot_assets.settings.file_limits import FileLimits
 
 BATCH_ROWS: Final = 1 << 16
 
 
-def columns_of(names: list[str], wanted: Wanted, verdicts: Verdicts, limits: Limits) -> list[str]:
+def columns_of(
+    names: list[str], wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
+) -> list[str]:
     """The columns to read.
 
     :param names: those of the file.
@@ -43,7 +45,7 @@ def columns_of(names: list[str], wanted: Wanted, verdicts: Verdicts, limits: Lim
 
 
 def conform_all(
-    tables: Iterator[pa.Table], wanted: Wanted, verdicts: Verdicts, limits: Limits
+    tables: Iterator[pa.Table], wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
 ) -> Iterator[pa.Table]:
     """The tables in the types that are wanted.
 
@@ -56,7 +58,7 @@ def conform_all(
         row += table.num_rows
 
 
-def check_values(table: pa.Table, limits: Limits) -> None:
+def check_values(table: pa.Table, limits: FileLimits) -> None:
     """Refuse a table with a value that is larger than one may be.
 
     :raises TooLarge: it has one.

@@ -23,15 +23,14 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 from pinot_assets.core.memory import limit_memory
 from pinot_assets.core.text import plural
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.deaths import Death, death_of, death_of_executor, death_of_memory
 from pinot_assets.ingest.task.isolated import build_alone
 from pinot_assets.ingest.task.worker import build_file
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, FileResult
 
-Result = Receipt | Failure
-Build = Callable[[BuildOrder, FileTask], Result]
-Run = Callable[[Sequence[FileTask], Build], Generator[Result | None, None, None]]
+Build = Callable[[BuildSpec, FileTask], FileResult]
+RunTasks = Callable[[Sequence[FileTask], Build], Generator[FileResult | None, None, None]]
 """A job: what is built, and how; gives results, some twice, and None after every look."""
 
 _LOOK_S: Final = 0.2  # how often the driver looks for finished files
@@ -56,25 +55,25 @@ class JobDied(Exception):
 class SparkJobs:
     """The jobs of one build."""
 
-    def __init__(self, context: SparkContext, order: BuildOrder, tasks: Sequence[FileTask]) -> None:
-        self._context, self._order, self._tasks = context, order, tasks
+    def __init__(self, context: SparkContext, build_spec: BuildSpec, tasks: Sequence[FileTask]) -> None:
+        self._context, self._build_spec, self._tasks = context, build_spec, tasks
 
-    def results(self) -> Generator[Result | None, None, None]:
+    def results(self) -> Generator[FileResult | None, None, None]:
         """Every file's result, some twice, and None after every look. Leaving early cancels the job."""
-        yield from in_spite_of_deaths(self._run, self._order, self._tasks)
+        yield from in_spite_of_deaths(self._run, self._build_spec, self._tasks)
 
     def moved(self) -> bool:
         """Never: every task tells by itself."""
         return False
 
-    def _run(self, tasks: Sequence[FileTask], build: Build) -> Generator[Result | None, None, None]:
-        with closing(_Job(self._context, self._order, tasks, build).results()) as results:
+    def _run(self, tasks: Sequence[FileTask], build: Build) -> Generator[FileResult | None, None, None]:
+        with closing(_Job(self._context, self._build_spec, tasks, build).results()) as results:
             yield from results
 
 
 def in_spite_of_deaths(
-    run: Run, order: BuildOrder, tasks: Sequence[FileTask]
-) -> Generator[Result | None, None, None]:
+    run: RunTasks, build_spec: BuildSpec, tasks: Sequence[FileTask]
+) -> Generator[FileResult | None, None, None]:
     """Run jobs until every file has a result, one that kills its workers included.
 
     :param run: its `JobDied` is survived, any other error ends everything.
@@ -97,7 +96,7 @@ def in_spite_of_deaths(
             named = now[place] if place is not None and place < len(now) else None
             if is_alone and len(now) == 1:
                 left.pop(now[0].ordinal, None)
-                yield _dead(order, now[0], died)
+                yield _dead(build_spec, now[0], died)
                 suspects = []
             elif named is not None:
                 suspects = [named]
@@ -105,7 +104,7 @@ def in_spite_of_deaths(
                 suspects = [*left.values()]
             else:
                 raise BuildError(
-                    f"Spark gave up building {plural(len(left), 'file')} of {order.table}",
+                    f"Spark gave up building {plural(len(left), 'file')} of {build_spec.table}",
                     why=died.why,
                     hint="see Spark's UI or log for the executor that died; files that are done stay done",
                 ) from died
@@ -113,35 +112,35 @@ def in_spite_of_deaths(
             suspects = []
 
 
-def _dead(order: BuildOrder, task: FileTask, died: JobDied) -> Failure:
+def _dead(build_spec: BuildSpec, task: FileTask, died: JobDied) -> Failure:
     """A file that took its whole executor with it, alone."""
     if died.death.of_memory:
-        return death_of_memory(order, task, died.why)
-    return death_of_executor(order, task, died.why)
+        return death_of_memory(build_spec, task, died.why)
+    return death_of_executor(build_spec, task, died.why)
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
     """What runs on an executor, once per file."""
 
-    order: BuildOrder
+    build_spec: BuildSpec
     build: Build
-    finished: Accumulator[list[Result]]
+    finished: Accumulator[list[FileResult]]
 
-    def __call__(self, task: FileTask) -> Result:
-        limit_memory(self.order.limits.worker_bytes)
-        result = self.build(self.order, task)
+    def __call__(self, task: FileTask) -> FileResult:
+        limit_memory(self.build_spec.limits.worker_bytes)
+        result = self.build(self.build_spec, task)
         self.finished.add([result])
         return result
 
 
-class _Results(AccumulatorParam[list[Result]]):
+class _Results(AccumulatorParam[list[FileResult]]):
     """Results of finished tasks, in the order of their arrival at the driver."""
 
-    def zero(self, value: list[Result]) -> list[Result]:  # noqa: ARG002  # Spark's signature
+    def zero(self, value: list[FileResult]) -> list[FileResult]:  # noqa: ARG002  # Spark's signature
         return []
 
-    def addInPlace(self, value1: list[Result], value2: list[Result]) -> list[Result]:
+    def addInPlace(self, value1: list[FileResult], value2: list[FileResult]) -> list[FileResult]:
         value1.extend(value2)
         return value1
 
@@ -150,18 +149,19 @@ class _Job:
     """One Spark job and what it has told so far."""
 
     def __init__(
-        self, context: SparkContext, order: BuildOrder, tasks: Sequence[FileTask], build: Build
+        self, context: SparkContext, build_spec: BuildSpec, tasks: Sequence[FileTask], build: Build
     ) -> None:
         self._context = context
         self._tasks = tasks
-        self._group = f"{order.session}-{order.attempt}-{uuid.uuid4().hex[:8]}"
+        self._group = f"{build_spec.session}-{build_spec.attempt}-{uuid.uuid4().hex[:8]}"
         self._description = (
-            f"{order.table}: {plural(len(tasks), 'file')} of session {order.session}, attempt {order.attempt}"
+            f"{build_spec.table}: {plural(len(tasks), 'file')} of session {build_spec.session}, "
+            f"attempt {build_spec.attempt}"
         )
-        self._finished: Accumulator[list[Result]] = context.accumulator([], _Results())
-        self._run = _Task(order, build, self._finished)
+        self._finished: Accumulator[list[FileResult]] = context.accumulator([], _Results())
+        self._run = _Task(build_spec, build, self._finished)
 
-    def results(self) -> Generator[Result | None, None, None]:
+    def results(self) -> Generator[FileResult | None, None, None]:
         """Every file's result, some twice, and None after every look. Leaving early cancels the job.
 
         :raises JobDied: Spark gave it up for a task whose worker died.
@@ -185,12 +185,12 @@ class _Job:
                         self._context.cancelJobGroup(self._group)
                     wait([job], timeout=_LOOK_S)
 
-    def _collect(self) -> list[Result]:
+    def _collect(self) -> list[FileResult]:
         # Job group and description belong to the thread that starts the job.
         self._context.setJobGroup(self._group, self._description, interruptOnCancel=True)
         return self._context.parallelize(self._tasks, len(self._tasks)).map(self._run).collect()
 
-    def _outcome(self, job: Future[list[Result]]) -> list[Result]:
+    def _outcome(self, job: Future[list[FileResult]]) -> list[FileResult]:
         try:
             return job.result()
         except Exception as error:

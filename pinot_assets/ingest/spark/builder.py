@@ -15,16 +15,15 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, nobody
-from pinot_assets.ingest.contract.heartbeat import Watch
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
+from pinot_assets.ingest.contract.heartbeat import HeartbeatReader
 from pinot_assets.ingest.spark.arrow_jobs import SparkJobs, cause_of
 from pinot_assets.ingest.spark.file_jobs import SparkFiles
 from pinot_assets.ingest.spark.restarts import RestartedFiles
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import FileResult
 from pinot_assets.source.factory import open_store
 
 T = TypeVar("T")
-Result = Receipt | Failure
 
 
 class SparkBuilder:
@@ -47,9 +46,9 @@ class SparkBuilder:
 
     def build(
         self,
-        order: BuildOrder,
+        build_spec: BuildSpec,
         tasks: Sequence[FileTask],
-        on_done: Callable[[Result], None],
+        on_done: Callable[[FileResult], None],
         on_rows: Callable[[int], None] = nobody,
     ) -> None:
         """Build all tasks, largest files first; see `Builder.build`.
@@ -60,9 +59,11 @@ class SparkBuilder:
             return
         tasks = sorted(tasks, key=lambda task: -task.file.fingerprint.size)
         told: set[int] = set()
-        jobs = self._jobs(order, tasks)
-        watch = Watch(
-            open_store(order.staging_uri, order.staging_props, order.policy), order.attempt, jobs.moved
+        jobs = self._jobs(build_spec, tasks)
+        watch = HeartbeatReader(
+            open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy),
+            build_spec.attempt,
+            jobs.moved,
         )
         with closing(jobs.results()) as results:
             for result in results:
@@ -93,21 +94,23 @@ class SparkBuilder:
             with suppress(OSError, Py4JError):  # Spark may be what failed
                 context.setJobDescription(None)  # type: ignore[arg-type]
 
-    def _jobs(self, order: BuildOrder, tasks: Sequence[FileTask]) -> _Jobs:
-        query = order.query
+    def _jobs(self, build_spec: BuildSpec, tasks: Sequence[FileTask]) -> _Jobs:
+        query = build_spec.query
         if query is None:
-            return _answered(order, lambda: SparkJobs(self._context(), order, tasks))
+            return _answered(build_spec, lambda: SparkJobs(self._context(), build_spec, tasks))
         return RestartedFiles(
-            lambda: _answered(order, lambda: SparkFiles(self._session(), order, query)), order, tasks
+            lambda: _answered(build_spec, lambda: SparkFiles(self._session(), build_spec, query)),
+            build_spec,
+            tasks,
         )
 
 
-def _answered(order: BuildOrder, start: Callable[[], T]) -> T:
+def _answered(build_spec: BuildSpec, start: Callable[[], T]) -> T:
     try:
         return start()
     except (OSError, Py4JError) as error:
         raise BuildError(
-            f"Spark does not answer; no file of {order.table} was built",
+            f"Spark does not answer; no file of {build_spec.table} was built",
             why=cause_of(error),
             hint="see Spark's UI or log; the next run starts a Spark where this process had one",
         ) from error
@@ -116,7 +119,7 @@ def _answered(order: BuildOrder, start: Callable[[], T]) -> T:
 class _Jobs(Protocol):
     """What Spark runs for one build."""
 
-    def results(self) -> Generator[Result | None, None, None]:
+    def results(self) -> Generator[FileResult | None, None, None]:
         """Every file's result, some twice, and None after every look. Leaving early cancels the jobs."""
         ...
 

@@ -18,12 +18,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.deaths import Death, death_of, death_of_executor, death_of_memory
 from pinot_assets.ingest.contract.query import Query
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.spark.expression import first_line
-from pinot_assets.ingest.spark.progress import Reading
+from pinot_assets.ingest.spark.progress import ReadCounts
 from pinot_assets.ingest.spark.query import (
     check_expressions,
     columns_read,
@@ -44,9 +44,7 @@ from pinot_assets.ingest.task.worker import failure_of
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.snapshot.failure_code import OUT_OF_MEMORY, WORKER_DIED
 from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import Failure, Receipt
-
-Result = Receipt | Failure
+from pinot_assets.snapshot.receipt import Failure, FileResult
 
 _MOST_JOBS: Final = 64
 """A thread of the driver for each file under way. Never as many as there are cores: a cluster that grows with
@@ -76,25 +74,27 @@ class SparkFiles:
     :raises BuildError: Spark lacks a reader, pandas is missing, or an expression is not SQL.
     """
 
-    def __init__(self, session: SparkSession, order: BuildOrder, query: Query) -> None:
+    def __init__(self, session: SparkSession, build_spec: BuildSpec, query: Query) -> None:
         _require_pandas()
         self._session = reading_session(session)
-        self._order, self._query = order, query
-        self._wanted = Wanted.of(
-            SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
+        self._build_spec, self._query = build_spec, query
+        self._wanted = TargetSchema.of(
+            SegmentSpec.from_pinot(
+                build_spec.schema, build_spec.table_config, min_server=build_spec.min_server
+            )
         )
-        self._group = f"{order.session}-{order.attempt}-{uuid.uuid4().hex[:8]}"
-        self._reading = Reading(session.sparkContext, self._group)
+        self._group = f"{build_spec.session}-{build_spec.attempt}-{uuid.uuid4().hex[:8]}"
+        self._reading = ReadCounts(session.sparkContext, self._group)
         # PySpark logs every refused expression with its whole stack trace; the error says it once.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-        check_readers(self._session, order)
-        check_expressions(self._session, query, order.table)
+        check_readers(self._session, build_spec)
+        check_expressions(self._session, query, build_spec.table)
         self._columns = columns_read(self._session, query, self._wanted)
         self._texts = untouched_json(self._session, query, self._wanted)
-        self._look = LookAtFile(order, frozenset(self._columns))
+        self._look = LookAtFile(build_spec, frozenset(self._columns))
         self._under_way: set[int] = set()
 
-    def results(self, tasks: Sequence[FileTask]) -> Generator[Result | None, None, None]:
+    def results(self, tasks: Sequence[FileTask]) -> Generator[FileResult | None, None, None]:
         """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
 
         :raises SparkEnded: Spark is gone.
@@ -121,7 +121,7 @@ class SparkFiles:
         with suppress(Exception):  # Spark may be what failed
             self._session.sparkContext.cancelJobGroup(self._group)
 
-    def _build(self, task: FileTask) -> Result:
+    def _build(self, task: FileTask) -> FileResult:
         self._under_way.add(task.ordinal)
         result = self._once(task)
         if isinstance(result, Failure) and result.code == "CHANGED_DURING_READ":
@@ -131,22 +131,22 @@ class SparkFiles:
         self._under_way.discard(task.ordinal)
         return result
 
-    def _once(self, task: FileTask) -> Result:
+    def _once(self, task: FileTask) -> FileResult:
         uri = task.file.uri
         context = self._session.sparkContext
         try:
-            context.setJobGroup(self._group, f"{self._order.table}: {uri}", interruptOnCancel=True)
+            context.setJobGroup(self._group, f"{self._build_spec.table}: {uri}", interruptOnCancel=True)
             use_in_thread(self._session)
             [version] = context.parallelize([task], 1).map(self._look).collect()
             if isinstance(version, Failure):
                 return version
-            frame = open_file(self._session, self._order, uri, self._texts)
+            frame = open_file(self._session, self._build_spec, uri, self._texts)
             same_file(uri, version, size_for_spark(self._session, uri))
             if frame is None:
                 return self._blank(task, version)
             return self._written(task, version, frame)
         except PinotAssetsError as error:
-            return failure_of(self._order, task, error)
+            return failure_of(self._build_spec, task, error)
         except Exception as error:
             if is_stopped(context):
                 raise SparkEnded(first_line(error)) from error
@@ -154,46 +154,46 @@ class SparkFiles:
                 return self._dead(task, death, first_line(error))
             if isinstance(error, _SPARKS):
                 return self._judged(task, first_line(error))
-            return failure_of(self._order, task, error)  # the other files go on
+            return failure_of(self._build_spec, task, error)  # the other files go on
 
-    def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> Result:
+    def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> FileResult:
         missing = missing_columns(frame, self._query, self._columns)
         rows = shaped(frame, self._query, missing, self._wanted)
-        write = WriteFile(self._order, task, version, missing, tuple(rows.columns))
+        write = WriteFile(self._build_spec, task, version, missing, tuple(rows.columns))
         with _WARNINGS, warnings.catch_warnings():
             # PySpark looks at pandas, which nothing here uses, and complains of its version.
             warnings.filterwarnings("ignore", category=FutureWarning, message=r".*pandas")
             job = rows.toDF(*map(str, range(len(rows.columns)))).mapInArrow(write, RESULT)
         [row] = job.collect()
-        result: Result = pickle.loads(row[0])
+        result: FileResult = pickle.loads(row[0])
         return result
 
     def _dead(self, task: FileTask, death: Death, why: str) -> Failure:
         if death.of_memory:
-            return death_of_memory(self._order, task, why)
-        return death_of_executor(self._order, task, why)
+            return death_of_memory(self._build_spec, task, why)
+        return death_of_executor(self._build_spec, task, why)
 
-    def _judged(self, task: FileTask, why: str) -> Result:
+    def _judged(self, task: FileTask, why: str) -> FileResult:
         """Spark failed: whether the file is to blame is for its bytes to say, not for Spark's errors."""
-        context, find = self._session.sparkContext, FindFault(self._order, why)
+        context, find = self._session.sparkContext, FindFault(self._build_spec, why)
         try:
             [result] = context.parallelize([task], 1).map(find).collect()
         except _SPARKS as error:
             if (death := death_of(str(error))) is not None:
                 return self._dead(task, death, first_line(error))
-            return failure_of(self._order, task, find.failed)
+            return failure_of(self._build_spec, task, find.failed)
         return result
 
-    def _blank(self, task: FileTask, version: Fingerprint) -> Result:
+    def _blank(self, task: FileTask, version: Fingerprint) -> FileResult:
         """A file without columns: the direct reader says whether it is blank or none at all."""
-        context, confirm = self._session.sparkContext, ConfirmBlank(self._order, version)
+        context, confirm = self._session.sparkContext, ConfirmBlank(self._build_spec, version)
         [result] = context.parallelize([task], 1).map(confirm).collect()
         return result
 
 
 def as_they_finish(
-    build: Callable[[FileTask], Result], tasks: Sequence[FileTask], cancel: Callable[[], object]
-) -> Generator[Result | None, None, None]:
+    build: Callable[[FileTask], FileResult], tasks: Sequence[FileTask], cancel: Callable[[], object]
+) -> Generator[FileResult | None, None, None]:
     """Run `build` for all tasks in threads: every result, and None after every look.
 
     :param build: its error ends everything.
@@ -201,7 +201,7 @@ def as_they_finish(
         and after an error.
     """
     with ThreadPoolExecutor(min(len(tasks), _MOST_JOBS)) as pool:
-        jobs: list[Future[Result]] = [pool.submit(build, task) for task in tasks]
+        jobs: list[Future[FileResult]] = [pool.submit(build, task) for task in tasks]
         building = set(jobs)
         try:
             while building:

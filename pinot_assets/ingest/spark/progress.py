@@ -15,7 +15,7 @@ from pyspark import SparkContext
 _Sign = tuple[int, ...]
 
 
-class Reading:
+class ReadCounts:
     """What the jobs of one group have read.
 
     :param group: the jobs' group.

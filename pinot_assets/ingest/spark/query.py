@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.query import Query
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.spark.expression import compiled, first_line, parsed
 from pinot_assets.ingest.spark.record_transforms import ExpressionFailed, apply_pinot, table_columns
 from pinot_assets.ingest.spark.rows import CORRUPT, END, ROW
@@ -50,14 +50,14 @@ def moving_literal(sql: str) -> str | None:
     return None if found is None else found[0]
 
 
-def columns_read(session: SparkSession, query: Query, wanted: Wanted) -> tuple[str, ...]:
+def columns_read(session: SparkSession, query: Query, wanted: TargetSchema) -> tuple[str, ...]:
     """Columns of the expressions, and columns of the table that none of them makes."""
     made = {*query.transforms, *dict(query.derived)}
     read = [name for key, sql in query.expressions.items() for name in _references(parsed(session, key, sql))]
     return tuple(dict.fromkeys([*(c for c in wanted.schema.names if c not in made), *read]))
 
 
-def untouched_json(session: SparkSession, query: Query, wanted: Wanted) -> frozenset[str]:
+def untouched_json(session: SparkSession, query: Query, wanted: TargetSchema) -> frozenset[str]:
     """JSON columns that are to be what stands in the file: no expression reads them, or makes them."""
     if not wanted.json:
         return frozenset()
@@ -86,7 +86,7 @@ def missing_columns(frame: DataFrame, query: Query, used: Sequence[str]) -> tupl
     return missing
 
 
-def shaped(frame: DataFrame, query: Query, missing: Iterable[str], wanted: Wanted) -> DataFrame:
+def shaped(frame: DataFrame, query: Query, missing: Iterable[str], wanted: TargetSchema) -> DataFrame:
     """One partition with the wanted columns, `ROW`, `CORRUPT` and `END`; the last row is the mark.
 
     :raises ExpressionFailed: an expression is wrong for this file, or not the same every time.
@@ -105,7 +105,7 @@ def shaped(frame: DataFrame, query: Query, missing: Iterable[str], wanted: Wante
 
 
 def _query(
-    frame: DataFrame, number: Column, query: Query, missing: Iterable[str], wanted: Wanted
+    frame: DataFrame, number: Column, query: Query, missing: Iterable[str], wanted: TargetSchema
 ) -> DataFrame:
     frame = frame.select("*", number.alias(ROW))
     if CORRUPT not in frame.columns:

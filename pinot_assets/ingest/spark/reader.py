@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, DecimalType, DoubleType, StringType, St
 
 from pinot_assets.core.file_errors import Unreadable, one_line
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.contract.build_spec import BuildOrder
+from pinot_assets.ingest.contract.build_spec import BuildSpec
 from pinot_assets.ingest.contract.csv_settings import CsvSettings, twice
 from pinot_assets.ingest.formats.content import BLOCK_BYTES
 from pinot_assets.ingest.spark.rows import CORRUPT
@@ -72,23 +72,25 @@ def use_in_thread(session: SparkSession) -> None:
     classes(session._jvm).setActiveSession(session._jsparkSession)
 
 
-def check_readers(session: SparkSession, order: BuildOrder) -> None:
+def check_readers(session: SparkSession, build_spec: BuildSpec) -> None:
     """Whether Spark has what it takes to read the order's files.
 
     :raises BuildError: it is not set up for their store, or a jar is missing.
     :raises SettingError: the policy refuses that Spark opens it.
     """
-    hadoop_path(order.source_uri)
-    for refusal in refused_by_spark(parse_root(order.source_uri), order.source_props, order.policy):
-        raise refusal.error(order.source_uri)
-    if order.source_uri.startswith("s3:") and not _has(session, _S3A):
+    hadoop_path(build_spec.source_uri)
+    for refusal in refused_by_spark(
+        parse_root(build_spec.source_uri), build_spec.source_props, build_spec.policy
+    ):
+        raise refusal.error(build_spec.source_uri)
+    if build_spec.source_uri.startswith("s3:") and not _has(session, _S3A):
         raise BuildError(
             "Spark cannot read s3 by itself",
             why=f"{_S3A} is not on its class path",
             hint="add hadoop-aws of Spark's Hadoop version and set spark.hadoop.fs.s3a.*, or leave out "
             "transforms, filter and engine: spark",
         )
-    if order.input_format == "avro" and not _knows_avro(session):
+    if build_spec.input_format == "avro" and not _knows_avro(session):
         raise BuildError(
             "Spark cannot read Avro by itself",
             why="spark-avro is not on its class path",
@@ -98,7 +100,7 @@ def check_readers(session: SparkSession, order: BuildOrder) -> None:
 
 
 def open_file(
-    session: SparkSession, order: BuildOrder, uri: str, texts: frozenset[str] = frozenset()
+    session: SparkSession, build_spec: BuildSpec, uri: str, texts: frozenset[str] = frozenset()
 ) -> DataFrame | None:
     """A file's rows, nothing of them read but what says the columns' names and types.
 
@@ -114,13 +116,13 @@ def open_file(
     if path.rpartition("/")[2].startswith(("_", ".")):
         raise Unreadable("Spark leaves out files whose names start with _ or .", hint="name it otherwise")
     reader = session.read.option("__globPaths__", "false")
-    if order.input_format == "json":
+    if build_spec.input_format == "json":
         frame = _json(reader, path, texts if _keeps_texts(session) else frozenset())
     else:
-        frame = (_csv if order.input_format == "csv" else _typed)(reader, order, path)
+        frame = (_csv if build_spec.input_format == "csv" else _typed)(reader, build_spec, path)
     if frame is None or not frame.columns:
         return None
-    order.limits.check_columns(len(frame.columns))
+    build_spec.limits.check_columns(len(frame.columns))
     if len(frame.inputFiles()) != 1:
         raise Unreadable(
             "Spark does not find the file by its name",
@@ -154,8 +156,8 @@ def hadoop_path(uri: str) -> str:
     return f"{'s3a' if scheme == 's3' else scheme}://{unquote(rest)}"
 
 
-def _typed(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | None:
-    return reader.format(order.input_format).load(path)
+def _typed(reader: DataFrameReader, build_spec: BuildSpec, path: str) -> DataFrame | None:
+    return reader.format(build_spec.input_format).load(path)
 
 
 def _keeps_texts(session: SparkSession) -> bool:
@@ -206,8 +208,8 @@ def exact_types(decimals: Any, plain: Any) -> Any:
     return decimals
 
 
-def _csv(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | None:
-    settings = CsvSettings.from_reader(order.reader)
+def _csv(reader: DataFrameReader, build_spec: BuildSpec, path: str) -> DataFrame | None:
+    settings = CsvSettings.from_reader(build_spec.reader)
     null = settings.nulls[-1]
     options: dict[str, Any] = {
         **_COMMON,
@@ -232,7 +234,7 @@ def _csv(reader: DataFrameReader, order: BuildOrder, path: str) -> DataFrame | N
             return None
         names = _header(first[0][0], first[0][1], settings)
     names = tuple(name.removeprefix("\ufeff").strip() for name in names)
-    order.limits.check_columns(len(names))
+    build_spec.limits.check_columns(len(names))
     if again := twice(names):
         raise Unreadable(f"the header names {', '.join(again)} twice")
     fields = [StructField(name or f"#{n}", StringType()) for n, name in enumerate(names)]

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 
 from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.ingest.contract.query import Query
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.spark.expression import compiled
 from pinot_assets.ingest.spark.rows import MADE
 from pinot_assets.segment.functions.pinot_expression import Translation, quoted
@@ -68,7 +68,7 @@ def apply_pinot(frame: DataFrame, query: Query, broken: Column) -> DataFrame:
     return frame
 
 
-def table_columns(frame: DataFrame, wanted: Wanted) -> list[Column]:
+def table_columns(frame: DataFrame, wanted: TargetSchema) -> list[Column]:
     """The table's columns: the file's values under their names, the made ones with `MADE` before it."""
     found = []
     for name in wanted.schema.names:
@@ -143,7 +143,7 @@ def _mixed(frame: DataFrame, column: str) -> ExpressionFailed:
     )
 
 
-def _converted(frame: DataFrame, name: str, wanted: Wanted) -> Column:
+def _converted(frame: DataFrame, name: str, wanted: TargetSchema) -> Column:
     """A made column as Pinot's `DataTypeTransformer` takes it: fractions are cut off for whole numbers.
 
     Source: `PinotDataType.DOUBLE.toLong`, but that what does not fit is an error.
@@ -156,7 +156,7 @@ def _converted(frame: DataFrame, name: str, wanted: Wanted) -> Column:
     return _to_arrow(frame, MADE + name, name, wanted)
 
 
-def _to_arrow(frame: DataFrame, column: str, name: str, wanted: Wanted) -> Column:
+def _to_arrow(frame: DataFrame, column: str, name: str, wanted: TargetSchema) -> Column:
     # Java rounds a decimal to the nearest double; Arrow's cast may be off by one.
     is_decimal = isinstance(frame.schema[column].dataType, DecimalType)
     if is_decimal and pt.is_floating(wanted.schema.field(name).type):

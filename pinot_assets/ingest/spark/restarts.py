@@ -11,14 +11,13 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from typing import Final
 
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.deaths import death_of_executor, death_of_memory
 from pinot_assets.ingest.spark.file_jobs import SparkEnded, SparkFiles
 from pinot_assets.ingest.spark.stopped import exit_of_jvm
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, FileResult
 
-Result = Receipt | Failure
-Run = Callable[[Sequence[FileTask]], Generator[Result | None, None, None]]
+RunFiles = Callable[[Sequence[FileTask]], Generator[FileResult | None, None, None]]
 """Builds files with one Spark; a `SparkEnded` where that ends."""
 
 _ENDS: Final = 5
@@ -34,22 +33,24 @@ class RestartedFiles:
     :raises BuildError: see `SparkFiles`.
     """
 
-    def __init__(self, start: Callable[[], SparkFiles], order: BuildOrder, tasks: Sequence[FileTask]) -> None:
-        self._start, self._order, self._tasks = start, order, tasks
+    def __init__(
+        self, start: Callable[[], SparkFiles], build_spec: BuildSpec, tasks: Sequence[FileTask]
+    ) -> None:
+        self._start, self._build_spec, self._tasks = start, build_spec, tasks
         self._files: SparkFiles | None = start()
 
-    def results(self) -> Generator[Result | None, None, None]:
+    def results(self) -> Generator[FileResult | None, None, None]:
         """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
 
         :raises BuildError: Spark does not start again, or ends whatever it builds.
         """
-        yield from in_spite_of_ends(self._run, self._order, self._tasks)
+        yield from in_spite_of_ends(self._run, self._build_spec, self._tasks)
 
     def moved(self) -> bool:
         """Whether Spark came further since this was last asked, where no task tells."""
         return self._files is not None and self._files.moved()
 
-    def _run(self, tasks: Sequence[FileTask]) -> Generator[Result | None, None, None]:
+    def _run(self, tasks: Sequence[FileTask]) -> Generator[FileResult | None, None, None]:
         if self._files is None:
             self._files = self._start()
         try:
@@ -62,8 +63,8 @@ class RestartedFiles:
 
 
 def in_spite_of_ends(
-    run: Run, order: BuildOrder, tasks: Sequence[FileTask]
-) -> Generator[Result | None, None, None]:
+    run: RunFiles, build_spec: BuildSpec, tasks: Sequence[FileTask]
+) -> Generator[FileResult | None, None, None]:
     """Run until every file has a result, one under which Spark ends included.
 
     :raises SparkEnded: it ends again and again, and nothing is built.
@@ -86,7 +87,7 @@ def in_spite_of_ends(
             if len(now) == 1:
                 [task] = now
                 left.pop(task.ordinal, None)
-                yield _failure(order, task, ended)
+                yield _failure(build_spec, task, ended)
             else:
                 suspects = [task for task in left.values() if task.ordinal in ended.under_way]
                 suspects = suspects or [*left.values()]
@@ -94,8 +95,8 @@ def in_spite_of_ends(
         suspects = suspects[1:]
 
 
-def _failure(order: BuildOrder, task: FileTask, ended: SparkEnded) -> Failure:
+def _failure(build_spec: BuildSpec, task: FileTask, ended: SparkEnded) -> Failure:
     """Of a file under which Spark ended, with no other beside it."""
     of_memory = ended.code in _OF_MEMORY
     how = "Spark's JVM ended" + ("" if ended.code is None else f" with code {ended.code}")
-    return (death_of_memory if of_memory else death_of_executor)(order, task, how)
+    return (death_of_memory if of_memory else death_of_executor)(build_spec, task, how)

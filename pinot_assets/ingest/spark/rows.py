@@ -20,10 +20,10 @@ from pinot_assets.core.file_errors import BadRow, FileRejected, Unreadable, show
 from pinot_assets.core.memory import limit_memory
 from pinot_assets.errors import BuildError, SourceChanged
 from pinot_assets.ingest.cast.conform import conform
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.csv_file import split_cells
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.ingest.formats.typed import check_values
@@ -63,18 +63,18 @@ class LookAtFile:
     :ivar columns: what will be read of it.
     """
 
-    order: BuildOrder
+    build_spec: BuildSpec
     columns: frozenset[str]
 
     def __call__(self, task: FileTask) -> Fingerprint | Failure:
         """The version that was looked at, or what is wrong with the file."""
-        limit_memory(self.order.limits.worker_bytes)
+        limit_memory(self.build_spec.limits.worker_bytes)
 
         def look(local: Path) -> None:
-            check_content(self.order, task, local)
-            check_sizes(local, self.order.input_format, self.columns, self.order.limits)
+            check_content(self.build_spec, task, local)
+            check_sizes(local, self.build_spec.input_format, self.columns, self.build_spec.limits)
 
-        return look_at(self.order, task, look)
+        return look_at(self.build_spec, task, look)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class FindFault:
     :ivar why: what Spark said.
     """
 
-    order: BuildOrder
+    build_spec: BuildSpec
     why: str
 
     @property
@@ -94,9 +94,11 @@ class FindFault:
 
     def __call__(self, task: FileTask) -> Failure:
         """The failure of the file."""
-        limit_memory(self.order.limits.worker_bytes)
-        found = look_at(self.order, task, lambda local: check_binary(local, self.order.input_format))
-        return found if isinstance(found, Failure) else failure_of(self.order, task, self.failed)
+        limit_memory(self.build_spec.limits.worker_bytes)
+        found = look_at(
+            self.build_spec, task, lambda local: check_binary(local, self.build_spec.input_format)
+        )
+        return found if isinstance(found, Failure) else failure_of(self.build_spec, task, self.failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +108,24 @@ class ConfirmBlank:
     :ivar version: what was looked at before Spark had it.
     """
 
-    order: BuildOrder
+    build_spec: BuildSpec
     version: Fingerprint
 
     def __call__(self, task: FileTask) -> Receipt | Failure:
         """The receipt of no rows, or the file's failure."""
-        limit_memory(self.order.limits.worker_bytes)
+        limit_memory(self.build_spec.limits.worker_bytes)
 
-        def rows(local: Path, read: Fingerprint, wanted: Wanted, _: Verdicts) -> Iterator[pa.Table]:
+        def rows(local: Path, read: Fingerprint, wanted: TargetSchema, _: BadRowPolicy) -> Iterator[pa.Table]:
             _same_version(task, read, self.version)
-            check_content(self.order, task, local)
+            check_content(self.build_spec, task, local)
             # With verdicts of its own: a row put aside would be one that the query never saw.
             found = read_batches(
                 local,
                 wanted,
-                self.order.input_format,
-                reader=self.order.reader,
-                verdicts=Verdicts(),
-                limits=self.order.limits,
+                self.build_spec.input_format,
+                reader=self.build_spec.reader,
+                verdicts=BadRowPolicy(),
+                limits=self.build_spec.limits,
             )
             for table in found:
                 if table.num_rows:
@@ -133,7 +135,7 @@ class ConfirmBlank:
                     )
                 yield table
 
-        return build_from(self.order, task, rows)
+        return build_from(self.build_spec, task, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ class WriteFile:
     :ivar columns: names of what arrives. PySpark takes names for expressions, so there they are numbers.
     """
 
-    order: BuildOrder
+    build_spec: BuildSpec
     task: FileTask
     version: Fingerprint
     missing: tuple[str, ...]
@@ -153,9 +155,11 @@ class WriteFile:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows; the result is one row with the receipt or failure."""
-        limit_memory(self.order.limits.worker_bytes)
+        limit_memory(self.build_spec.limits.worker_bytes)
 
-        def rows(local: Path, read: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
+        def rows(
+            local: Path, read: Fingerprint, wanted: TargetSchema, verdicts: BadRowPolicy
+        ) -> Iterator[pa.Table]:
             _same_version(self.task, read, self.version)
             verdicts.lacks(self.missing)
             named = (batch.rename_columns(self.columns) for batch in batches)
@@ -165,23 +169,23 @@ class WriteFile:
             now = version_of(self._source(), self.task.file.uri)
             _same_version(self.task, now, self.version)
 
-        result = build_from(self.order, self.task, rows)
+        result = build_from(self.build_spec, self.task, rows)
         yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], names=[RESULT.split()[0]])
 
-    def _count(self, local: Path, numbered: int, verdicts: Verdicts) -> None:
+    def _count(self, local: Path, numbered: int, verdicts: BadRowPolicy) -> None:
         """How many rows the file has: by its footer; of text, as many as Spark's reader numbered."""
-        footer = footer_rows(local, self.order.input_format)
+        footer = footer_rows(local, self.build_spec.input_format)
         if footer is not None:
             verdicts.holds(footer)
-        elif self.order.query is None or not self.order.query.drops_rows:
+        elif self.build_spec.query is None or not self.build_spec.query.drops_rows:
             verdicts.holds(numbered)  # a filter may have taken the last ones
 
-    def _split(self, table: pa.Table, wanted: Wanted) -> pa.Table:
+    def _split(self, table: pa.Table, wanted: TargetSchema) -> pa.Table:
         """Cells of multi-value columns as lists of text; in CSV alone. No value may be too large."""
-        check_values(table, self.order.limits)
-        if self.order.input_format != "csv":
+        check_values(table, self.build_spec.limits)
+        if self.build_spec.input_format != "csv":
             return table
-        delimiter = CsvSettings.from_reader(self.order.reader).multi_value
+        delimiter = CsvSettings.from_reader(self.build_spec.reader).multi_value
         for n, field in enumerate(table.schema):
             is_text = pt.is_string(field.type) and field.name in wanted.schema.names
             if delimiter is not None and is_text and pt.is_list(wanted.schema.field(field.name).type):
@@ -189,7 +193,7 @@ class WriteFile:
         return table
 
     def _source(self) -> ObjectStore:
-        return open_store(self.order.source_uri, self.order.source_props, self.order.policy)
+        return open_store(self.build_spec.source_uri, self.build_spec.source_props, self.build_spec.policy)
 
 
 class _Numbers:
@@ -218,23 +222,23 @@ def _same_version(task: FileTask, now: Fingerprint, version: Fingerprint) -> Non
         )
 
 
-def check_content(order: BuildOrder, task: FileTask, local: Path) -> None:
+def check_content(build_spec: BuildSpec, task: FileTask, local: Path) -> None:
     """Whether Spark will find in a file what is in it.
 
     :raises Unreadable: it will not.
     """
-    check_packing(local, task.file.uri, order.input_format)
-    if order.input_format == "csv":
-        check_csv(local, CsvSettings.from_reader(order.reader), order.limits)
-    elif order.input_format == "json":
-        check_json(local, order.limits)
+    check_packing(local, task.file.uri, build_spec.input_format)
+    if build_spec.input_format == "csv":
+        check_csv(local, CsvSettings.from_reader(build_spec.reader), build_spec.limits)
+    elif build_spec.input_format == "json":
+        check_json(local, build_spec.limits)
 
 
 def _rows(
     batches: Iterator[pa.RecordBatch],
-    split: Callable[[pa.Table, Wanted], pa.Table],
-    wanted: Wanted,
-    verdicts: Verdicts,
+    split: Callable[[pa.Table, TargetSchema], pa.Table],
+    wanted: TargetSchema,
+    verdicts: BadRowPolicy,
 ) -> Iterator[pa.Table]:
     ended = False
     for batch in batches:
@@ -254,7 +258,7 @@ def _rows(
         )
 
 
-def _good(table: pa.Table, wanted: Wanted, verdicts: Verdicts) -> pa.Table:
+def _good(table: pa.Table, wanted: TargetSchema, verdicts: BadRowPolicy) -> pa.Table:
     numbers = (table.column(ROW).to_numpy() & _POSITION) + 1
     corrupt = table.column(CORRUPT).is_valid().to_numpy()
     if corrupt.any():
@@ -267,18 +271,18 @@ def _good(table: pa.Table, wanted: Wanted, verdicts: Verdicts) -> pa.Table:
     return _filled(conform(table, _with_made(table, wanted), numbers.tolist(), verdicts), wanted)
 
 
-def _with_made(table: pa.Table, wanted: Wanted) -> Wanted:
+def _with_made(table: pa.Table, wanted: TargetSchema) -> TargetSchema:
     """With the made columns beside the file's, in the same types."""
     made = [name for name in wanted.schema.names if MADE + name in table.column_names]
     fields = [wanted.schema.field(name).with_name(MADE + name) for name in made]
-    return Wanted(
+    return TargetSchema(
         pa.schema([*wanted.schema, *fields]),
         wanted.json.union(MADE + name for name in wanted.json),
         wanted.decimals.union(MADE + name for name in wanted.decimals),
     )
 
 
-def _filled(table: pa.Table, wanted: Wanted) -> pa.Table:
+def _filled(table: pa.Table, wanted: TargetSchema) -> pa.Table:
     """The made values where the file's are null."""
     columns = [
         pc.coalesce(table.column(name), table.column(MADE + name))

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 
 from pinot_assets.ingest.formats.parquet_file import check_pages
 from pinot_assets.ingest.formats.typed import check_values, damaged
-from pinot_assets.settings.file_limits import RATIO, Limits
+from pinot_assets.settings.file_limits import RATIO, FileLimits
 
 _ROWS: Final = 1 << 10
 
 
-def check_sizes(local: Path, input_format: str, columns: frozenset[str], limits: Limits) -> None:
+def check_sizes(local: Path, input_format: str, columns: frozenset[str], limits: FileLimits) -> None:
     """Whether the values of a Parquet or ORC file may be so large; nothing is said of others.
 
     :param columns: those that are read.
@@ -33,7 +33,7 @@ def check_sizes(local: Path, input_format: str, columns: frozenset[str], limits:
         _check_orc(local, columns, limits)
 
 
-def _check_parquet(local: Path, columns: frozenset[str], limits: Limits) -> None:
+def _check_parquet(local: Path, columns: frozenset[str], limits: FileLimits) -> None:
     with damaged("Parquet"), pq.ParquetFile(local, memory_map=True, pre_buffer=False) as file:
         check_pages(file.metadata, columns, limits)
         # Where all values of a row group together are no larger than one may be, none is.
@@ -52,7 +52,7 @@ def _large_columns(metadata: pq.FileMetaData, most: int) -> set[str]:
     }
 
 
-def _check_orc(local: Path, columns: frozenset[str], limits: Limits) -> None:
+def _check_orc(local: Path, columns: frozenset[str], limits: FileLimits) -> None:
     if local.stat().st_size * RATIO <= limits.value_bytes:
         return
     with damaged("ORC"), pa.memory_map(str(local)) as data:

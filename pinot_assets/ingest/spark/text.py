@@ -23,7 +23,7 @@ from pinot_assets.ingest.formats.content import packing, text_blocks
 from pinot_assets.ingest.formats.csv_scan import scan_csv
 from pinot_assets.ingest.formats.json_lines import check_lines
 from pinot_assets.ingest.formats.typed import BATCH_ROWS, damaged
-from pinot_assets.settings.file_limits import DEFAULTS, Limits
+from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 LONGEST_ROW: Final = 64 << 20
 """Bytes of a JSON object, as in the direct reader."""
@@ -80,7 +80,7 @@ def check_binary(local: Path, input_format: str) -> None:
                     orc.read_stripe(n)
 
 
-def check_csv(local: Path, settings: CsvSettings, limits: Limits = DEFAULTS) -> None:
+def check_csv(local: Path, settings: CsvSettings, limits: FileLimits = DEFAULTS) -> None:
     """Whether Spark will find in a CSV file what is in it.
 
     :raises Unreadable: it would not, or the file is damaged.
@@ -88,7 +88,7 @@ def check_csv(local: Path, settings: CsvSettings, limits: Limits = DEFAULTS) -> 
     scan_csv(_utf8(text_blocks(local, "csv", limits)), settings)
 
 
-def check_json(local: Path, limits: Limits = DEFAULTS) -> None:
+def check_json(local: Path, limits: FileLimits = DEFAULTS) -> None:
     """Whether Spark will find in a JSON file what is in it: one object a line, and nothing behind it.
 
     :raises Unreadable: it would not, or the file is damaged.

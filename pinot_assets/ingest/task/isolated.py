@@ -17,7 +17,7 @@ from typing import BinaryIO, Final
 from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.memory import limit_memory
 from pinot_assets.core.temporary_folders import temporary_folder
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.deaths import death_of_memory
 from pinot_assets.ingest.contract.machine_trouble import tells_of_memory
 from pinot_assets.ingest.task.worker import build_file, failure_of
@@ -29,17 +29,17 @@ _LOOK: Final = "look at the file, and report it if it is a valid one"
 _STDERR: Final = 1 << 16
 
 
-def build_alone(order: BuildOrder, task: FileTask) -> Receipt | Failure:
+def build_alone(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
     """As `build_file`, in a process of its own; one that dies, or cannot be started, is a `Failure` of the
     file."""
     try:
-        return _built(order, task)
+        return _built(build_spec, task)
     except Exception as error:
         # A machine without memory or disk for one more process must not take the other files' job with it.
-        return failure_of(order, task, error)
+        return failure_of(build_spec, task, error)
 
 
-def _built(order: BuildOrder, task: FileTask) -> Receipt | Failure:
+def _built(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
     with temporary_folder("alone") as folder:
         result, said = folder / "result", folder / "stderr"
         with said.open("wb") as stderr:
@@ -54,7 +54,7 @@ def _built(order: BuildOrder, task: FileTask) -> Receipt | Failure:
         # Its end of the pipe stays open: the child ends when this process does.
         with child.stdin as pipe:
             try:
-                pipe.write(pickle.dumps((order, task)))
+                pipe.write(pickle.dumps((build_spec, task)))
                 pipe.flush()
             except BrokenPipeError:
                 pass  # it is dead; how it died says more
@@ -62,10 +62,10 @@ def _built(order: BuildOrder, task: FileTask) -> Receipt | Failure:
         if code == 0:
             built: Receipt | Failure = pickle.loads(result.read_bytes())
             return built
-        return death(order, task, code, _end_of(said))
+        return death(build_spec, task, code, _end_of(said))
 
 
-def death(order: BuildOrder, task: FileTask, code: int, said: str) -> Failure:
+def death(build_spec: BuildSpec, task: FileTask, code: int, said: str) -> Failure:
     """The failure of a file whose process died.
 
     :param code: what it returned, negative for the signal that ended it.
@@ -75,9 +75,9 @@ def death(order: BuildOrder, task: FileTask, code: int, said: str) -> Failure:
     last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
     how += f" ({one_line(RuntimeError(last))})" if last else ""
     if code == -signal.SIGKILL or tells_of_memory(said):
-        return death_of_memory(order, task, f"the process that built it alone {how}")
+        return death_of_memory(build_spec, task, f"the process that built it alone {how}")
     reason = f"the process that built the file, alone as well, {how} → {_LOOK}"
-    return Failure(task.file.uri, task.ordinal, order.attempt, WORKER_DIED, reason)
+    return Failure(task.file.uri, task.ordinal, build_spec.attempt, WORKER_DIED, reason)
 
 
 def _end_of(path: Path) -> str:

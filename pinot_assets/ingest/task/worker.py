@@ -30,12 +30,12 @@ from pinot_assets.errors import (
 )
 from pinot_assets.ingest.cast.empty_columns import Values
 from pinot_assets.ingest.cast.row_groups import cut
-from pinot_assets.ingest.contract.bad_rows import Limit, Quarantine, Verdicts
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, segment_name
-from pinot_assets.ingest.contract.heartbeat import Signs
+from pinot_assets.ingest.contract.bad_rows import BadRowAllowance, BadRowPolicy, Quarantine
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, segment_name
+from pinot_assets.ingest.contract.heartbeat import Heartbeat
 from pinot_assets.ingest.contract.keys import bad_rows_key, cut_key, receipt_key, version_text
 from pinot_assets.ingest.contract.machine_trouble import ADVICE, trouble_of
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.contract.truncations import CutValues
 from pinot_assets.ingest.formats.content import check_not_torn
 from pinot_assets.ingest.formats.read import read_batches
@@ -50,7 +50,7 @@ from pinot_assets.source.factory import open_store
 from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.policy import require_data
 
-Rows = Callable[[Path, Fingerprint, Wanted, Verdicts], Iterator[pa.Table]]
+Rows = Callable[[Path, Fingerprint, TargetSchema, BadRowPolicy], Iterator[pa.Table]]
 """Where a file's rows come from: its local copy, the copy's version, what is wanted, who is told what is
 wrong. Gives tables of exactly what is wanted."""
 
@@ -77,28 +77,28 @@ _CODES: tuple[tuple[type[PinotAssetsError], str], ...] = (
 )
 
 
-def build_file(order: BuildOrder, task: FileTask) -> Receipt | Failure:
+def build_file(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
     """Build one file, read through Arrow; see `build_from`.
 
     An order with a query fails: here nobody could do what it says.
     """
 
-    def rows(local: Path, _: Fingerprint, wanted: Wanted, verdicts: Verdicts) -> Iterator[pa.Table]:
-        if order.query is not None:
+    def rows(local: Path, _: Fingerprint, wanted: TargetSchema, verdicts: BadRowPolicy) -> Iterator[pa.Table]:
+        if build_spec.query is not None:
             raise BuildError("a file with SQL was about to be read without it")
         return read_batches(
             local,
             wanted,
-            order.input_format,
-            reader=order.reader,
+            build_spec.input_format,
+            reader=build_spec.reader,
             verdicts=verdicts,
-            limits=order.limits,
+            limits=build_spec.limits,
         )
 
-    return build_from(order, task, rows)
+    return build_from(build_spec, task, rows)
 
 
-def build_from(order: BuildOrder, task: FileTask, rows: Rows) -> Receipt | Failure:
+def build_from(build_spec: BuildSpec, task: FileTask, rows: Rows) -> Receipt | Failure:
     """Build one file; whatever goes wrong with it is a `Failure`.
 
     :returns: the receipt that stands in the staging area. Where another run of this task wrote one for the
@@ -107,33 +107,35 @@ def build_from(order: BuildOrder, task: FileTask, rows: Rows) -> Receipt | Failu
     take_memory_from_system()
     keep_freed_memory()
     try:
-        with scratch_folder() as folder, _signs(order, task) as signs:
-            return _build(order, task, rows, folder, signs)
+        with scratch_folder() as folder, _signs(build_spec, task) as signs:
+            return _build(build_spec, task, rows, folder, signs)
     except Exception as error:
         # A bug or a full disk under one file must not take the other files' job with it.
-        return failure_of(order, task, error)
+        return failure_of(build_spec, task, error)
 
 
-def look_at(order: BuildOrder, task: FileTask, look: Callable[[Path], None]) -> Fingerprint | Failure:
+def look_at(build_spec: BuildSpec, task: FileTask, look: Callable[[Path], None]) -> Fingerprint | Failure:
     """Copy one file in one version and look at it; nothing is built.
 
     :param look: is given the copy; what it raises is the file's failure.
     :returns: the version that was looked at.
     """
     try:
-        with scratch_folder() as folder, _signs(order, task):
-            read, _ = _fetch(order, task.file.uri, folder / "source")
-            check_not_torn(task.file.uri, read.size, order.input_format)
+        with scratch_folder() as folder, _signs(build_spec, task):
+            read, _ = _fetch(build_spec, task.file.uri, folder / "source")
+            check_not_torn(task.file.uri, read.size, build_spec.input_format)
             look(folder / "source")
             return read
     except Exception as error:
-        return failure_of(order, task, error)
+        return failure_of(build_spec, task, error)
 
 
 @contextmanager
-def _signs(order: BuildOrder, task: FileTask) -> Iterator[Signs]:
-    signs = Signs(
-        open_store(order.staging_uri, order.staging_props, order.policy), order.attempt, task.ordinal
+def _signs(build_spec: BuildSpec, task: FileTask) -> Iterator[Heartbeat]:
+    signs = Heartbeat(
+        open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy),
+        build_spec.attempt,
+        task.ordinal,
     )
     try:
         yield signs
@@ -141,22 +143,24 @@ def _signs(order: BuildOrder, task: FileTask) -> Iterator[Signs]:
         signs.remove()
 
 
-def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs: Signs) -> Receipt:
+def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, signs: Heartbeat) -> Receipt:
     started = time.monotonic()
-    spec = SegmentSpec.from_pinot(order.schema, order.table_config, min_server=order.min_server)
+    spec = SegmentSpec.from_pinot(
+        build_spec.schema, build_spec.table_config, min_server=build_spec.min_server
+    )
     local = folder / "source"
-    read, sha256 = _fetch(order, task.file.uri, local)
+    read, sha256 = _fetch(build_spec, task.file.uri, local)
     signs.worked()
-    check_not_torn(task.file.uri, read.size, order.input_format)
-    verdicts = _verdicts(order, task, folder)
-    wanted = Wanted.of(spec)
+    check_not_torn(task.file.uri, read.size, build_spec.input_format)
+    verdicts = _verdicts(build_spec, task, folder)
+    wanted = TargetSchema.of(spec)
     values = Values(wanted.schema.names)
     tables = values.watched(rows_of(local, read, wanted, verdicts))
-    segments = open_store(order.segments_uri, order.staging_props, order.policy)
+    segments = open_store(build_spec.segments_uri, build_spec.staging_props, build_spec.policy)
     staged = [
-        _stage(order, task, spec, segments, rows, k, read, folder, signs)
+        _stage(build_spec, task, spec, segments, rows, k, read, folder, signs)
         for k, rows in enumerate(
-            cut(signs.counted(tables), order.max_rows_per_segment, order.desired_segment_bytes)
+            cut(signs.counted(tables), build_spec.max_rows_per_segment, build_spec.desired_segment_bytes)
         )
     ]
     outputs = tuple(output for output, _, _ in staged)
@@ -165,7 +169,7 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
     receipt = Receipt(
         uri=task.file.uri,
         ordinal=task.ordinal,
-        attempt=order.attempt,
+        attempt=build_spec.attempt,
         read=read,
         sha256=sha256,
         rows=rows,
@@ -174,32 +178,32 @@ def _build(order: BuildOrder, task: FileTask, rows_of: Rows, folder: Path, signs
         seconds=round(time.monotonic() - started, 3),
         worker=f"{socket.gethostname()}/{os.getpid()}",
         tars=tuple(_token(segments, output) for output in outputs),
-        bad_rows_uri=_put_bad_rows(order, task, read, folder) if verdicts.bad_rows else "",
+        bad_rows_uri=_put_bad_rows(build_spec, task, read, folder) if verdicts.bad_rows else "",
         missing=values.missing(verdicts.missing),
         rows_read=verdicts.rows,
-        rows_filtered=_filtered(order, verdicts, rows),
+        rows_filtered=_filtered(build_spec, verdicts, rows),
         facts=tuple(facts for _, facts, _ in staged),
-        format=order.format,
+        format=build_spec.format,
     )
-    _put_cut(order, task, read, CutValues.of((columns for _, _, columns in staged), order.format))
-    return _record(order, receipt)
+    _put_cut(build_spec, task, read, CutValues.of((columns for _, _, columns in staged), build_spec.format))
+    return _record(build_spec, receipt)
 
 
-def _filtered(order: BuildOrder, verdicts: Verdicts, rows: int) -> int:
+def _filtered(build_spec: BuildSpec, verdicts: BadRowPolicy, rows: int) -> int:
     """Nobody counts rows that Spark's filter leaves out: what the file has more, if there is a filter."""
-    if verdicts.rows is None or order.query is None or not order.query.drops_rows:
+    if verdicts.rows is None or build_spec.query is None or not build_spec.query.drops_rows:
         return 0
     return max(0, verdicts.rows - verdicts.bad_rows - rows)
 
 
-def _fetch(order: BuildOrder, uri: str, local: Path) -> tuple[Fingerprint, str]:
+def _fetch(build_spec: BuildSpec, uri: str, local: Path) -> tuple[Fingerprint, str]:
     """Copy the file in one version: version and sha256 of what was copied (edge case E1).
 
     :raises SettingError: the policy says that it is no data, seen from this machine.
     :raises SourceChanged: it changed while it was copied, twice.
     """
-    require_data(uri, order.policy)
-    source = open_store(order.source_uri, order.source_props, order.policy)
+    require_data(uri, build_spec.policy)
+    source = open_store(build_spec.source_uri, build_spec.source_props, build_spec.policy)
     key = source.key_of(uri)
     for attempt in range(2):
         before = version_of(source, uri)
@@ -236,29 +240,29 @@ def version_of(source: ObjectStore, uri: str) -> Fingerprint:
     return found
 
 
-def _verdicts(order: BuildOrder, task: FileTask, folder: Path) -> Verdicts:
-    if order.max_bad_rows is None:
-        return Verdicts(order.missing_column)
-    limit = Limit.parse(order.max_bad_rows)
-    return Quarantine(folder / _BAD_ROWS, task.file.uri, limit, order.missing_column)
+def _verdicts(build_spec: BuildSpec, task: FileTask, folder: Path) -> BadRowPolicy:
+    if build_spec.max_bad_rows is None:
+        return BadRowPolicy(build_spec.missing_column)
+    limit = BadRowAllowance.parse(build_spec.max_bad_rows)
+    return Quarantine(folder / _BAD_ROWS, task.file.uri, limit, build_spec.missing_column)
 
 
-def _put_bad_rows(order: BuildOrder, task: FileTask, read: Fingerprint, folder: Path) -> str:
-    staging = open_store(order.staging_uri, order.staging_props, order.policy)
-    key = bad_rows_key(task.file.uri, read, order.attempt)
+def _put_bad_rows(build_spec: BuildSpec, task: FileTask, read: Fingerprint, folder: Path) -> str:
+    staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
+    key = bad_rows_key(task.file.uri, read, build_spec.attempt)
     staging.put_file_if_absent(key, folder / _BAD_ROWS)
     return staging.uri_of(key)
 
 
-def _put_cut(order: BuildOrder, task: FileTask, read: Fingerprint, cut: CutValues) -> None:
+def _put_cut(build_spec: BuildSpec, task: FileTask, read: Fingerprint, cut: CutValues) -> None:
     """Beside the receipt, not in it: a release before this one refuses a receipt with more keys."""
     if cut.columns:
-        staging = open_store(order.staging_uri, order.staging_props, order.policy)
-        staging.put_if_absent(cut_key(task.file.uri, read, order.attempt), cut.to_bytes())
+        staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
+        staging.put_if_absent(cut_key(task.file.uri, read, build_spec.attempt), cut.to_bytes())
 
 
 def _stage(
-    order: BuildOrder,
+    build_spec: BuildSpec,
     task: FileTask,
     spec: SegmentSpec,
     segments: ObjectStore,
@@ -266,21 +270,21 @@ def _stage(
     k: int,
     read: Fingerprint,
     folder: Path,
-    signs: Signs,
+    signs: Heartbeat,
 ) -> tuple[Output, SegmentFacts, tuple[ColumnStats, ...]]:
     """Build one segment and put its two tars; with what its metadata say, and what its columns lost."""
-    name = segment_name(order.table, order.session, order.attempt, task.ordinal, k)
+    name = segment_name(build_spec.table, build_spec.session, build_spec.attempt, task.ordinal, k)
     segment = build_segment(
         rows,
         spec,
         name=name,
-        table_name=order.table,
-        creation_time_ms=order.creation_time_ms,
-        now_ms=order.creation_time_ms,  # a task run twice makes the same bytes
+        table_name=build_spec.table,
+        creation_time_ms=build_spec.creation_time_ms,
+        now_ms=build_spec.creation_time_ms,  # a task run twice makes the same bytes
         custom={
             "input.data.file.uri": task.file.uri,  # the key that Pinot's own batch jobs write
             "pinotAssets.file": task.file.uri,
-            "pinotAssets.session": order.session,
+            "pinotAssets.session": build_spec.session,
             "pinotAssets.version": version_text(read),
         },
     )
@@ -313,9 +317,9 @@ def _token(segments: ObjectStore, output: Output) -> str:
     return found.token if found is not None else ""
 
 
-def _record(order: BuildOrder, receipt: Receipt) -> Receipt:
+def _record(build_spec: BuildSpec, receipt: Receipt) -> Receipt:
     """Write the receipt, or obey the one that another run of this task wrote first (rule R13)."""
-    staging = open_store(order.staging_uri, order.staging_props, order.policy)
+    staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
     key = receipt_key(receipt.uri, receipt.read, receipt.attempt)
     try:
         staging.put_if_absent(key, receipt.to_bytes())
@@ -330,7 +334,7 @@ def _record(order: BuildOrder, receipt: Receipt) -> Receipt:
     return receipt
 
 
-def failure_of(order: BuildOrder, task: FileTask, error: Exception) -> Failure:
+def failure_of(build_spec: BuildSpec, task: FileTask, error: Exception) -> Failure:
     """What went wrong with one file as its outcome; `INTERNAL` for what is none of our own errors."""
     code, reason = _code(error), str(error)
     if not isinstance(error, PinotAssetsError):
@@ -341,7 +345,7 @@ def failure_of(order: BuildOrder, task: FileTask, error: Exception) -> Failure:
         reason = f"the machine {socket.gethostname()} failed, not the file: {reason}"
     # A damaged file may be quoted; its bytes must not steer the terminal that shows them.
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(reason.split()))
-    return Failure(task.file.uri, task.ordinal, order.attempt, code, text)
+    return Failure(task.file.uri, task.ordinal, build_spec.attempt, code, text)
 
 
 def _code(error: Exception) -> str:

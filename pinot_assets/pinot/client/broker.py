@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.client.http import Call, Doors, Kind
+from pinot_assets.pinot.client.http import CallKind, ClientPool, HttpCall
 
 SPARE_SEGMENTS = 100
 """Asked for beside those that a table has: some may come meanwhile, and a broker may show what has gone."""
@@ -44,7 +44,7 @@ class QueryResult:
 class Broker:
     """One broker. Thread-safe."""
 
-    def __init__(self, url: str, doors: Doors) -> None:
+    def __init__(self, url: str, doors: ClientPool) -> None:
         self.url = url
         self._door = doors.at(url)
         self._deadline = doors.connection.timeouts.call
@@ -65,7 +65,7 @@ class Broker:
         if options:
             body["queryOptions"] = ";".join(f"{key}={value}" for key, value in options.items())
         reply = self._door.send_json(
-            Call("POST", "/query/sql", Kind.READ, deadline or self._deadline, json=body)
+            HttpCall("POST", "/query/sql", CallKind.READ, deadline or self._deadline, json=body)
         )
         if not isinstance(reply, dict):
             raise PinotError(f"broker {self.url} gave no answer that can be read")
@@ -122,7 +122,7 @@ class Broker:
     def rebuild_routing(self, table: str) -> None:
         """Read lineage and ideal state of the table again. Idempotent."""
         path = f"/routing/{quote(table, safe='')}_OFFLINE"
-        self._door.send(Call("PUT", path, Kind.READ, self._deadline))
+        self._door.send(HttpCall("PUT", path, CallKind.READ, self._deadline))
 
 
 def _result(url: str, reply: Mapping[str, Any]) -> QueryResult:

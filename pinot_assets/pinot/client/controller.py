@@ -14,16 +14,16 @@ from typing import Any
 
 from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict
-from pinot_assets.pinot.client.http import Call, Kind
-from pinot_assets.pinot.client.tables import Tables, quoted
+from pinot_assets.pinot.client.http import CallKind, HttpCall
+from pinot_assets.pinot.client.tables import TableCalls, quoted
 from pinot_assets.pinot.lineage import Lineage, why_not_end, why_not_revert, why_not_start
 from pinot_assets.pinot.segments import Replicas, SegmentMetadata
 
 
-class Controller(Tables):
+class Controller(TableCalls):
     """A client of one controller. Thread-safe; close it, or use it in a `with`.
 
-    Errors of every method: see `pinot_assets.pinot.api.Pinot`.
+    Errors of every method: see `pinot_assets.pinot.api.PinotClient`.
     """
 
     # --- segments --------------------------------------------------------------------------------
@@ -45,11 +45,11 @@ class Controller(Tables):
         return value or {}
 
     def all_segments(self, table: str) -> frozenset[str]:
-        """See `Pinot.all_segments`."""
+        """See `PinotClient.all_segments`."""
         return frozenset(self.ideal_state(table))
 
     def visible_segments(self, table: str) -> frozenset[str]:
-        """See `Pinot.visible_segments`."""
+        """See `PinotClient.visible_segments`."""
         # The lineage second: a segment pushed under an entry is never seen without that entry.
         segments = self.all_segments(table)
         return frozenset(self.lineage(table).visible(segments))
@@ -64,7 +64,7 @@ class Controller(Tables):
         return frozenset(name for part in listed for name in part.get("OFFLINE", ()))
 
     def online_replicas(self, table: str, names: Collection[str]) -> Replicas:
-        """See `Pinot.online_replicas`."""
+        """See `PinotClient.online_replicas`."""
         ideal, external = self.ideal_state(table), self.external_view(table)
         return {
             name: {**dict.fromkeys(ideal.get(name, ()), "OFFLINE"), **external.get(name, {})}
@@ -81,13 +81,13 @@ class Controller(Tables):
         return frozenset(external) - frozenset(self.ideal_state(table))
 
     def segment_crcs(self, table: str) -> dict[str, int]:
-        """See `Pinot.segment_crcs`."""
+        """See `PinotClient.segment_crcs`."""
         crcs = self._get(f"/segments/{quoted(table)}/crc")
         # Of a segment in the ideal state whose metadata has gone there is none.
         return {name: int(crc) for name, crc in crcs.items() if crc not in (None, "null")}
 
     def segment_metadata(self, table: str, name: str) -> SegmentMetadata:
-        """See `Pinot.segment_metadata`."""
+        """See `PinotClient.segment_metadata`."""
         value = self._get(f"/segments/{quoted(table)}_OFFLINE/{quoted(name)}/metadata")
         return SegmentMetadata(
             segment=name,
@@ -101,7 +101,7 @@ class Controller(Tables):
         )
 
     def delete_segments(self, table: str, names: Collection[str]) -> None:
-        """See `Pinot.delete_segments`."""
+        """See `PinotClient.delete_segments`."""
         if not names:
             raise ValueError("an empty list of segments to delete: Pinot would delete every segment")
         self._write("POST", f"/segments/{quoted(table)}_OFFLINE/delete", body=sorted(names))
@@ -109,7 +109,7 @@ class Controller(Tables):
     # --- lineage ---------------------------------------------------------------------------------
 
     def lineage(self, table: str) -> Lineage:
-        """See `Pinot.lineage`."""
+        """See `PinotClient.lineage`."""
         value = self._get(f"/segments/{quoted(table)}/lineage", type="OFFLINE")
         try:
             return Lineage() if value is None else Lineage.from_json(value)
@@ -119,13 +119,13 @@ class Controller(Tables):
     def start_replace_segments(
         self, table: str, segments_from: Collection[str], segments_to: Collection[str]
     ) -> str:
-        """See `Pinot.start_replace_segments`."""
+        """See `PinotClient.start_replace_segments`."""
         return self._start(table, segments_from, segments_to, {})
 
     def force_start_replace_segments(
         self, table: str, segments_from: Collection[str], segments_to: Collection[str]
     ) -> str:
-        """See `Pinot.force_start_replace_segments`."""
+        """See `PinotClient.force_start_replace_segments`."""
         return self._start(table, segments_from, segments_to, {"forceCleanup": "true"})
 
     def _start(
@@ -145,7 +145,7 @@ class Controller(Tables):
         return str(reply["segmentLineageEntryId"])
 
     def end_replace_segments(self, table: str, entry_id: str) -> None:
-        """See `Pinot.end_replace_segments`."""
+        """See `PinotClient.end_replace_segments`."""
         try:
             self._replace(table, "end", self.connection.timeouts.end, {"segmentLineageEntryId": entry_id})
         except SwitchConflict as refusal:
@@ -154,11 +154,11 @@ class Controller(Tables):
             ) from None
 
     def revert_replace_segments(self, table: str, entry_id: str) -> None:
-        """See `Pinot.revert_replace_segments`."""
+        """See `PinotClient.revert_replace_segments`."""
         self._revert(table, {"segmentLineageEntryId": entry_id})
 
     def force_revert_replace_segments(self, table: str, entry_id: str) -> None:
-        """See `Pinot.force_revert_replace_segments`."""
+        """See `PinotClient.force_revert_replace_segments`."""
         self._revert(table, {"segmentLineageEntryId": entry_id, "forceRevert": "true"})
 
     def _revert(self, table: str, params: dict[str, str]) -> None:
@@ -175,7 +175,14 @@ class Controller(Tables):
     ) -> Any:
         path = f"/segments/{quoted(table)}/{verb}ReplaceSegments"
         return self._door.send_json(
-            Call("POST", path, Kind.LINEAGE, deadline, params={"type": "OFFLINE", **params}, json=body or {})
+            HttpCall(
+                "POST",
+                path,
+                CallKind.LINEAGE,
+                deadline,
+                params={"type": "OFFLINE", **params},
+                json=body or {},
+            )
         )
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from pinot_assets.errors import PinotError, PinotNotFound
-from pinot_assets.pinot.client.tables import Tables
+from pinot_assets.pinot.client.tables import TableCalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Stat:
         return cls(int(value["ctime"]), int(value["mtime"]), int(value["version"]))
 
 
-class Nodes(Tables):
+class Nodes(TableCalls):
     """Paths are below the cluster's root, without a leading slash. Every release from 0.11 on has these.
 
     Errors of every method: `PinotError` and its subclasses.

@@ -62,7 +62,7 @@ class NotReady(PinotUnreachable):
     """The address answered 503: whoever listens there says that it does not serve yet, or a gateway does."""
 
 
-class Kind(Enum):
+class CallKind(Enum):
     """What a call does, which decides what its failure means."""
 
     READ = "read"
@@ -79,7 +79,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class HttpCall:
     """One request.
 
     :ivar path: below the base URL, already quoted, without the query.
@@ -88,7 +88,7 @@ class Call:
 
     method: str
     path: str
-    kind: Kind
+    kind: CallKind
     deadline: float
     params: Mapping[str, str | Sequence[str]] | None = None
     headers: Mapping[str, str] | None = None
@@ -96,7 +96,7 @@ class Call:
     files: Mapping[str, tuple[str, bytes | IO[bytes], str]] | None = None
 
 
-class Door:
+class HttpClient:
     """A pooled, thread-safe client for one base URL."""
 
     def __init__(
@@ -129,14 +129,14 @@ class Door:
     ) -> None:
         self.close()
 
-    def send(self, call: Call) -> str:
+    def send(self, call: HttpCall) -> str:
         """Send the call and return the reply's text.
 
         A read is retried when no answer came; anything else only when it was never sent, within the deadline.
 
         :raises PinotError: one of its subclasses, see the module docstring.
         """
-        until = math.inf if call.kind is Kind.READ else time.monotonic() + call.deadline
+        until = math.inf if call.kind is CallKind.READ else time.monotonic() + call.deadline
         retrying = Retrying(
             retry=retry_if_exception(lambda error: _may_repeat(call.kind, error)),
             stop=lambda state: state.attempt_number >= ATTEMPTS or _too_late(state, until),
@@ -156,7 +156,7 @@ class Door:
             return text
         raise self._refusal(call, status, text)
 
-    def send_json(self, call: Call) -> Any:
+    def send_json(self, call: HttpCall) -> Any:
         """Send the call and return the reply as JSON values, None for an empty reply.
 
         :raises PinotError: also when the reply is not JSON.
@@ -173,7 +173,7 @@ class Door:
                 hint="does the address belong to a Pinot controller or broker?",
             ) from None
 
-    def _once(self, call: Call, until: float) -> tuple[int, str]:
+    def _once(self, call: HttpCall, until: float) -> tuple[int, str]:
         until = min(until, time.monotonic() + call.deadline)
         left = max(until - time.monotonic(), 0.001)
         timeout = httpx.Timeout(left, connect=min(left, self._connection.timeouts.connect))
@@ -195,13 +195,13 @@ class Door:
         finally:
             response.close()
 
-    def _name(self, call: Call) -> str:
+    def _name(self, call: HttpCall) -> str:
         return f"{call.method} {self.base_url}{call.path}"
 
     def _shorten(self, text: str) -> str:
         return self._connection.redact(" ".join(text.split())[:600])
 
-    def _no_answer(self, call: Call, error: Exception) -> PinotError:
+    def _no_answer(self, call: HttpCall, error: Exception) -> PinotError:
         reason = self._shorten(f"{type(error).__name__} {error}".strip())
         if isinstance(error, (*NOT_SENT, httpx.InvalidURL)):
             return PinotUnreachable(
@@ -209,7 +209,7 @@ class Door:
                 why=reason,
                 hint="this call was not sent; is Pinot running there, and is the address right?",
             )
-        if call.kind is Kind.READ:
+        if call.kind is CallKind.READ:
             return PinotUnreachable(
                 f"no answer to {self._name(call)}",
                 why=reason,
@@ -218,16 +218,16 @@ class Door:
         late = isinstance(error, httpx.TimeoutException)
         return _unknown(SwitchStateUnknown if late else CutOff, self._name(call), reason)
 
-    def _unread(self, call: Call, why: str, hint: str) -> PinotError:
+    def _unread(self, call: HttpCall, why: str, hint: str) -> PinotError:
         """A reply that was not read to its end: of a write it says nothing of what was done."""
-        if call.kind is Kind.READ:
+        if call.kind is CallKind.READ:
             return PinotError(f"the answer to {self._name(call)} is not read", why=why, hint=hint)
         return _unknown(SwitchStateUnknown, self._name(call), f"an answer came that is not read: {why}")
 
-    def _refusal(self, call: Call, status: int, text: str) -> PinotError:
-        name, reason = self._name(call), self._shorten(pinots_own_words(text)) or f"status {status}"
+    def _refusal(self, call: HttpCall, status: int, text: str) -> PinotError:
+        name, reason = self._name(call), self._shorten(error_text(text)) or f"status {status}"
         what = f"{name} was refused with status {status}"
-        if status == 401 or (status == 403 and call.kind is not Kind.UPLOAD):
+        if status == 401 or (status == 403 and call.kind is not CallKind.UPLOAD):
             return PinotError(
                 what,
                 why=reason,
@@ -240,14 +240,14 @@ class Door:
                 hint="is that the right Pinot? `pinot-assets tables apply` makes what a table spec says",
             )
         if status in GATEWAY:
-            if call.kind is Kind.READ:
+            if call.kind is CallKind.READ:
                 away = NotReady if status == 503 else PinotUnreachable
                 return away(what, why=reason, hint="is Pinot running there? This was only a read")
             kind = SwitchStateUnknown if status == 504 else CutOff
             return _unknown(kind, name, f"status {status}: {reason}")
-        if call.kind is Kind.UPLOAD:
+        if call.kind is CallKind.UPLOAD:
             return (UploadFailed if status >= 500 else PushRefused)(what, why=reason)
-        if call.kind is Kind.LINEAGE and status == 500:
+        if call.kind is CallKind.LINEAGE and status == 500:
             return SwitchConflict(what, why=reason, hint="look at the lineage again, then decide")
         return PinotError(what, why=reason)
 
@@ -276,7 +276,7 @@ def _text(response: httpx.Response, until: float) -> str:
     return body.decode("utf-8", "replace")
 
 
-def pinots_own_words(text: str) -> str:
+def error_text(text: str) -> str:
     """The error text of a reply: `error` or `message` of JSON, the title of an HTML page, else all of it."""
     try:
         value = read_json(text)
@@ -302,10 +302,10 @@ def _too_late(state: RetryCallState, until: float) -> bool:
     return time.monotonic() + state.upcoming_sleep >= until
 
 
-def _may_repeat(kind: Kind, error: BaseException) -> bool:
+def _may_repeat(kind: CallKind, error: BaseException) -> bool:
     if isinstance(error, httpx.UnsupportedProtocol):
         return False
-    repeatable = httpx.TransportError if kind is Kind.READ else NOT_SENT
+    repeatable = httpx.TransportError if kind is CallKind.READ else NOT_SENT
     return isinstance(error, repeatable)
 
 
@@ -323,7 +323,7 @@ class _InTime(httpx.SyncByteStream):
             yield chunk
 
 
-class Doors:
+class ClientPool:
     """One door for each base URL, made when first used. Thread-safe.
 
     :ivar guard: which addresses get the connection's credentials; no door is made to another one.
@@ -333,10 +333,10 @@ class Doors:
         self.connection = connection
         self.guard = Guard(connection)
         self._transport = transport
-        self._doors: dict[str, Door] = {}
+        self._doors: dict[str, HttpClient] = {}
         self._lock = Lock()
 
-    def at(self, base_url: str) -> Door:
+    def at(self, base_url: str) -> HttpClient:
         """The door of that address.
 
         :raises PinotError: it is to get no credentials, and the connection has some.
@@ -344,7 +344,7 @@ class Doors:
         with self._lock:
             if base_url not in self._doors:
                 self.guard.require(base_url)
-                self._doors[base_url] = Door(base_url, self.connection, self._transport)
+                self._doors[base_url] = HttpClient(base_url, self.connection, self._transport)
             return self._doors[base_url]
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pinot_assets.core.addresses import may_be_loopback
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.client.http import Call, Doors, Kind
+from pinot_assets.pinot.client.http import CallKind, ClientPool, HttpCall
 from pinot_assets.pinot.client.tables import quoted
 
 TRY_AGAIN_SECONDS = 60.0
@@ -25,10 +25,10 @@ TRY_AGAIN_SECONDS = 60.0
 _BORN = ("czxid", "ctime")
 
 
-class Leads:
+class LeadControllers:
     """Finds the lead of a table; remembers how many controllers there are and whose address can be used."""
 
-    def __init__(self, doors: Doors, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, doors: ClientPool, clock: Callable[[], float] = time.monotonic) -> None:
         self._doors = doors
         self._clock = clock
         self._several: bool | None = None
@@ -77,7 +77,7 @@ def lead_of(reply: Mapping[str, Any] | None, scheme: str) -> str | None:
     return None
 
 
-def may_be_asked(doors: Doors, url: str) -> bool:
+def may_be_asked(doors: ClientPool, url: str) -> bool:
     """Whether an address that a controller told is worth a look.
 
     What it calls loopback is its own machine, not ours; and our credentials go along with every call.
@@ -88,7 +88,7 @@ def may_be_asked(doors: Doors, url: str) -> bool:
     return doors.guard.refusal(url) is None
 
 
-def same_cluster(doors: Doors, known: str, other: str, table: str) -> bool:
+def same_cluster(doors: ClientPool, known: str, other: str, table: str) -> bool:
     """Whether both controllers show the same birth of the table's node in ZooKeeper, which no two clusters
     share. False, too, where one of them does not tell."""
     timeouts = doors.connection.timeouts
@@ -103,5 +103,5 @@ def same_cluster(doors: Doors, known: str, other: str, table: str) -> bool:
         return False
 
 
-def _ask(doors: Doors, url: str, endpoint: str, deadline: float, **params: str) -> Any:
-    return doors.at(url).send_json(Call("GET", endpoint, Kind.READ, deadline, params=params or None))
+def _ask(doors: ClientPool, url: str, endpoint: str, deadline: float, **params: str) -> Any:
+    return doors.at(url).send_json(HttpCall("GET", endpoint, CallKind.READ, deadline, params=params or None))

@@ -15,18 +15,18 @@ import httpx
 
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotError, PinotNotFound
-from pinot_assets.pinot.client.http import Call, Doors, Kind
+from pinot_assets.pinot.client.http import CallKind, ClientPool, HttpCall
 
 
-class Tables:
+class TableCalls:
     """The part of `Controller` that knows no segments. Thread-safe; close it, or use it in a `with`.
 
-    Errors of every method: see `pinot_assets.pinot.api.Pinot`.
+    Errors of every method: see `pinot_assets.pinot.api.PinotClient`.
     """
 
     def __init__(self, connection: PinotConnection, transport: httpx.BaseTransport | None = None) -> None:
         self.connection = connection
-        self._doors = Doors(connection, transport)
+        self._doors = ClientPool(connection, transport)
         self._door = self._doors.at(connection.controller_url)
 
     def close(self) -> None:
@@ -43,12 +43,14 @@ class Tables:
 
     def _get(self, path: str, /, **params: str) -> Any:
         return self._door.send_json(
-            Call("GET", path, Kind.READ, self.connection.timeouts.call, params=params or None)
+            HttpCall("GET", path, CallKind.READ, self.connection.timeouts.call, params=params or None)
         )
 
     def _write(self, method: str, path: str, /, *, body: Any = None, **params: str) -> None:
         self._door.send(
-            Call(method, path, Kind.WRITE, self.connection.timeouts.call, params=params or None, json=body)
+            HttpCall(
+                method, path, CallKind.WRITE, self.connection.timeouts.call, params=params or None, json=body
+            )
         )
 
     # --- cluster ---------------------------------------------------------------------------------
@@ -67,7 +69,10 @@ class Tables:
     def is_healthy(self) -> bool:
         """Whether the controller says that it is ready."""
         try:
-            return self._door.send(Call("GET", "/health", Kind.READ, self.connection.timeouts.call)) == "OK"
+            return (
+                self._door.send(HttpCall("GET", "/health", CallKind.READ, self.connection.timeouts.call))
+                == "OK"
+            )
         except PinotError:
             return False
 
@@ -86,7 +91,7 @@ class Tables:
     # --- schema and table config -----------------------------------------------------------------
 
     def get_schema(self, name: str) -> dict[str, Any] | None:
-        """See `Pinot.get_schema`."""
+        """See `PinotClient.get_schema`."""
         try:
             value: dict[str, Any] = self._get(f"/schemas/{quoted(name)}")
         except PinotNotFound:
@@ -94,28 +99,30 @@ class Tables:
         return value
 
     def put_schema(self, schema: Mapping[str, Any]) -> None:
-        """See `Pinot.put_schema`."""
+        """See `PinotClient.put_schema`."""
         self._write("POST", "/schemas", body=dict(schema), override="true")
 
     def delete_schema(self, name: str) -> None:
-        """See `Pinot.delete_schema`."""
+        """See `PinotClient.delete_schema`."""
         self._write("DELETE", f"/schemas/{quoted(name)}")
 
     def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-        """See `Pinot.validate_table`."""
+        """See `PinotClient.validate_table`."""
         # Of the two together: `/tables/validate` wants the schema to be there, which a new table's is not.
         half = str(config.get("tableType", "OFFLINE")).lower()
         body = {"tableName": raw_name(config), "schema": dict(schema), half: dict(config)}
         self._door.send(
-            Call("POST", "/tableConfigs/validate", Kind.READ, self.connection.timeouts.call, json=body)
+            HttpCall(
+                "POST", "/tableConfigs/validate", CallKind.READ, self.connection.timeouts.call, json=body
+            )
         )
 
     def get_table_config(self, table: str) -> dict[str, Any] | None:
-        """See `Pinot.get_table_config`."""
+        """See `PinotClient.get_table_config`."""
         return self._table_config(table, "OFFLINE")
 
     def get_realtime_config(self, table: str) -> dict[str, Any] | None:
-        """See `Pinot.get_realtime_config`."""
+        """See `PinotClient.get_realtime_config`."""
         return self._table_config(table, "REALTIME")
 
     def _table_config(self, table: str, kind: str) -> dict[str, Any] | None:
@@ -131,22 +138,22 @@ class Tables:
         return tuple(sorted(str(name).removesuffix("_OFFLINE") for name in names))
 
     def create_table(self, config: Mapping[str, Any]) -> None:
-        """See `Pinot.create_table`."""
+        """See `PinotClient.create_table`."""
         self._write("POST", "/tables", body=dict(config))
 
     def update_table(self, config: Mapping[str, Any]) -> None:
-        """See `Pinot.update_table`."""
+        """See `PinotClient.update_table`."""
         name = raw_name(config)
         with self._absence_told(name, str(config.get("tableType", "OFFLINE")).upper()):
             self._write("PUT", f"/tables/{quoted(name)}", body=dict(config))
 
     def delete_table(self, table: str, retention: str | None = None) -> None:
-        """See `Pinot.delete_table`."""
+        """See `PinotClient.delete_table`."""
         kept = {} if retention is None else {"retention": retention}
         self._write("DELETE", f"/tables/{quoted(table)}", type="offline", **kept)
 
     def table_bytes(self, table: str) -> int:
-        """See `Pinot.table_bytes`."""
+        """See `PinotClient.table_bytes`."""
         # From 1.0 on a size may leave out replaced segments and the list of them; the quota counts them all.
         with self._absence_told(table):
             reply = self._get(

@@ -10,9 +10,9 @@ from typing import Protocol
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.api import PushMode, PushReport, StagedObjects
-from pinot_assets.pinot.push.partial_uploads import await_no_leftovers
+from pinot_assets.pinot.push.partial_uploads import await_no_partial_uploads
 from pinot_assets.pinot.push.upload import Uploads
-from pinot_assets.pinot.push.upload_loop import Sending
+from pinot_assets.pinot.push.upload_loop import UploadLoop
 from pinot_assets.snapshot.receipt import Output
 
 
@@ -25,14 +25,14 @@ def push_segments(
     mode: PushMode | None = None,
     before_upload: Callable[[], None] = lambda: None,
 ) -> PushReport:
-    """Upload what is not there yet and confirm it; see `pinot_assets.pinot.api.Pinot.push`."""
+    """Upload what is not there yet and confirm it; see `pinot_assets.pinot.api.PinotClient.push`."""
     started = time.monotonic()
     _check_names(outputs)
     absent = missing(pinot, table, outputs)
-    push = Sending(pinot, table, staged, mode, before_upload)
+    push = UploadLoop(pinot, table, staged, mode, before_upload)
     if absent:
-        await_no_leftovers(pinot, table, absent, before_upload)
-        push.all(absent)
+        await_no_partial_uploads(pinot, table, absent, before_upload)
+        push.run(absent)
     pushed = dict.fromkeys(output.segment for output in absent)
     return PushReport(
         pushed=tuple(pushed),

@@ -16,7 +16,7 @@ LEFTOVER_SECONDS = 10.0
 POLL_SECONDS = 0.25
 
 
-def await_no_leftovers(
+def await_no_partial_uploads(
     pinot: Uploads, table: str, outputs: Sequence[Output], before_write: Callable[[], None]
 ) -> None:
     """Wait until Pinot has cleaned up after failed uploads of these names; what stays is left behind.

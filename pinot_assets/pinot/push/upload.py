@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import IO, Protocol
 
-from pinot_assets.pinot.client.http import Call, Door, Kind
+from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient
 
 _METADATA = {"UPLOAD_TYPE": "METADATA", "COPY_SEGMENT_TO_DEEP_STORE": "true"}
 
@@ -24,7 +24,7 @@ class Uploader:
     :param deadline: seconds for one upload.
     """
 
-    def __init__(self, door: Door, table: str, deadline: float) -> None:
+    def __init__(self, door: HttpClient, table: str, deadline: float) -> None:
         self._door = door
         self._deadline = deadline
         self._params = {"tableName": table, "tableType": "OFFLINE", "allowRefresh": "false"}
@@ -52,12 +52,20 @@ class Uploader:
     def _send(self, path: str, name: str, body: bytes | IO[bytes], headers: Mapping[str, str]) -> None:
         files = {name: (f"{name}.tar.gz", body, "application/octet-stream")}
         self._door.send(
-            Call("POST", path, Kind.UPLOAD, self._deadline, params=self._params, headers=headers, files=files)
+            HttpCall(
+                "POST",
+                path,
+                CallKind.UPLOAD,
+                self._deadline,
+                params=self._params,
+                headers=headers,
+                files=files,
+            )
         )
 
 
 class Uploads(Protocol):
-    """The calls that a push is made of (`pinot_assets.pinot.http_client.PinotCluster`)."""
+    """The calls that a push is made of (`pinot_assets.pinot.http_client.HttpPinotClient`)."""
 
     def all_segments(self, table: str) -> frozenset[str]:
         """Names in the ideal state."""
@@ -72,7 +80,7 @@ class Uploads(Protocol):
         ...
 
     def delete_segments(self, table: str, names: Collection[str]) -> None:
-        """See `pinot_assets.pinot.api.Pinot.delete_segments`."""
+        """See `pinot_assets.pinot.api.PinotClient.delete_segments`."""
         ...
 
     def takes_over_half_uploads(self) -> bool:

@@ -29,7 +29,7 @@ from pinot_assets.errors import (
 from pinot_assets.pinot.api import PushMode, StagedObjects
 from pinot_assets.pinot.client.http import CutOff, UploadFailed
 from pinot_assets.pinot.push.batch_body import Announced, batch_tar
-from pinot_assets.pinot.push.partial_uploads import await_no_leftovers
+from pinot_assets.pinot.push.partial_uploads import await_no_partial_uploads
 from pinot_assets.pinot.push.upload import Uploader, Uploads
 from pinot_assets.snapshot.receipt import Output
 
@@ -47,7 +47,7 @@ AWAY_SECONDS = 30.0
 POLL_SECONDS = 0.25
 
 
-class Sending:
+class UploadLoop:
     """Uploads to one table, in the best way that works: a batch, one by one, whole tars.
 
     :ivar mode: how; the mode that worked when all is done.
@@ -76,7 +76,7 @@ class Sending:
         self._may_send_again = False
         self._unsure = False
 
-    def all(self, outputs: Sequence[Output]) -> None:
+    def run(self, outputs: Sequence[Output]) -> None:
         """Push these; returns when Pinot shows them."""
         left = list(outputs)
         while left:
@@ -93,7 +93,7 @@ class Sending:
         asked before anything is sent again, when it is done with what it may have heard after all."""
         self._may_send_again = False
         if self._unsure:
-            await_no_leftovers(self._pinot, self._table, left, self._before_upload)
+            await_no_partial_uploads(self._pinot, self._table, left, self._before_upload)
             left = self._absent(left)
         self._unsure = True
         left = self._some(left) if left else left
@@ -234,7 +234,7 @@ class Sending:
             raise PushRefused(trouble.what, why=trouble.why, hint=hint)
         else:
             raise trouble
-        await_no_leftovers(self._pinot, self._table, absent, self._before_upload)
+        await_no_partial_uploads(self._pinot, self._table, absent, self._before_upload)
 
     def _raise_not_there(self, absent: Sequence[Output]) -> None:
         raise PushRefused(

@@ -17,7 +17,7 @@ from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.client.app_config import AppConfig
 from pinot_assets.pinot.client.broker import Broker
 from pinot_assets.pinot.client.helix_nodes import Node, Nodes, Stat
-from pinot_assets.pinot.client.http import Call, Kind, NotReady
+from pinot_assets.pinot.client.http import CallKind, HttpCall, NotReady
 from pinot_assets.pinot.client.tables import quoted
 
 
@@ -193,8 +193,8 @@ class RealtimeReads(Nodes):
         found = Broker(broker, self._doors).of_segments(sql, there, {"skipUpsert": "true"})
         return {str(segment): int(rows) for segment, rows in found}
 
-    def _read(self, path: str) -> Call:
-        return Call("GET", path, Kind.READ, self.connection.timeouts.call)
+    def _read(self, path: str) -> HttpCall:
+        return HttpCall("GET", path, CallKind.READ, self.connection.timeouts.call)
 
 
 def _segments(table: str) -> str:

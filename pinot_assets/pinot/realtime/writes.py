@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from pinot_assets.pinot.client.helix_nodes import Node, Nodes
-from pinot_assets.pinot.client.http import Call, Kind
+from pinot_assets.pinot.client.http import CallKind, HttpCall
 from pinot_assets.pinot.client.tables import quoted
 
 VALIDATION: Final = "RealtimeSegmentValidationManager"
@@ -83,7 +83,9 @@ class RealtimeWrites(Nodes):
     def _force_commit(self, table: str, **params: str) -> str | None:
         path, seconds = f"/tables/{quoted(table)}/forceCommit", self.connection.timeouts.call
         # An empty reply before 1.0.
-        told = self._door.send_json(Call("POST", path, Kind.WRITE, seconds, params=params or None)) or {}
+        told = (
+            self._door.send_json(HttpCall("POST", path, CallKind.WRITE, seconds, params=params or None)) or {}
+        )
         return told.get("forceCommitJobId")
 
     # --- the controller's own repair -----------------------------------------------------------------
@@ -118,7 +120,9 @@ class RealtimeWrites(Nodes):
         names = sorted(_some(segments))
         for start in range(0, len(names), NAMES_A_CALL):
             params = {"segmentNames": names[start : start + NAMES_A_CALL], **force}
-            self._door.send(Call("POST", path, Kind.WRITE, self.connection.timeouts.call, params=params))
+            self._door.send(
+                HttpCall("POST", path, CallKind.WRITE, self.connection.timeouts.call, params=params)
+            )
 
     def reset_replica(self, table: str, segment: str, server: str) -> None:
         """Take one server's copy to OFFLINE and back, which loads or consumes it again. 0.11 on.
@@ -140,12 +144,12 @@ class RealtimeWrites(Nodes):
         :param seconds: how long it may take.
         """
         path = f"/segments/{quoted(table)}/{quoted(segment)}/upload"
-        return self._doors.at(admin_url).send(Call("POST", path, Kind.WRITE, seconds)).strip()
+        return self._doors.at(admin_url).send(HttpCall("POST", path, CallKind.WRITE, seconds)).strip()
 
     def server_crc(self, admin_url: str, table: str, segment: str) -> str:
         """CRC of a server's own copy; replicas that built it by themselves may have others. 0.11 on."""
         path = f"/tables/{quoted(table)}/segments/{quoted(segment)}/metadata"
-        call = Call("GET", path, Kind.READ, self.connection.timeouts.call)
+        call = HttpCall("GET", path, CallKind.READ, self.connection.timeouts.call)
         return str(self._doors.at(admin_url).send_json(call)["crc"])
 
     def server_uploads_committed(
@@ -156,7 +160,7 @@ class RealtimeWrites(Nodes):
         A copy that is not sealed is refused (`PinotNotFound`).
         """
         path = f"/segments/{quoted(table)}/{quoted(segment)}/uploadCommittedSegment"
-        told = self._doors.at(admin_url).send_json(Call("POST", path, Kind.WRITE, seconds))
+        told = self._doors.at(admin_url).send_json(HttpCall("POST", path, CallKind.WRITE, seconds))
         return {str(key): str(value) for key, value in (told.get("simpleFields") or {}).items()}
 
     def reingest(self, admin_url: str, segment: str) -> str:
@@ -166,7 +170,9 @@ class RealtimeWrites(Nodes):
         look at the stream's earliest offset before. Refused: 400 where the node has a URL, even an empty
         one; 409 where it runs already. Needs a segment store.
         """
-        call = Call("POST", f"/reingestSegment/{quoted(segment)}", Kind.WRITE, self.connection.timeouts.call)
+        call = HttpCall(
+            "POST", f"/reingestSegment/{quoted(segment)}", CallKind.WRITE, self.connection.timeouts.call
+        )
         return str(self._doors.at(admin_url).send_json(call)["jobId"])
 
     # --- nodes, segments, config -----------------------------------------------------------------------
@@ -193,7 +199,7 @@ class RealtimeWrites(Nodes):
         """
         path = f"/deleteSegmentsFromSequenceNum/{quoted(table)}"
         params = {"segments": sorted(_some(segments)), "dryRun": "true"}
-        call = Call("DELETE", path, Kind.READ, self.connection.timeouts.call, params=params)
+        call = HttpCall("DELETE", path, CallKind.READ, self.connection.timeouts.call, params=params)
         return _values(self._door.send_json(call))
 
     def delete_from(self, table: str, segments: Collection[str]) -> None:
@@ -206,7 +212,9 @@ class RealtimeWrites(Nodes):
         path = f"/deleteSegmentsFromSequenceNum/{quoted(table)}"
         # Left out, dryRun means false, whatever its help text says.
         params = {"segments": sorted(_some(segments)), "dryRun": "false"}
-        self._door.send(Call("DELETE", path, Kind.WRITE, self.connection.timeouts.call, params=params))
+        self._door.send(
+            HttpCall("DELETE", path, CallKind.WRITE, self.connection.timeouts.call, params=params)
+        )
 
     def update_realtime_config(self, config: Mapping[str, Any]) -> None:
         """Replace the table config. 0.11 on.
@@ -223,17 +231,17 @@ class RealtimeWrites(Nodes):
 
         :param options: query parameters of Pinot, e.g. `{"minAvailableReplicas": "1"}`.
         """
-        return self._rebalance(Kind.READ, table, {**options, "dryRun": "true", "preChecks": "true"})
+        return self._rebalance(CallKind.READ, table, {**options, "dryRun": "true", "preChecks": "true"})
 
     def rebalance(self, table: str, options: Mapping[str, str]) -> Mapping[str, Any]:
         """Start a rebalance; it runs on in the controller, with a `jobId` from 1.0 on. 0.11 on."""
-        return self._rebalance(Kind.WRITE, table, {**options, "dryRun": "false"})
+        return self._rebalance(CallKind.WRITE, table, {**options, "dryRun": "false"})
 
-    def _rebalance(self, kind: Kind, table: str, params: Mapping[str, str]) -> Mapping[str, Any]:
+    def _rebalance(self, kind: CallKind, table: str, params: Mapping[str, str]) -> Mapping[str, Any]:
         path = f"/tables/{quoted(table)}/rebalance"
         params = {"type": "REALTIME", **params}
         return _values(
-            self._door.send_json(Call("POST", path, kind, self.connection.timeouts.call, params=params))
+            self._door.send_json(HttpCall("POST", path, kind, self.connection.timeouts.call, params=params))
         )
 
 

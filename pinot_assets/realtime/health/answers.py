@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 
 from packaging.version import Version
 
-from pinot_assets.core.check_result import Health, Problem, Severity, judged, some, unknown
+from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, check_result_of, some, unknown
 from pinot_assets.core.text import counted, plural
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.health.age import SETTLED_MS, routed
 from pinot_assets.realtime.health.recovery import ERROR, offset
-from pinot_assets.realtime.model.state import RealtimeState, Replica, Segment, Status
+from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, Replica, SegmentStatus
 
 ANSWERS = "answers"
 DEAD_ROUTES = "new_segments_on_dead_servers"
@@ -24,7 +24,7 @@ DEAD_ROUTES = "new_segments_on_dead_servers"
 _LEAVES_OUT = Version("1.0")
 
 
-def answers(state: RealtimeState) -> Health:
+def answers(state: RealtimeState) -> CheckResult:
     """Every broker finds every row that was committed, and those that were consumed."""
     silent = state.unread.get("answered")
     if not state.answered:
@@ -40,7 +40,7 @@ def answers(state: RealtimeState) -> Health:
         if short:
             percent = 100 * missing / max(1, sum(wanted.values()))
             problems.append(
-                Problem(
+                CheckProblem(
                     f"{broker} leaves out {plural(missing, 'row')} ({percent:.1f} %) of "
                     f"{some(sorted(short))}, without an error",
                     _next_step(state),
@@ -48,9 +48,9 @@ def answers(state: RealtimeState) -> Health:
                 )
             )
     if silent:
-        problems.append(Problem(f"not known of {silent}", "is that broker up? What does it say?"))
+        problems.append(CheckProblem(f"not known of {silent}", "is that broker up? What does it say?"))
     total, least = sum(wanted.values()), min(state.queryable.values())
-    return judged(
+    return check_result_of(
         ANSWERS,
         problems,
         expected=total,
@@ -79,7 +79,7 @@ def _wanted(state: RealtimeState) -> Iterator[tuple[str, int]]:
             rows = segment.total_docs
         elif start is None:
             rows = None
-        elif segment.status is Status.COMMITTING:
+        elif segment.status is SegmentStatus.COMMITTING:
             rows = end - start if end is not None else None
         else:
             rows = consumed[segment.name] - start if segment.name in consumed else None
@@ -109,13 +109,13 @@ def dense(state: RealtimeState) -> frozenset[int]:
     found: dict[int, bool] = {}
     for segment in state.segments:
         start, end = offset(segment.start_offset), offset(segment.end_offset)
-        if segment.status is Status.DONE and start is not None and end is not None:
+        if segment.status is SegmentStatus.DONE and start is not None and end is not None:
             whole = segment.total_docs == end - start
             found[segment.partition] = found.get(segment.partition, True) and whole
     return frozenset(partition for partition, whole in found.items() if whole)
 
 
-def new_segments_on_dead_servers(state: RealtimeState) -> Health:
+def new_segments_on_dead_servers(state: RealtimeState) -> CheckResult:
     """No segment that brokers may take for new is assigned to a server that does not serve."""
     has_gap = release(state.cluster.version) >= _LEAVES_OUT
     found = [
@@ -126,13 +126,13 @@ def new_segments_on_dead_servers(state: RealtimeState) -> Health:
     ]
     servers = sorted({server for _, server in found})
     names = sorted({segment.name for segment, _ in found})
-    problem = Problem(
+    problem = CheckProblem(
         f"{counted(len(names), 'segment was', 'segments were')} made while or just before {some(servers)} "
         f"went: queries may leave them out without an error ({some(names)})",
         _next_step(state),
         Severity.ERROR,
     )
-    return judged(
+    return check_result_of(
         DEAD_ROUTES,
         [problem] if found else [],
         expected=0,
@@ -142,7 +142,7 @@ def new_segments_on_dead_servers(state: RealtimeState) -> Health:
     )
 
 
-def _may_be_left_out(state: RealtimeState, segment: Segment, replica: Replica) -> bool:
+def _may_be_left_out(state: RealtimeState, segment: LlcSegment, replica: Replica) -> bool:
     """As brokers decide it (`BaseInstanceSelector`): new until every replica was served once, one is in
     ERROR, or, at the next change of the table's states, its time is over."""
     server = state.servers.get(replica.server)

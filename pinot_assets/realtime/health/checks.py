@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pinot_assets.core.check_result import Health, unknown
+from pinot_assets.core.check_result import CheckResult, unknown
 from pinot_assets.realtime.health import answers, consuming, copies, errors, progress, servers
 from pinot_assets.realtime.model.state import RealtimeState
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class RealtimeCheck:
     """One check.
 
     :ivar promise: what holds when it passes, one sentence.
@@ -21,15 +21,15 @@ class Check:
     name: str
     promise: str
     needs: tuple[str, ...]
-    answer: Callable[[RealtimeState], Health]
+    answer: Callable[[RealtimeState], CheckResult]
 
 
-def examine(state: RealtimeState) -> tuple[Health, ...]:
+def examine(state: RealtimeState) -> tuple[CheckResult, ...]:
     """The answer of every check, in the order of `CHECKS`. Never raises."""
     return tuple(_answer(check, state) for check in CHECKS)
 
 
-def _answer(check: Check, state: RealtimeState) -> Health:
+def _answer(check: RealtimeCheck, state: RealtimeState) -> CheckResult:
     missing = [f"{part}: {state.unread[part]}" for part in check.needs if part in state.unread]
     if missing:
         return unknown(check.name, "; ".join(missing), "look again when it answers")
@@ -44,67 +44,71 @@ _NODES = ("segments", "modified_ms")
 _COPIES = (*_NODES, "external", "servers")
 
 CHECKS = (
-    Check(
+    RealtimeCheck(
         progress.STATUS,
         "Every segment has a status, and no commit is older than 300 s.",
         _NODES,
         progress.segment_status,
     ),
-    Check(
+    RealtimeCheck(
         progress.NEXT,
         "Every partition has its consuming segment, unless it is paused.",
         (*_NODES, "pause"),
         progress.next_segment,
     ),
-    Check(
+    RealtimeCheck(
         progress.LISTED,
         "Pinot's list of committing segments is right.",
         (*_NODES, "committing_listed"),
         progress.committing_list,
     ),
-    Check(
+    RealtimeCheck(
         copies.URLS, "Every committed segment is in the deep store after 300 s.", _NODES, copies.download_urls
     ),
-    Check(copies.ONLY_COPIES, "No committed segment hangs on a single server.", _COPIES, copies.only_copy),
-    Check(
+    RealtimeCheck(
+        copies.ONLY_COPIES, "No committed segment hangs on a single server.", _COPIES, copies.only_copy
+    ),
+    RealtimeCheck(
         copies.REPLICAS,
         "Every replica that the ideal state wants is served.",
         ("segments", "external", "servers"),
         copies.replicas,
     ),
-    Check(errors.ERRORS, "No replica is in ERROR.", _COPIES, errors.error_segments),
-    Check(
+    RealtimeCheck(errors.ERRORS, "No replica is in ERROR.", _COPIES, errors.error_segments),
+    RealtimeCheck(
         errors.NOT_MOVED,
         "Every replica is where it should be, or a message about it waits.",
         (*_COPIES, "pending"),
         errors.replicas_not_moved,
     ),
-    Check(
+    RealtimeCheck(
         consuming.CONSUMPTION,
         "The table is consumed, or an operator paused it.",
         ("segments", "external", "servers", "pause"),
         consuming.consumption,
     ),
-    Check(
+    RealtimeCheck(
         consuming.LAG,
         "What is queried is younger than five minutes, and nothing leaves the stream unread.",
         ("segments", "consumption", "stream"),
         consuming.consumption_lag,
     ),
-    Check(
+    RealtimeCheck(
         answers.ANSWERS,
         "Every broker finds every row that was committed or consumed.",
         ("segments",),
         answers.answers,
     ),
-    Check(
+    RealtimeCheck(
         answers.DEAD_ROUTES,
         "No segment that brokers take for new is assigned to a dead server.",
         ("segments", "servers"),
         answers.new_segments_on_dead_servers,
     ),
-    Check(servers.SERVERS, "Every server lives, is enabled and serves.", ("servers",), servers.servers),
-    Check(
+    RealtimeCheck(
+        servers.SERVERS, "Every server lives, is enabled and serves.", ("servers",), servers.servers
+    ),
+    RealtimeCheck(
         servers.TMP_UPLOADS,
         "No upload lies in the deep store that was never moved to its place.",
         ("tmp_uploads",),

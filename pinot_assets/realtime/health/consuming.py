@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pinot_assets.core.check_result import Health, Problem, Severity, judged, some
+from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, check_result_of, some
 from pinot_assets.core.text import plural_are
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import settled
 from pinot_assets.realtime.health.answers import dense
 from pinot_assets.realtime.health.progress import paused
-from pinot_assets.realtime.model.state import Consumption, PauseReason, RealtimeState, Segment
+from pinot_assets.realtime.model.state import Consumption, LlcSegment, PauseReason, RealtimeState
 
 CONSUMPTION = "consumption"
 LAG = "consumption_lag"
@@ -28,7 +28,7 @@ _WHY = {
 }
 
 
-def consumption(state: RealtimeState) -> Health:
+def consumption(state: RealtimeState) -> CheckResult:
     """The table is consumed, or paused by an operator. Paused by Pinot, or stuck, it fails."""
     latest = state.latest()
     partitions = {*latest, *state.stream}
@@ -43,7 +43,7 @@ def consumption(state: RealtimeState) -> Health:
     pause = state.pause
     if pause.reason in _WHY:
         problems.append(
-            Problem(
+            CheckProblem(
                 f"Pinot paused the table: {_WHY[pause.reason]}"
                 + (f" ({pause.comment})" if pause.comment else ""),
                 f"make room; Pinot resumes by itself within {state.cluster.validation_period_s // 60} min",
@@ -52,7 +52,7 @@ def consumption(state: RealtimeState) -> Health:
         )
     if not partitions and not pause.whole:
         problems.append(
-            Problem(
+            CheckProblem(
                 "no partition of the stream was ever consumed",
                 "look at the controller's log: does it reach the stream?",
                 Severity.ERROR,
@@ -60,7 +60,7 @@ def consumption(state: RealtimeState) -> Health:
         )
     if without:
         problems.append(
-            Problem(
+            CheckProblem(
                 f"no server consumes partitions {_numbers(without)}, and nobody paused them",
                 repair_plan(state),
                 Severity.ERROR,
@@ -68,13 +68,13 @@ def consumption(state: RealtimeState) -> Health:
         )
     if still:
         problems.append(
-            Problem(
+            CheckProblem(
                 f"partitions {_numbers(still)} stand still while the stream holds more",
                 "look at the servers' logs: is the stream reachable from them, is a commit held up?",
                 Severity.ERROR,
             )
         )
-    return judged(
+    return check_result_of(
         CONSUMPTION,
         problems,
         expected=len(meant),
@@ -98,7 +98,7 @@ def _good(state: RealtimeState, partitions: int) -> str:
     return f"{plural_are(partitions, 'partition')} consumed{topics}"
 
 
-def _consumed(state: RealtimeState, newest: Segment | None) -> bool:
+def _consumed(state: RealtimeState, newest: LlcSegment | None) -> bool:
     if newest is None:
         return False
     return not settled(state, newest) or any(
@@ -122,7 +122,7 @@ def _waiting(state: RealtimeState, consumers: Mapping[int, Consumption]) -> Mapp
 
 
 def _stands_still(
-    state: RealtimeState, newest: Segment | None, found: Consumption | None, waiting: int
+    state: RealtimeState, newest: LlcSegment | None, found: Consumption | None, waiting: int
 ) -> bool:
     if newest is None or found is None:
         return False
@@ -134,7 +134,7 @@ def _stands_still(
     return waiting > 0 and _silent_ms(state, newest, found.server, found.consumed_ms) > allowed
 
 
-def _silent_ms(state: RealtimeState, newest: Segment, server: str, consumed_ms: int) -> int:
+def _silent_ms(state: RealtimeState, newest: LlcSegment, server: str, consumed_ms: int) -> int:
     """For how long a server's consumer has got nothing. One that has just begun, with the segment or when its
     server came back, says that it never got anything.
     """
@@ -170,7 +170,7 @@ def _place(one: Consumption) -> tuple[bool, int]:
     return one.state == "CONSUMING", -1 if one.offset is None else one.offset
 
 
-def _rests(state: RealtimeState, newest: Segment, one: Consumption, waiting: int) -> bool:
+def _rests(state: RealtimeState, newest: LlcSegment, one: Consumption, waiting: int) -> bool:
     """Whether the stream is known to hold no more, and has given nothing for a while."""
     if newest.partition not in state.stream or one.offset is None or one.consumed_ms is None:
         return False
@@ -199,7 +199,7 @@ def lags_ms(state: RealtimeState, consumers: Mapping[int, Consumption]) -> Mappi
     return {p: max(late.get(p, 0), silent.get(p, 0)) for p in {*late, *silent}}
 
 
-def consumption_lag(state: RealtimeState) -> Health:
+def consumption_lag(state: RealtimeState) -> CheckResult:
     """No row waits for more than five minutes to be queried, and nothing leaves the stream unread."""
     best = farthest(state)
     rows = _waiting(state, best)
@@ -213,7 +213,7 @@ def consumption_lag(state: RealtimeState) -> Health:
     problems = []
     if lost:
         problems.append(
-            Problem(
+            CheckProblem(
                 f"partitions {_numbers(lost)}: the stream has dropped messages that were never consumed",
                 "raise the topic's retention; then see why consumption is slow",
                 Severity.ERROR,
@@ -222,12 +222,12 @@ def consumption_lag(state: RealtimeState) -> Health:
     if late:
         oldest = max(ages.values()) / 1000
         problems.append(
-            Problem(
+            CheckProblem(
                 f"partitions {_numbers(late)} are behind, the oldest row by {oldest:,.0f} s",
                 "more partitions, more servers, or fewer rows a segment; see the check `consumption`",
             )
         )
-    return judged(
+    return check_result_of(
         LAG,
         problems,
         expected=LATE_MS / 1000,

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pinot_assets.core.check_result import Health, Problem, Severity, judged, megabytes, some
+from pinot_assets.core.check_result import (
+    CheckProblem,
+    CheckResult,
+    Severity,
+    check_result_of,
+    megabytes,
+    some,
+)
 from pinot_assets.core.text import plural_are
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import past_window, settled
 from pinot_assets.realtime.health.recovery import stream_holds
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Replica, Segment, Status
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, Replica, SegmentStatus
 
 URLS = "download_urls"
 ONLY_COPIES = "only_copies"
@@ -18,15 +25,15 @@ REPLICAS = "replicas"
 _SERVING = {"ONLINE": ("ONLINE",), "CONSUMING": ("CONSUMING", "ONLINE")}
 
 
-def download_urls(state: RealtimeState) -> Health:
+def download_urls(state: RealtimeState) -> CheckResult:
     """Every committed segment is in the deep store, past Pinot's 300 s."""
     of = {copy: [s for s in _committed(state) if s.copy is copy] for copy in Copy}
     old = [s.name for s in of[Copy.PEERS_ONLY] if past_window(state, s)]
-    nowhere = [s.name for s in of[Copy.NEVER_SET] if s.status is not Status.COMMITTING]
+    nowhere = [s.name for s in of[Copy.NEVER_SET] if s.status is not SegmentStatus.COMMITTING]
     problems = []
     if nowhere:
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{len(nowhere)} committed segments have no URL at all ({some(nowhere)})",
                 f"look at GET /segments/{state.table}/{nowhere[0]}/metadata: Pinot itself never writes this",
                 Severity.ERROR,
@@ -35,12 +42,12 @@ def download_urls(state: RealtimeState) -> Health:
     if old:
         size = sum(s.size_bytes or 0 for s in of[Copy.PEERS_ONLY])
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{len(old)} committed segments are on servers only, {megabytes(size)} ({some(old)})",
                 repair_plan(state),
             )
         )
-    return judged(
+    return check_result_of(
         URLS,
         problems,
         expected=len(_committed(state)),
@@ -67,7 +74,7 @@ def only_copies(state: RealtimeState) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def only_copy(state: RealtimeState) -> Health:
+def only_copy(state: RealtimeState) -> CheckResult:
     """No committed segment hangs on a single server."""
     by_name = {segment.name: segment for segment in state.segments}
     found = {name: on for name, on in only_copies(state).items() if _judged(state, by_name[name])}
@@ -77,7 +84,7 @@ def only_copy(state: RealtimeState) -> Health:
     problems = []
     if gone:
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{len(gone)} committed segments have no copy that lives ({some(gone)})",
                 "bring the servers back that had them; do not delete their data",
                 Severity.ERROR,
@@ -86,14 +93,14 @@ def only_copy(state: RealtimeState) -> Health:
     if single:
         servers = sorted(set(single.values()))
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{len(single)} committed segments are on one server only ({some(list(single))}; "
                 f"{some(servers)}), {len(past)} of them are no longer in the stream",
                 f"{repair_plan(state)}; keep {some(servers)} running",
                 Severity.ERROR if past else Severity.WARN,
             )
         )
-    return judged(
+    return check_result_of(
         ONLY_COPIES,
         problems,
         expected=0,
@@ -107,9 +114,9 @@ def only_copy(state: RealtimeState) -> Health:
     )
 
 
-def _judged(state: RealtimeState, segment: Segment) -> bool:
+def _judged(state: RealtimeState, segment: LlcSegment) -> bool:
     """What a commit that runs has not built yet is no copy that went: it may take longer than its 300 s."""
-    if segment.status is not Status.COMMITTING:
+    if segment.status is not SegmentStatus.COMMITTING:
         return settled(state, segment)
     building = segment.in_state("CONSUMING")
     return past_window(state, segment) and not any(_lives(state, replica) for replica in building)
@@ -120,7 +127,7 @@ def _lives(state: RealtimeState, replica: Replica) -> bool:
     return server is None or server.alive
 
 
-def replicas(state: RealtimeState) -> Health:
+def replicas(state: RealtimeState) -> CheckResult:
     """Every replica that the ideal state wants is served."""
     wanted = serving = 0
     young = sum(not settled(state, segment) for segment in state.segments)
@@ -141,7 +148,7 @@ def replicas(state: RealtimeState) -> Health:
     problems = []
     if unserved:
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{plural_are(len(unserved), 'segment')} served by no replica ({some(unserved)})",
                 repair_plan(state),
                 Severity.ERROR,
@@ -149,12 +156,12 @@ def replicas(state: RealtimeState) -> Health:
         )
     if down:
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{plural_are(len(down), 'replica')} down: {some(down)}",
                 "look at the servers that are away or in ERROR; see the other checks",
             )
         )
-    return judged(
+    return check_result_of(
         REPLICAS,
         problems,
         expected=wanted,
@@ -165,12 +172,12 @@ def replicas(state: RealtimeState) -> Health:
     )
 
 
-def _committed(state: RealtimeState) -> list[Segment]:
+def _committed(state: RealtimeState) -> list[LlcSegment]:
     """What is closed and should have a copy somewhere."""
     return [
         segment
         for segment in state.segments
         if segment.in_ideal_state
         and segment.status is not None
-        and (segment.status.completed or segment.status is Status.COMMITTING)
+        and (segment.status.completed or segment.status is SegmentStatus.COMMITTING)
     ]

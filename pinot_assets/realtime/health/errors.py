@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pinot_assets.core.check_result import Health, Problem, Severity, judged, some
+from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, check_result_of, some
 from pinot_assets.core.text import counted, plural
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.health.age import settled
@@ -13,7 +13,7 @@ ERRORS = "error_segments"
 NOT_MOVED = "replicas_not_moved"
 
 
-def error_segments(state: RealtimeState) -> Health:
+def error_segments(state: RealtimeState) -> CheckResult:
     """No replica is in ERROR; where one is: what brings the segment back, and who does it."""
     found = list(recoveries(state))
     lost = [one for one in found if not one.recoverable]
@@ -24,7 +24,7 @@ def error_segments(state: RealtimeState) -> Health:
     if lost:
         told = some([f"{one.segment.name}: {one.way}, {one.why}" for one in lost])
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{counted(len(lost), 'segment in ERROR does', 'segments in ERROR do')} not come back "
                 f"whole unaided ({told})",
                 repair,
@@ -34,7 +34,7 @@ def error_segments(state: RealtimeState) -> Health:
     if ours:
         told = some([f"{one.segment.name}: {one.way}, {one.why}" for one in ours])
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{plural(len(ours), 'segment')} in ERROR can be mended, not by Pinot itself ({told})", repair
             )
         )
@@ -42,12 +42,12 @@ def error_segments(state: RealtimeState) -> Health:
         told = some([f"{one.segment.name}: {one.way}" for one in waits])
         minutes = state.cluster.validation_period_s // 60
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{plural(len(waits), 'segment')} in ERROR: Pinot tries again within {minutes} min ({told})",
                 repair,
             )
         )
-    return judged(
+    return check_result_of(
         ERRORS,
         problems,
         expected=0,
@@ -62,7 +62,7 @@ def error_segments(state: RealtimeState) -> Health:
     )
 
 
-def replicas_not_moved(state: RealtimeState) -> Health:
+def replicas_not_moved(state: RealtimeState) -> CheckResult:
     """No replica of a server that serves is OFFLINE, or without a state, while no message waits for it."""
     found: list[tuple[str, str]] = []
     for segment in state.segments:
@@ -80,7 +80,7 @@ def replicas_not_moved(state: RealtimeState) -> Health:
                 found.append((segment.name, replica.server))
     servers = sorted({server for _, server in found})
     problems = [
-        Problem(
+        CheckProblem(
             f"{plural(len(found), 'replica')} OFFLINE that should not be, with no message under way: "
             + some([f"{name} on {server}" for name, server in found]),
             # Measured on 1.5.1: neither a reset nor a rebalance moved them.
@@ -88,7 +88,7 @@ def replicas_not_moved(state: RealtimeState) -> Health:
             Severity.ERROR,
         )
     ]
-    return judged(
+    return check_result_of(
         NOT_MOVED,
         problems if found else [],
         expected=0,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from pinot_assets.realtime.health.consuming import by_server, lags_ms
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment, Status
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
 
 
 def numbers(state: RealtimeState) -> Mapping[str, int | float]:
@@ -37,11 +37,11 @@ def numbers(state: RealtimeState) -> Mapping[str, int | float]:
 def _of_segments(state: RealtimeState) -> dict[str, int | float]:
     by_status = Counter(segment.status for segment in state.segments)
     committed = [one for one in state.segments if one.status is not None and one.status.completed]
-    ages = [state.age_ms(one) for one in state.segments if one.status is Status.COMMITTING]
+    ages = [state.age_ms(one) for one in state.segments if one.status is SegmentStatus.COMMITTING]
     return {
         "segments": len(state.segments),
-        "consuming_segments": by_status[Status.IN_PROGRESS],
-        "committing_segments": by_status[Status.COMMITTING],
+        "consuming_segments": by_status[SegmentStatus.IN_PROGRESS],
+        "committing_segments": by_status[SegmentStatus.COMMITTING],
         "oldest_commit_s": max((age for age in ages if age is not None), default=0) / 1000,
         "committed_segments": len(committed),
         **_sum("committed_rows", [one.total_docs for one in committed]),
@@ -69,6 +69,6 @@ def _unread_messages(state: RealtimeState) -> int | None:
     return behind if state.stream else None
 
 
-def _consumed(state: RealtimeState, segment: Segment) -> int | None:
+def _consumed(state: RealtimeState, segment: LlcSegment) -> int | None:
     offsets = [one.offset for one in state.consumption if one.segment == segment.name]
     return max((offset for offset in offsets if offset is not None), default=None)

@@ -7,31 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pinot_assets.core.check_result import Health, Problem, Severity, judged, some
+from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, check_result_of, some
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.realtime.health.advice import BY_HAND, next_one, repair_plan, validation
 from pinot_assets.realtime.health.age import past_window
 from pinot_assets.realtime.health.recovery import all_in_error
 from pinot_assets.realtime.model.names import PARTITIONS_A_STREAM
 from pinot_assets.realtime.model.settings import reingests
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment, Status
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
 
 STATUS = "segment_status"
 NEXT = "next_segment"
 LISTED = "committing_list"
 
 
-def segment_status(state: RealtimeState) -> Health:
+def segment_status(state: RealtimeState) -> CheckResult:
     """Every segment has a status, and no commit is older than Pinot's 300 s."""
-    by_status = {status: [s for s in state.segments if s.status is status] for status in Status}
+    by_status = {status: [s for s in state.segments if s.status is status] for status in SegmentStatus}
     without = [s.name for s in state.segments if s.in_ideal_state and s.status is None]
-    stuck = [s for s in by_status[Status.COMMITTING] if past_window(state, s)]
-    ages = [age for s in by_status[Status.COMMITTING] if (age := state.age_ms(s)) is not None]
+    stuck = [s for s in by_status[SegmentStatus.COMMITTING] if past_window(state, s)]
+    ages = [age for s in by_status[SegmentStatus.COMMITTING] if (age := state.age_ms(s)) is not None]
     repair = repair_plan(state)
     problems = []
     if without:
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{plural(len(without), 'segment')} of the ideal state without a node or without a status "
                 f"({some(without)}), which Pinot never mends",
                 BY_HAND,
@@ -45,9 +45,9 @@ def segment_status(state: RealtimeState) -> Health:
         if broken:
             text += f"; {len(broken)} of them in ERROR on all replicas, without a URL"
         text += "; " + _who_ends_it(state, broken)
-        problems.append(Problem(text, repair, Severity.ERROR if broken else Severity.WARN))
+        problems.append(CheckProblem(text, repair, Severity.ERROR if broken else Severity.WARN))
     counts = {status.value.lower(): float(len(found)) for status, found in by_status.items()}
-    return judged(
+    return check_result_of(
         STATUS,
         problems,
         expected=0,
@@ -61,7 +61,7 @@ def segment_status(state: RealtimeState) -> Health:
     )
 
 
-def _who_ends_it(state: RealtimeState, broken: list[Segment]) -> str:
+def _who_ends_it(state: RealtimeState, broken: list[LlcSegment]) -> str:
     if not state.settings.pauseless:
         return "the table is no longer pauseless: Pinot mends none of them"
     if broken and not reingests(state.settings, state.cluster):
@@ -70,11 +70,11 @@ def _who_ends_it(state: RealtimeState, broken: list[Segment]) -> str:
     return f"Pinot looks for them every {hours:g} h"
 
 
-def next_segment(state: RealtimeState) -> Health:
+def next_segment(state: RealtimeState) -> CheckResult:
     """Every partition has its consuming segment, as far as the table is not paused."""
     problems = list(_broken_chains(state))
     partitions = {*state.latest(), *state.stream}
-    return judged(
+    return check_result_of(
         NEXT,
         problems,
         expected=len(partitions),
@@ -84,7 +84,7 @@ def next_segment(state: RealtimeState) -> Health:
     )
 
 
-def _broken_chains(state: RealtimeState) -> Iterator[Problem]:
+def _broken_chains(state: RealtimeState) -> Iterator[CheckProblem]:
     latest = state.latest()
     for partition, segment in sorted(latest.items()):
         # As the validation manager goes through them, 2a to 2d.
@@ -96,15 +96,15 @@ def _broken_chains(state: RealtimeState) -> Iterator[Problem]:
             else _not_in_ideal_state(state, segment)
         )
         if found is not None:
-            yield Problem(f"partition {partition}: {segment.name} {found[0]}", found[1], Severity.ERROR)
+            yield CheckProblem(f"partition {partition}: {segment.name} {found[0]}", found[1], Severity.ERROR)
     for partition in sorted(state.stream.keys() - latest.keys()):
         if not paused(state, partition):
-            yield Problem(f"partition {partition} of the stream has no segment", validation(state))
+            yield CheckProblem(f"partition {partition} of the stream has no segment", validation(state))
 
 
-def _consuming(state: RealtimeState, segment: Segment) -> tuple[str, str] | None:
+def _consuming(state: RealtimeState, segment: LlcSegment) -> tuple[str, str] | None:
     offline = [r.server for r in segment.replicas if r.ideal == "OFFLINE"]
-    if segment.status is Status.IN_PROGRESS:
+    if segment.status is SegmentStatus.IN_PROGRESS:
         if not offline:
             return None
         return (
@@ -113,7 +113,7 @@ def _consuming(state: RealtimeState, segment: Segment) -> tuple[str, str] | None
         )
     if segment.status is None or not past_window(state, segment):
         return None
-    after = Status.COMMITTING if state.settings.pauseless else Status.DONE
+    after = SegmentStatus.COMMITTING if state.settings.pauseless else SegmentStatus.DONE
     text = f"is {segment.status}, and no next segment was made"
     if segment.status is after:
         return text, validation(state)
@@ -121,13 +121,13 @@ def _consuming(state: RealtimeState, segment: Segment) -> tuple[str, str] | None
     return f"{text}; Pinot mends this only for {after}", repair_plan(state)
 
 
-def _left(state: RealtimeState, segment: Segment) -> tuple[str, str] | None:
+def _left(state: RealtimeState, segment: LlcSegment) -> tuple[str, str] | None:
     wanted = {r.ideal for r in segment.replicas if r.ideal is not None}
     if wanted == {"OFFLINE"}:
         if paused(state, segment.partition):
             return None
         return "was given up by all its servers", validation(state)
-    if wanted == {"ONLINE"} and segment.status is not Status.IN_PROGRESS:
+    if wanted == {"ONLINE"} and segment.status is not SegmentStatus.IN_PROGRESS:
         if paused(state, segment.partition) or not past_window(state, segment):
             return None
         return "is closed, and no next segment was made", next_one(state)
@@ -135,11 +135,11 @@ def _left(state: RealtimeState, segment: Segment) -> tuple[str, str] | None:
     return f"is {segment.status} and {states} in the ideal state, which Pinot never mends", BY_HAND
 
 
-def _not_in_ideal_state(state: RealtimeState, segment: Segment) -> tuple[str, str] | None:
+def _not_in_ideal_state(state: RealtimeState, segment: LlcSegment) -> tuple[str, str] | None:
     if not segment.stored or not past_window(state, segment):
         return None
     text = "is not in the ideal state"
-    if segment.status is Status.IN_PROGRESS:
+    if segment.status is SegmentStatus.IN_PROGRESS:
         return text, validation(state)
     return f"{text} and {segment.status}, which Pinot only logs", BY_HAND
 
@@ -149,10 +149,10 @@ def paused(state: RealtimeState, partition: int) -> bool:
     return state.pause.whole or partition // PARTITIONS_A_STREAM in state.pause.topics
 
 
-def committing_list(state: RealtimeState) -> Health:
+def committing_list(state: RealtimeState) -> CheckResult:
     """The list of committing segments that Pinot keeps is that of the segments that are COMMITTING."""
     by_name = {segment.name: segment for segment in state.segments}
-    committing = {name for name, s in by_name.items() if s.status is Status.COMMITTING}
+    committing = {name for name, s in by_name.items() if s.status is SegmentStatus.COMMITTING}
     # A commit that runs writes one before the other.
     settled = {name for name, s in by_name.items() if past_window(state, s)}
     extra = sorted(n for n in state.committing_listed - committing if n in settled or n not in by_name)
@@ -161,13 +161,13 @@ def committing_list(state: RealtimeState) -> Health:
     problems = []
     if extra:
         problems.append(
-            Problem(f"in it, but not COMMITTING: {plural(len(extra), 'name')} ({some(extra)})", again)
+            CheckProblem(f"in it, but not COMMITTING: {plural(len(extra), 'name')} ({some(extra)})", again)
         )
     if missing:
         problems.append(
-            Problem(f"not in it: {plural(len(missing), 'COMMITTING segment')} ({some(missing)})", again)
+            CheckProblem(f"not in it: {plural(len(missing), 'COMMITTING segment')} ({some(missing)})", again)
         )
-    return judged(
+    return check_result_of(
         LISTED,
         problems,
         expected=len(committing),

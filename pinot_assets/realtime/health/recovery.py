@@ -13,12 +13,12 @@ from enum import StrEnum
 
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.realtime.model.settings import reingests
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment, Status
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
 
 ERROR = "ERROR"
 
 
-class Way(StrEnum):
+class RecoveryWay(StrEnum):
     """How a segment comes back."""
 
     RESET = "reset"
@@ -44,9 +44,9 @@ class Recovery:
     :ivar complete: whether every row comes back; False where offsets have left the stream.
     """
 
-    segment: Segment
+    segment: LlcSegment
     bad: tuple[str, ...]
-    way: Way
+    way: RecoveryWay
     why: str
     by_pinot: bool
     complete: bool = True
@@ -54,7 +54,7 @@ class Recovery:
     @property
     def recoverable(self) -> bool:
         """Whether it comes back whole without somebody deciding what to give up."""
-        return self.complete and self.way not in (Way.CONSUME_AGAIN, Way.NONE)
+        return self.complete and self.way not in (RecoveryWay.CONSUME_AGAIN, RecoveryWay.NONE)
 
 
 def recoveries(state: RealtimeState) -> Iterator[Recovery]:
@@ -64,20 +64,20 @@ def recoveries(state: RealtimeState) -> Iterator[Recovery]:
             yield recovery(state, segment)
 
 
-def recovery(state: RealtimeState, segment: Segment) -> Recovery:
+def recovery(state: RealtimeState, segment: LlcSegment) -> Recovery:
     """What brings a segment in ERROR back."""
     way, why, complete = _way(state, segment)
     bad = tuple(replica.server for replica in segment.in_state(ERROR))
     return Recovery(segment, bad, way, why, pinot_acts(state, segment), complete)
 
 
-def all_in_error(segment: Segment) -> bool:
+def all_in_error(segment: LlcSegment) -> bool:
     """Whether every replica that the external view shows is in ERROR, as Pinot counts it."""
     shown = [replica for replica in segment.replicas if replica.external is not None]
     return bool(shown) and all(replica.external == ERROR for replica in shown)
 
 
-def pinot_acts(state: RealtimeState, segment: Segment) -> bool:
+def pinot_acts(state: RealtimeState, segment: LlcSegment) -> bool:
     """Whether the validation manager resets or re-ingests it. Whether that helps is another matter."""
     settings = state.settings
     if not segment.in_ideal_state or not segment.stored:
@@ -86,10 +86,10 @@ def pinot_acts(state: RealtimeState, segment: Segment) -> bool:
         return False  # it then leaves the whole table alone
     if not settings.pauseless and not state.cluster.error_auto_reset:
         return False
-    return segment.status is not Status.IN_PROGRESS or all_in_error(segment)
+    return segment.status is not SegmentStatus.IN_PROGRESS or all_in_error(segment)
 
 
-def stream_holds(state: RealtimeState, segment: Segment) -> bool | None:
+def stream_holds(state: RealtimeState, segment: LlcSegment) -> bool | None:
     """Whether the stream still holds the segment's first offset; None where that is not known."""
     held = state.stream.get(segment.partition)
     start = offset(segment.start_offset)
@@ -101,58 +101,66 @@ def offset(text: str | None) -> int | None:
     return None if text is None else whole_number(text)
 
 
-def _way(state: RealtimeState, segment: Segment) -> tuple[Way, str, bool]:
-    if segment.status is Status.IN_PROGRESS:
+def _way(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, bool]:
+    if segment.status is SegmentStatus.IN_PROGRESS:
         return _consumed_again(state, segment)
     if segment.copy is Copy.DEEP_STORE:
-        return Way.RESET, "the deep store has it", True
+        return RecoveryWay.RESET, "the deep store has it", True
     copies = state.live_copies(segment)
     if copies:
         if state.settings.peer_scheme is None:
-            return Way.UPLOAD_THEN_RESET, f"{copies[0]} has it, and the table has no peer scheme", True
-        return Way.RESET, f"{copies[0]} has it", True
+            return (
+                RecoveryWay.UPLOAD_THEN_RESET,
+                f"{copies[0]} has it, and the table has no peer scheme",
+                True,
+            )
+        return RecoveryWay.RESET, f"{copies[0]} has it", True
     away = [r.server for r in segment.replicas if r.ideal is not None and not _lives(state, r.server)]
-    if segment.status is Status.COMMITTING:
+    if segment.status is SegmentStatus.COMMITTING:
         return _committing(state, segment, away)
     if away:
-        return Way.BRING_BACK, f"only {' and '.join(away)} may still have it", True
+        return RecoveryWay.BRING_BACK, f"only {' and '.join(away)} may still have it", True
     # A reset may still find it on a disk: where loading failed, not the copy.
     return _from_the_stream(state, segment, "neither the deep store nor a server serves it")
 
 
-def _consumed_again(state: RealtimeState, segment: Segment) -> tuple[Way, str, bool]:
+def _consumed_again(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, bool]:
     if stream_holds(state, segment) is False:
         held = state.stream[segment.partition]
         return (
-            Way.RESET,
+            RecoveryWay.RESET,
             f"it goes on at offset {held.earliest}, those from {segment.start_offset} on are gone",
             False,
         )
-    return Way.RESET, "it is read from the stream again", True
+    return RecoveryWay.RESET, "it is read from the stream again", True
 
 
-def _committing(state: RealtimeState, segment: Segment, away: list[str]) -> tuple[Way, str, bool]:
+def _committing(state: RealtimeState, segment: LlcSegment, away: list[str]) -> tuple[RecoveryWay, str, bool]:
     if stream_holds(state, segment) is False:
         if away:
-            return Way.BRING_BACK, f"only {' and '.join(away)} may still have it: the stream has not", True
-        return Way.NONE, "no server has it, and its offsets have left the stream", False
+            return (
+                RecoveryWay.BRING_BACK,
+                f"only {' and '.join(away)} may still have it: the stream has not",
+                True,
+            )
+        return RecoveryWay.NONE, "no server has it, and its offsets have left the stream", False
     if not reingests(state.settings, state.cluster):
         return _from_the_stream(state, segment, "rows of this table must be read in order")
     if not all_in_error(segment):
         return (
-            Way.REINGEST,
+            RecoveryWay.REINGEST,
             "no replica has it, and Pinot re-ingests only while all of them are in ERROR at once",
             True,
         )
-    return Way.REINGEST, "no replica has it, the stream does", True
+    return RecoveryWay.REINGEST, "no replica has it, the stream does", True
 
 
-def _from_the_stream(state: RealtimeState, segment: Segment, why: str) -> tuple[Way, str, bool]:
+def _from_the_stream(state: RealtimeState, segment: LlcSegment, why: str) -> tuple[RecoveryWay, str, bool]:
     holds = stream_holds(state, segment)
     if holds is False:
-        return Way.NONE, f"{why}, and its offsets have left the stream", False
+        return RecoveryWay.NONE, f"{why}, and its offsets have left the stream", False
     told = "the stream does" if holds else "whether the stream does is not known"
-    return Way.CONSUME_AGAIN, f"{why}; {told}", True
+    return RecoveryWay.CONSUME_AGAIN, f"{why}; {told}", True
 
 
 def _lives(state: RealtimeState, server: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from pinot_assets.realtime.health.recovery import recoveries
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def segment_rows(state: RealtimeState) -> tuple[SegmentRow, ...]:
     return tuple(_row(state, segment, broken.get(segment.name, "")) for segment in state.segments)
 
 
-def _row(state: RealtimeState, segment: Segment, note: str) -> SegmentRow:
+def _row(state: RealtimeState, segment: LlcSegment, note: str) -> SegmentRow:
     age = state.age_ms(segment)
     return SegmentRow(
         segment=segment.name,
@@ -62,7 +62,7 @@ def _row(state: RealtimeState, segment: Segment, note: str) -> SegmentRow:
     )
 
 
-def _note(segment: Segment) -> str:
+def _note(segment: LlcSegment) -> str:
     if not segment.stored:
         return "it has no node"
     return "" if segment.in_ideal_state else "not in the ideal state"

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from pinot_assets.core.check_result import Health, Problem, Severity, judged, megabytes, some
+from pinot_assets.core.check_result import (
+    CheckProblem,
+    CheckResult,
+    Severity,
+    check_result_of,
+    megabytes,
+    some,
+)
 from pinot_assets.core.text import counted, plural, plural_are
 from pinot_assets.realtime.health.advice import repair_plan
 from pinot_assets.realtime.model.names import files_named, upload_of
-from pinot_assets.realtime.model.state import RealtimeState, Server, Status, TmpUpload
+from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus, Server, TmpUpload
 
 SERVERS = "servers"
 TMP_UPLOADS = "tmp_uploads"
@@ -15,7 +22,7 @@ TMP_KEPT_MS = 3_600_000
 """Pinot's own age for removing them, where it does (`tmpFileRetentionInSeconds`)."""
 
 
-def servers(state: RealtimeState) -> Health:
+def servers(state: RealtimeState) -> CheckResult:
     """Every server lives, is enabled and serves."""
     every = sorted(state.servers.values(), key=lambda server: server.name)
     dead = [server for server in every if not server.alive]
@@ -25,20 +32,22 @@ def servers(state: RealtimeState) -> Health:
     if dead:
         told = some([f"{server.name}{_since(state, server)}" for server in dead])
         problems.append(
-            Problem(f"{plural_are(len(dead), 'server')} dead: {told}", "start them again", Severity.ERROR)
+            CheckProblem(
+                f"{plural_are(len(dead), 'server')} dead: {told}", "start them again", Severity.ERROR
+            )
         )
     if starting:
         told = some([f"{server.name}{_since(state, server)}" for server in starting])
         limit = state.cluster.startup_timeout_s
         long = [s for s in starting if s.since_ms is not None and state.read_ms - s.since_ms > limit * 1000]
         text = f"{plural_are(len(starting), 'server')} STARTING, serving no table: {told}"
-        if state.settings.pauseless and any(s.status is Status.COMMITTING for s in state.segments):
+        if state.settings.pauseless and any(s.status is SegmentStatus.COMMITTING for s in state.segments):
             text += (
                 "; they may wait for a COMMITTING segment that nobody has, "
                 f"{state.settings.download_timeout_s} s for each"
             )
         problems.append(
-            Problem(
+            CheckProblem(
                 text,
                 f"they give up waiting after {limit} s (pinot.server.startup.timeoutMs); "
                 "lower realtime.segment.pauseless.download.timeoutSeconds of the table, and restart one",
@@ -47,17 +56,17 @@ def servers(state: RealtimeState) -> Health:
         )
     if disabled:
         problems.append(
-            Problem(
+            CheckProblem(
                 f"{plural_are(len(disabled), 'server')} disabled: {some(disabled)}",
                 "POST /instances/<name>/state with ENABLE, if that is not meant",
             )
         )
     if "ready" in state.unread:
         problems.append(
-            Problem(f"not known whether they serve: {state.unread['ready']}", "is the admin port open?")
+            CheckProblem(f"not known whether they serve: {state.unread['ready']}", "is the admin port open?")
         )
     serving = len(every) - len({*(s.name for s in (*dead, *starting)), *disabled})
-    return judged(
+    return check_result_of(
         SERVERS,
         problems,
         expected=len(every),
@@ -78,18 +87,18 @@ def _since(state: RealtimeState, server: Server) -> str:
     return f" (for {max(0, state.read_ms - server.since_ms) / 1000:,.0f} s)"
 
 
-def tmp_uploads(state: RealtimeState) -> Health:
+def tmp_uploads(state: RealtimeState) -> CheckResult:
     """No upload lies in the deep store that was never moved to its place, and that no segment names."""
     named = files_named(segment.url for segment in state.segments)
     orphans = [one for one in state.tmp_uploads if one.name not in named]
     old = [one for one in orphans if state.read_ms - one.modified_ms > TMP_KEPT_MS]
     size = sum(one.size_bytes for one in old)
-    problem = Problem(
+    problem = CheckProblem(
         f"{plural(len(old), 'upload')} never moved into place, {megabytes(size)} "
         f"({some(sorted(one.name for one in old))})",
         f"{_who_deletes(state, old)}, or set controller.realtime.segment.tmpFileAsyncDeletionEnabled",
     )
-    return judged(
+    return check_result_of(
         TMP_UPLOADS,
         [problem] if old else [],
         expected=0,

@@ -15,7 +15,7 @@ from functools import cached_property
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
 
 
-class Status(StrEnum):
+class SegmentStatus(StrEnum):
     """`segment.realtime.status` of a segment's node."""
 
     IN_PROGRESS = "IN_PROGRESS"
@@ -27,7 +27,7 @@ class Status(StrEnum):
     @property
     def completed(self) -> bool:
         """Whether the segment never changes any more."""
-        return self in (Status.DONE, Status.UPLOADED)
+        return self in (SegmentStatus.DONE, SegmentStatus.UPLOADED)
 
 
 class Copy(StrEnum):
@@ -58,7 +58,7 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class LlcSegment:
     """One LLC segment: its node in the property store and its replicas.
 
     :ivar partition: partition group of the stream.
@@ -77,7 +77,7 @@ class Segment:
     partition: int
     sequence: int
     created_ms: int
-    status: Status | None
+    status: SegmentStatus | None
     start_offset: str | None = None
     end_offset: str | None = None
     url: str | None = None
@@ -226,7 +226,7 @@ class RealtimeState:
     read_ms: int
     settings: RealtimeSettings
     cluster: ClusterSettings
-    segments: tuple[Segment, ...] = ()
+    segments: tuple[LlcSegment, ...] = ()
     servers: Mapping[str, Server] = field(default_factory=dict)
     pause: Pause = NOT_PAUSED
     committing_listed: frozenset[str] = frozenset()
@@ -246,11 +246,11 @@ class RealtimeState:
         """Of the largest segment whose size is known."""
         return max((segment.size_bytes or 0 for segment in self.segments), default=0)
 
-    def age_ms(self, segment: Segment) -> int | None:
+    def age_ms(self, segment: LlcSegment) -> int | None:
         """How long ago the segment's node was last written."""
         return None if segment.modified_ms is None else self.read_ms - segment.modified_ms
 
-    def live_copies(self, segment: Segment) -> tuple[str, ...]:
+    def live_copies(self, segment: LlcSegment) -> tuple[str, ...]:
         """Servers that hold a loaded copy of it and live: ONLINE in the external view."""
         return tuple(
             replica.server
@@ -258,9 +258,9 @@ class RealtimeState:
             if (server := self.servers.get(replica.server)) is not None and server.alive
         )
 
-    def latest(self) -> Mapping[int, Segment]:
+    def latest(self) -> Mapping[int, LlcSegment]:
         """The newest segment of every partition."""
-        newest: dict[int, Segment] = {}
+        newest: dict[int, LlcSegment] = {}
         for segment in self.segments:
             if segment.partition not in newest or newest[segment.partition].sequence < segment.sequence:
                 newest[segment.partition] = segment

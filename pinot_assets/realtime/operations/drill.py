@@ -12,10 +12,10 @@ from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.realtime.operations.drill_plan import (
     USUAL_LENGTHS,
-    Finding,
+    DrillObservation,
+    DrillSample,
     Lengths,
     Phase,
-    Sample,
     findings,
     is_over,
     sample_of,
@@ -50,12 +50,12 @@ class Drill:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
-    def run(self) -> tuple[Finding, ...]:
+    def run(self) -> tuple[DrillObservation, ...]:
         """All phases; what they show.
 
         :raises PinotAssetsError: the table cannot be read at the beginning, or the store not be mended.
         """
-        seen: dict[Phase, Sequence[Sample]] = {}
+        seen: dict[Phase, Sequence[DrillSample]] = {}
         seen[Phase.BEFORE] = self._phase(Phase.BEFORE)
         try:
             self.break_store()
@@ -69,7 +69,7 @@ class Drill:
         seen[Phase.BACKFILL] = self._phase(Phase.BACKFILL, self._repair)
         return findings(seen, self.lengths)
 
-    def _phase(self, phase: Phase, work: Callable[[], None] = lambda: None) -> list[Sample]:
+    def _phase(self, phase: Phase, work: Callable[[], None] = lambda: None) -> list[DrillSample]:
         self.tell(f"{phase}: begins")
         samples = [self._sample()]
         while not is_over(phase, samples, self.lengths):
@@ -86,7 +86,7 @@ class Drill:
         )
         return samples
 
-    def _sample(self) -> Sample:
+    def _sample(self) -> DrillSample:
         began = self.clock()
         try:
             self.query()
@@ -100,6 +100,6 @@ class Drill:
         self.repair.round()
 
 
-def told(found: Sequence[Finding]) -> Mapping[str, Mapping[str, object]]:
+def told(found: Sequence[DrillObservation]) -> Mapping[str, Mapping[str, object]]:
     """The findings as JSON values."""
     return {one.name: {"passed": one.passed, "text": one.text, "value": one.value} for one in found}

@@ -48,7 +48,7 @@ USUAL_LENGTHS = Lengths()
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class DrillSample:
     """One look at the table.
 
     :ivar consumed: messages consumed since the stream began, all partitions.
@@ -69,7 +69,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DrillObservation:
     """One thing that the drill shows.
 
     :ivar passed: None for what is only told.
@@ -84,7 +84,7 @@ class Finding:
 
 def sample_of(
     state: RealtimeState, query_s: Sequence[float] = (), peer_downloads: int | None = None
-) -> Sample:
+) -> DrillSample:
     """What one look comes to."""
     ended: dict[int, int] = {}
     reached: dict[int, int] = {}
@@ -99,7 +99,7 @@ def sample_of(
         if partition is not None and consumption.offset is not None:
             reached[partition] = max(reached.get(partition, 0), consumption.offset)
     held = state.stream
-    return Sample(
+    return DrillSample(
         at_ms=state.read_ms,
         consumed=sum(reached.values()),
         backlog=sum(max(s.latest - reached.get(p, 0), 0) for p, s in held.items()) if held else None,
@@ -113,7 +113,7 @@ def sample_of(
     )
 
 
-def is_over(phase: Phase, samples: Sequence[Sample], lengths: Lengths) -> bool:
+def is_over(phase: Phase, samples: Sequence[DrillSample], lengths: Lengths) -> bool:
     """Whether the phase has shown what it is for.
 
     :param samples: of this phase; the first was taken when it began.
@@ -134,7 +134,7 @@ def is_over(phase: Phase, samples: Sequence[Sample], lengths: Lengths) -> bool:
             return samples[-1].only_servers == 0
 
 
-def downloaded(samples: Sequence[Sample]) -> int | None:
+def downloaded(samples: Sequence[DrillSample]) -> int | None:
     """How many segments came from peers; None where nobody could count them. A server that is restarted, as
     one may be for its downloads, counts from 0 again.
     """
@@ -144,13 +144,13 @@ def downloaded(samples: Sequence[Sample]) -> int | None:
     return sum(max(later - earlier, 0) for earlier, later in pairwise(counts))
 
 
-def least_commits(samples: Sequence[Sample]) -> int:
+def least_commits(samples: Sequence[DrillSample]) -> int:
     """Commits, between first and last sample, of the partition that had fewest."""
     first, last = samples[0].commits, samples[-1].commits
     return min((count - first.get(partition, 0) for partition, count in last.items()), default=0)
 
 
-def rate(samples: Sequence[Sample]) -> float | None:
+def rate(samples: Sequence[DrillSample]) -> float | None:
     """Messages per second; None where no time passed."""
     if len(samples) < 2 or samples[-1].at_ms <= samples[0].at_ms:
         return None
@@ -158,13 +158,13 @@ def rate(samples: Sequence[Sample]) -> float | None:
     return (samples[-1].consumed - samples[0].consumed) / seconds
 
 
-def p95(samples: Iterable[Sample]) -> float | None:
+def p95(samples: Iterable[DrillSample]) -> float | None:
     """The time, in seconds, that 95 of 100 queries did not exceed; None without queries."""
     taken = sorted(seconds for sample in samples for seconds in sample.query_s)
     return taken[math.ceil(0.95 * len(taken)) - 1] if taken else None
 
 
-def findings(seen: Mapping[Phase, Sequence[Sample]], lengths: Lengths) -> tuple[Finding, ...]:
+def findings(seen: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) -> tuple[DrillObservation, ...]:
     """What the drill shows, in the order of its phases."""
     outage = seen.get(Phase.OUTAGE, ())
     return (
@@ -177,52 +177,54 @@ def findings(seen: Mapping[Phase, Sequence[Sample]], lengths: Lengths) -> tuple[
     )
 
 
-def _consumption(seen: Mapping[Phase, Sequence[Sample]], lengths: Lengths) -> Finding:
+def _consumption(seen: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) -> DrillObservation:
     before, during = rate(seen.get(Phase.BEFORE, ())), rate(seen.get(Phase.OUTAGE, ()))
     if not before or during is None:
-        return Finding("ingestion", False, "nothing was consumed before the outage, or nothing was measured")
+        return DrillObservation(
+            "ingestion", False, "nothing was consumed before the outage, or nothing was measured"
+        )
     ratio = during / before
     text = f"{during:,.0f} messages/s in the outage, {before:,.0f} before: ratio {ratio:.2f}"
     waited = [s.backlog for p in (Phase.BEFORE, Phase.OUTAGE) for s in seen.get(p, ())]
     if not all(waited):
         # Without a backlog the producer sets the rate, and the ratio says nothing about Pinot.
-        return Finding(
+        return DrillObservation(
             "ingestion", None, f"{text}; there was not always a backlog, so it proves little", ratio
         )
-    return Finding("ingestion", ratio >= lengths.ratio, text, ratio)
+    return DrillObservation("ingestion", ratio >= lengths.ratio, text, ratio)
 
 
-def _commits(outage: Sequence[Sample], lengths: Lengths) -> Finding:
+def _commits(outage: Sequence[DrillSample], lengths: Lengths) -> DrillObservation:
     least = least_commits(outage) if outage else 0
     text = f"every partition committed {least} times or more while the store was away"
-    return Finding("commits", least >= lengths.commits, text, least)
+    return DrillObservation("commits", least >= lengths.commits, text, least)
 
 
-def _bypass(outage: Sequence[Sample]) -> Finding:
+def _bypass(outage: Sequence[DrillSample]) -> DrillObservation:
     gained = outage[-1].only_servers - outage[0].only_servers if outage else 0
     text = f"{counted(gained, 'segment was', 'segments were')} committed past the deep store"
-    return Finding("bypass", gained > 0, text if gained else f"{text}: was it away at all?", gained)
+    return DrillObservation("bypass", gained > 0, text if gained else f"{text}: was it away at all?", gained)
 
 
-def _downloads(samples: Sequence[Sample]) -> Finding:
+def _downloads(samples: Sequence[DrillSample]) -> DrillObservation:
     count = downloaded(samples)
     if count is None:
-        return Finding("peer downloads", None, "not measured")
-    return Finding("peer downloads", count > 0, f"{plural(count, 'segment')} came from peers", count)
+        return DrillObservation("peer downloads", None, "not measured")
+    return DrillObservation("peer downloads", count > 0, f"{plural(count, 'segment')} came from peers", count)
 
 
-def _queries(seen: Mapping[Phase, Sequence[Sample]]) -> Finding:
+def _queries(seen: Mapping[Phase, Sequence[DrillSample]]) -> DrillObservation:
     times = {phase: p95(samples) for phase, samples in seen.items()}
     told = ", ".join(
         f"{phase} {seconds * 1000:.0f} ms" for phase, seconds in times.items() if seconds is not None
     )
-    return Finding("queries", None, f"95th percentile: {told}" if told else "not measured")
+    return DrillObservation("queries", None, f"95th percentile: {told}" if told else "not measured")
 
 
-def _backfill(samples: Sequence[Sample]) -> Finding:
+def _backfill(samples: Sequence[DrillSample]) -> DrillObservation:
     if not samples:
-        return Finding("back-fill", False, "it was not reached")
+        return DrillObservation("back-fill", False, "it was not reached")
     seconds = (samples[-1].at_ms - samples[0].at_ms) / 1000
     left = samples[-1].only_servers
     text = f"{samples[0].only_servers - left} segments in {seconds:.0f} s, {left} left"
-    return Finding("back-fill", left == 0, text, left)
+    return DrillObservation("back-fill", left == 0, text, left)

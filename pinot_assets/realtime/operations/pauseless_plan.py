@@ -21,7 +21,7 @@ from typing import Final
 from pinot_assets.core.stored_format import Open, plain, structured
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.core.untrusted import fields_of_json
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment, Status
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.facts import not_known, topic_paused, young
 
 SUBJECT: Final = "drain"
@@ -152,7 +152,7 @@ def _before(state: RealtimeState, memory: DrainMemory) -> Action:
     if may_pause(state) and not state.pause.whole:
         why = "what is consumed now is committed the old way"
         return Action(Do.PAUSE, why, replace(memory, paused_ms=state.read_ms))
-    committing = [s for s in state.segments if s.status is Status.COMMITTING]
+    committing = [s for s in state.segments if s.status is SegmentStatus.COMMITTING]
     if committing:
         return Action(Do.WAIT, f"{plural_are(len(committing), 'segment')} being committed", memory)
     if state.pause.whole and consumed:
@@ -167,7 +167,7 @@ def _after(state: RealtimeState, memory: DrainMemory) -> Action:
     if state.pause.whole and memory.paused_ms is not None:
         return Action(Do.RESUME, f"the config has pauseless {memory.goal}", memory)
     memory = replace(memory, paused_ms=None)
-    committing = [s for s in state.segments if s.status is Status.COMMITTING]
+    committing = [s for s in state.segments if s.status is SegmentStatus.COMMITTING]
     if memory.goal is Goal.OFF and committing:
         return Action(Do.REPAIR, f"{plural_are(len(committing), 'segment')} COMMITTING", memory)
     if memory.flipped_ms is None:
@@ -188,7 +188,7 @@ def _after(state: RealtimeState, memory: DrainMemory) -> Action:
     return Action(Do.WAIT, why, memory)
 
 
-def _running(state: RealtimeState) -> list[tuple[int, Segment]]:
+def _running(state: RealtimeState) -> list[tuple[int, LlcSegment]]:
     """The newest segment of each partition that is meant to be consumed."""
     return [(p, newest) for p, newest in sorted(state.latest().items()) if not topic_paused(state, p)]
 
@@ -199,7 +199,7 @@ def _unfinished(state: RealtimeState, goal: Goal) -> str | None:
     committing = [
         s
         for s in state.segments
-        if s.status is Status.COMMITTING and (state.pause.whole or young(state, s) is None)
+        if s.status is SegmentStatus.COMMITTING and (state.pause.whole or young(state, s) is None)
     ]
     if committing:
         return f"{plural(len(committing), 'segment')} in COMMITTING"
@@ -209,7 +209,7 @@ def _unfinished(state: RealtimeState, goal: Goal) -> str | None:
     return None
 
 
-def _without_url(segment: Segment) -> bool:
+def _without_url(segment: LlcSegment) -> bool:
     done = segment.status is not None and segment.status.completed
     return done and segment.stored and segment.copy is not Copy.DEEP_STORE
 
@@ -230,7 +230,7 @@ def unproven(state: RealtimeState, memory: DrainMemory) -> list[int]:
     return found
 
 
-def _went(last: Segment, newest: Segment, goal: Goal) -> bool:
+def _went(last: LlcSegment, newest: LlcSegment, goal: Goal) -> bool:
     if last.status is None or not last.status.completed:
         return False
     if last.modified_ms is None or newest.made_ms is None:

@@ -12,7 +12,7 @@ from pinot_assets.core.text import counted, plural_are
 from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.operations.rebalance_plan import Judgement, Preview, judge, moves_of
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalanceJudgement, judge, moves_of
 from pinot_assets.realtime.operations.rebalance_request import Request
 from pinot_assets.realtime.read.api import Reader, RebalanceDoor, Tell
 from pinot_assets.realtime.repair.facts import not_known
@@ -33,7 +33,7 @@ class End(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RebalanceReport:
     """What became of it.
 
     :ivar text: Pinot's words, or what is still missing.
@@ -43,7 +43,9 @@ class Report:
     text: str = ""
 
 
-def preview(door: RebalanceDoor, read: Reader, table: str, request: Request) -> tuple[Preview, Judgement]:
+def preview(
+    door: RebalanceDoor, read: Reader, table: str, request: Request
+) -> tuple[Preview, RebalanceJudgement]:
     """What would be done, and what speaks against it. Changes nothing.
 
     :raises PinotError: Pinot does not answer.
@@ -67,7 +69,7 @@ class Rebalancing:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
-    def run(self, request: Request) -> Report:
+    def run(self, request: Request) -> RebalanceReport:
         """Judge it once more, start it, follow it.
 
         :raises PreflightRefused: the guard refuses it.
@@ -84,14 +86,14 @@ class Rebalancing:
                 hint="; ".join(dict.fromkeys(one.remedy for one in grave)),
             )
         if not judgement.moves and told.status == "NO_OP":
-            return Report(End.NOTHING, told.description)
+            return RebalanceReport(End.NOTHING, told.description)
         self.lease.assert_held()
         job: str | None = None
         try:
             started = self.door.rebalance(table, request.options)
             job = started.get("jobId")
             if started.get("status") == "FAILED":
-                return Report(End.FAILED, str(started.get("description") or ""))
+                return RebalanceReport(End.FAILED, str(started.get("description") or ""))
             self.tell(
                 counted(len(judgement.moves), "segment moves", "segments move")
                 + (f", job {job}" if job else "")
@@ -100,7 +102,7 @@ class Rebalancing:
             self.tell(f"{error.what}; looking whether it goes on")
         return self._follow(told, job)
 
-    def _follow(self, told: Preview, job: str | None) -> Report:
+    def _follow(self, told: Preview, job: str | None) -> RebalanceReport:
         """By the job where there is one, and in any case by the table itself."""
         until, heard = self.clock() + self.patience_s, ""
         while True:
@@ -108,15 +110,15 @@ class Rebalancing:
             status, words = self._job(job)
             left = self._left(told)
             if status in _OVER and status not in _WELL:
-                return Report(End.FAILED, f"{status}: {words}; {left or 'all is in its place'}")
+                return RebalanceReport(End.FAILED, f"{status}: {words}; {left or 'all is in its place'}")
             # The job is over with the ideal state; servers load for some time more.
             if left is None and status in (None, *_WELL):
-                return Report(End.DONE, words)
+                return RebalanceReport(End.DONE, words)
             if left is not None and left != heard:
                 self.tell(left)
                 heard = left
             if self.clock() >= until:
-                return Report(End.UNFINISHED, left or words)
+                return RebalanceReport(End.UNFINISHED, left or words)
 
     def _job(self, job: str | None) -> tuple[str | None, str]:
         """What Pinot says of the job; (None, …) where it has none, as before 1.0 and after a lost answer."""

@@ -16,7 +16,7 @@ from packaging.version import Version
 
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.pinot.versions import release
-from pinot_assets.realtime.model.state import RealtimeState, Segment, Status
+from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
 from pinot_assets.realtime.operations.rebalance_request import Request
 from pinot_assets.realtime.repair.facts import is_up, lost_from_stream, not_known, without_tar
 
@@ -39,7 +39,7 @@ class Move:
     :ivar after: servers that shall have it.
     """
 
-    segment: Segment
+    segment: LlcSegment
     before: frozenset[str]
     after: frozenset[str]
 
@@ -89,7 +89,7 @@ class Objection:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class RebalanceJudgement:
     """What the guard says.
 
     :ivar moves: all segments whose servers change.
@@ -117,12 +117,12 @@ def moves_of(state: RealtimeState, preview: Preview) -> tuple[Move, ...]:
     return tuple(found)
 
 
-def judge(request: Request, state: RealtimeState, preview: Preview) -> Judgement:
+def judge(request: Request, state: RealtimeState, preview: Preview) -> RebalanceJudgement:
     """Whether the rebalance may be done; from a state read after the preview."""
     unknown = not_known(state)
     if unknown is not None:
         objection = Objection("state", f"the table could not be read as a whole: {unknown}", "try again")
-        return Judgement((), (objection,), ())
+        return RebalanceJudgement((), (objection,), ())
     moves = moves_of(state, preview)
     objections = (
         *_of_request(request, state, moves),
@@ -131,7 +131,7 @@ def judge(request: Request, state: RealtimeState, preview: Preview) -> Judgement
         *_of_stream(request, state, moves),
     )
     first = tuple(m.segment.name for m in moves if without_tar(m.segment))
-    return Judgement(moves, objections, first)
+    return RebalanceJudgement(moves, objections, first)
 
 
 def kept_of_each(request: Request, moves: tuple[Move, ...]) -> int:
@@ -154,7 +154,7 @@ def live_kept(kept_of_each: int, state: RealtimeState, move: Move) -> int:
     return len(having & common) + max(kept - dead, 0)
 
 
-def _holders(state: RealtimeState, segment: Segment) -> frozenset[str]:
+def _holders(state: RealtimeState, segment: LlcSegment) -> frozenset[str]:
     """Live servers that have its rows: loaded, or in memory while they are being consumed or built.
 
     One that still consumes what others have committed may have to load it from them, and one that shall be
@@ -237,7 +237,9 @@ def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
             f"{_names(nowhere)}; dead ones would have to drop their copies when they come back",
             "start the servers that have them; `pinot-assets realtime repair` says what else helps",
         )
-    stored = [m for m in bare if not without_tar(m.segment) and m.segment.status is not Status.IN_PROGRESS]
+    stored = [
+        m for m in bare if not without_tar(m.segment) and m.segment.status is not SegmentStatus.IN_PROGRESS
+    ]
     if stored:
         yield Objection(
             "answers",
@@ -251,7 +253,7 @@ def _of_stream(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
     """What is consumed moves by being read again, from its start."""
     kept = kept_of_each(request, moves)
     for move in moves:
-        if move.segment.status is not Status.IN_PROGRESS or live_kept(kept, state, move):
+        if move.segment.status is not SegmentStatus.IN_PROGRESS or live_kept(kept, state, move):
             continue
         gone = lost_from_stream(state, move.segment, move.segment.start_offset)
         if gone is not None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from pinot_assets.core.stored_format import Open, plain, structured
 from pinot_assets.core.untrusted import fields_of_json
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState
 from pinot_assets.realtime.operations.pauseless_plan import may_pause
 from pinot_assets.realtime.repair.facts import lost_from_stream, not_known
 from pinot_assets.realtime.repair.means import deletes_from_sequence
@@ -34,8 +34,8 @@ class Restart:
     :ivar warnings: what is lost all the same.
     """
 
-    oldest: tuple[Segment, ...]
-    going: tuple[Segment, ...]
+    oldest: tuple[LlcSegment, ...]
+    going: tuple[LlcSegment, ...]
     refusals: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -109,7 +109,7 @@ def restart_from(state: RealtimeState, named: Sequence[str]) -> Restart:
     if missing:
         said.refusals.append(f"the table has no segment {', '.join(missing)}")
     _may(state, said)
-    oldest: dict[int, Segment] = {}
+    oldest: dict[int, LlcSegment] = {}
     for segment in (by_name[name] for name in named if name not in missing):
         first = oldest.get(segment.partition)
         if first is None or segment.sequence < first.sequence:
@@ -127,7 +127,7 @@ def restart_from(state: RealtimeState, named: Sequence[str]) -> Restart:
     )
 
 
-def marks_of(going: Sequence[Segment]) -> tuple[Mark, ...]:
+def marks_of(going: Sequence[LlcSegment]) -> tuple[Mark, ...]:
     """By what the segments that go are told from those that come after them."""
     found: dict[int, Mark] = {}
     for one in going:
@@ -138,7 +138,7 @@ def marks_of(going: Sequence[Segment]) -> tuple[Mark, ...]:
     return tuple(mark for _, mark in sorted(found.items()))
 
 
-def left_of(state: RealtimeState, marks: Sequence[Mark]) -> tuple[Segment, ...]:
+def left_of(state: RealtimeState, marks: Sequence[Mark]) -> tuple[LlcSegment, ...]:
     """What is still there of what goes; never a segment that was made since."""
     by_partition = {mark.partition: mark for mark in marks}
     return tuple(
@@ -168,7 +168,7 @@ def _may(state: RealtimeState, said: _Gathered) -> None:
         )
 
 
-def _stream(state: RealtimeState, first: Segment, going: Sequence[Segment], said: _Gathered) -> None:
+def _stream(state: RealtimeState, first: LlcSegment, going: Sequence[LlcSegment], said: _Gathered) -> None:
     """Rows that some server or the deep store has must be in the stream; what is lost already is told."""
     held = next((s for s in going if s.copy is Copy.DEEP_STORE or state.live_copies(s)), None)
     if held is not None:

@@ -36,7 +36,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class RuleJudgement:
     """What a rule itself says, before it is known as that rule's."""
 
     verdict: Verdict
@@ -44,16 +44,16 @@ class Judgement:
     fix: str | None = None
 
 
-def passed(reason: str) -> Judgement:
+def passed(reason: str) -> RuleJudgement:
     """All is well."""
-    return Judgement(Verdict.PASS, reason)
+    return RuleJudgement(Verdict.PASS, reason)
 
 
-def warn(reason: str, fix: str) -> Judgement:
+def warn(reason: str, fix: str) -> RuleJudgement:
     """Allowed, and worth knowing."""
-    return Judgement(Verdict.WARN, reason, fix)
+    return RuleJudgement(Verdict.WARN, reason, fix)
 
 
-def refuse(reason: str, fix: str) -> Judgement:
+def refuse(reason: str, fix: str) -> RuleJudgement:
     """Not allowed."""
-    return Judgement(Verdict.REFUSE, reason, fix)
+    return RuleJudgement(Verdict.REFUSE, reason, fix)

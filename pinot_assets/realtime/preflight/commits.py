@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.model.state import Segment, Status
+from pinot_assets.realtime.model.state import LlcSegment, SegmentStatus
 from pinot_assets.realtime.preflight.facts import CommitStart, CommitTimes
 
 _SAME_COMMIT_MS: Final = 60_000
@@ -21,7 +21,7 @@ NEWEST: Final = 20
 """Segments of each partition that are judged: those before were made with other settings, perhaps."""
 
 
-def pauseless_times(segments: Collection[Segment]) -> CommitTimes | None:
+def pauseless_times(segments: Collection[LlcSegment]) -> CommitTimes | None:
     """How long build and upload take on a pauseless table; None before the first commit."""
     finished = _newest(segments)
     gaps = [-gap for gap in _gaps_ms(finished, segments) if gap <= 0]
@@ -37,13 +37,13 @@ def pauseless_times(segments: Collection[Segment]) -> CommitTimes | None:
     )
 
 
-def blocking_times(segments: Iterable[Segment]) -> CommitTimes | None:
+def blocking_times(segments: Iterable[LlcSegment]) -> CommitTimes | None:
     """The same of a table whose commits do not show it: the sizes alone; None before the first commit."""
     finished = _newest(segments)
     return CommitTimes(None, 0, _largest(finished)) if finished else None
 
 
-def commit_start(segments: Collection[Segment], round_trip_s: float, ideal_s: float) -> CommitStart:
+def commit_start(segments: Collection[LlcSegment], round_trip_s: float, ideal_s: float) -> CommitStart:
     """How long the controller takes to answer commitStart: it adds the segment to a list, writes two segment
     nodes between which it asks the stream, then reads and writes the ideal state.
 
@@ -58,7 +58,7 @@ def commit_start(segments: Collection[Segment], round_trip_s: float, ideal_s: fl
     return CommitStart(2 * round_trip_s + max(slowest, 2 * round_trip_s) + 2 * ideal_s, how)
 
 
-def _gaps_ms(of: Iterable[Segment], among: Iterable[Segment]) -> Iterator[int]:
+def _gaps_ms(of: Iterable[LlcSegment], among: Iterable[LlcSegment]) -> Iterator[int]:
     """From a segment's last write to the making of its successor; below 0 where it was written later."""
     made = {(segment.partition, segment.sequence): segment.made_ms for segment in among}
     for segment in of:
@@ -67,15 +67,15 @@ def _gaps_ms(of: Iterable[Segment], among: Iterable[Segment]) -> Iterator[int]:
             yield following - segment.modified_ms
 
 
-def _newest(segments: Iterable[Segment]) -> list[Segment]:
+def _newest(segments: Iterable[LlcSegment]) -> list[LlcSegment]:
     """The last finished ones of each partition."""
-    by_partition: defaultdict[int, list[Segment]] = defaultdict(list)
+    by_partition: defaultdict[int, list[LlcSegment]] = defaultdict(list)
     for segment in sorted(segments, key=lambda one: one.sequence, reverse=True):
         of_it = by_partition[segment.partition]
-        if segment.status is Status.DONE and len(of_it) < NEWEST:
+        if segment.status is SegmentStatus.DONE and len(of_it) < NEWEST:
             of_it.append(segment)
     return [segment for found in by_partition.values() for segment in found]
 
 
-def _largest(segments: Iterable[Segment]) -> int:
+def _largest(segments: Iterable[LlcSegment]) -> int:
     return max((segment.size_bytes or 0 for segment in segments), default=0)

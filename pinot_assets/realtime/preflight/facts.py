@@ -66,7 +66,7 @@ class OfflineHalf:
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class StreamRetention:
     """What the stream keeps.
 
     :ivar ms: None for ever.
@@ -106,7 +106,7 @@ class Facts:
     admin_ports: Mapping[str, str | None] = field(default_factory=dict)
     committing: int = 0
     peers_only: int = 0
-    retention: Retention | None = None
+    retention: StreamRetention | None = None
     unread: Mapping[str, str] = field(default_factory=dict)
 
     def not_known(self, needs: tuple[str, ...]) -> str | None:

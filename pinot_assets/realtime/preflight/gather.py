@@ -18,16 +18,16 @@ from pinot_assets.pinot.http_client import each_server
 from pinot_assets.pinot.realtime.reads import RealtimeReads
 from pinot_assets.pinot.table_config import is_refresh, setting
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
-from pinot_assets.realtime.model.state import Copy, Segment, Status
+from pinot_assets.realtime.model.state import Copy, LlcSegment, SegmentStatus
 from pinot_assets.realtime.model.table_settings import cluster_settings, table_settings
 from pinot_assets.realtime.preflight.commits import blocking_times, commit_start, pauseless_times
-from pinot_assets.realtime.preflight.facts import Aim, CommitStart, Facts, OfflineHalf, Retention
+from pinot_assets.realtime.preflight.facts import Aim, CommitStart, Facts, OfflineHalf, StreamRetention
 from pinot_assets.realtime.preflight.retention import least, read_retention
 from pinot_assets.realtime.read.parts import segments_of
 
 T = TypeVar("T")
 
-ReadRetention = Callable[[Mapping[str, str]], Retention]
+ReadRetention = Callable[[Mapping[str, str]], StreamRetention]
 
 _ROUND_TRIPS: Final = 5
 """The slowest of so many counts: a commit waits for the slowest, too."""
@@ -80,7 +80,7 @@ class _Reading:
     unread: dict[str, str] = field(default_factory=dict)
 
     def facts(self, aims: frozenset[Aim], read_stream: ReadRetention) -> Facts:
-        segments: tuple[Segment, ...] = ()
+        segments: tuple[LlcSegment, ...] = ()
         if self.held is not None:
             segments = self._try("peers_only", self._segments, segments)
         servers: Mapping[str, Mapping[str, Any]] = self._try("admin_ports", self._servers, {})
@@ -95,7 +95,7 @@ class _Reading:
             commit_start=self._try("commit_start", lambda: self._commit_start(segments), None),
             commit_times=pauseless_times(segments) if pauseless else blocking_times(segments),
             admin_ports=self._ports(servers),
-            committing=sum(segment.status is Status.COMMITTING for segment in segments),
+            committing=sum(segment.status is SegmentStatus.COMMITTING for segment in segments),
             peers_only=sum(_only_with_peers(segment) for segment in segments),
             retention=self._try("retention", lambda: self._retention(read_stream), None),
             unread=self.unread,
@@ -103,7 +103,7 @@ class _Reading:
 
     # --- the table -------------------------------------------------------------------------------
 
-    def _segments(self) -> tuple[Segment, ...]:
+    def _segments(self) -> tuple[LlcSegment, ...]:
         ideal = self.pinot.ideal_state(self.table)
         nodes, stats = self.pinot.segment_nodes(self.table), self.pinot.segment_stats(self.table)
         return segments_of(ideal.maps if ideal is not None else {}, nodes, stats, {}, {})
@@ -115,13 +115,13 @@ class _Reading:
         scheme = setting(config, "segmentsConfig", "peerSegmentDownloadScheme")
         return OfflineHalf(scheme or None, is_refresh(config))
 
-    def _commit_start(self, segments: Collection[Segment]) -> CommitStart | None:
+    def _commit_start(self, segments: Collection[LlcSegment]) -> CommitStart | None:
         """Timed reads through the controller, which makes the real ones; None for a table to be made."""
         trips = [_timed(self.pinot.live_since) for _ in range(_ROUND_TRIPS)]
         ideal_s = _timed(lambda: self.pinot.ideal_state(self.table))
         return commit_start(segments, max(trips), ideal_s)
 
-    def _retention(self, read_stream: ReadRetention) -> Retention | None:
+    def _retention(self, read_stream: ReadRetention) -> StreamRetention | None:
         kept = [read_stream(stream) for stream in self.wanted.streams]
         return least(kept) if kept else None
 
@@ -182,7 +182,7 @@ class _Reading:
             return absent
 
 
-def _only_with_peers(segment: Segment) -> bool:
+def _only_with_peers(segment: LlcSegment) -> bool:
     return segment.status is not None and segment.status.completed and segment.copy is not Copy.DEEP_STORE
 
 

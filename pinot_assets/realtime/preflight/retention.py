@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pinot_assets.errors import StreamUnreadable
-from pinot_assets.realtime.preflight.facts import Retention
+from pinot_assets.realtime.preflight.facts import StreamRetention
 from pinot_assets.realtime.read.stream import SECONDS, filled_in, open_client
 
 
-def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> Retention:
+def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> StreamRetention:
     """What the topic of a stream config keeps.
 
     :param seconds: how long the question may take.
@@ -28,25 +28,27 @@ def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> Reten
     return retention_of({name: str(one["value"]) for name, one in told.items()})
 
 
-def retention_of(config: Mapping[str, str]) -> Retention:
+def retention_of(config: Mapping[str, str]) -> StreamRetention:
     """What a topic's config says; negative limits are none.
 
     :param config: name → value; a topic that says nothing has Kafka's defaults: 7 days, no limit in bytes.
     """
     policies = {policy.strip() for policy in config.get("cleanup.policy", "delete").split(",")}
     deletes = "delete" in policies
-    return Retention(
+    return StreamRetention(
         ms=_limit(config.get("retention.ms", "604800000")) if deletes else None,
         bytes_per_partition=_limit(config.get("retention.bytes", "-1")) if deletes else None,
         compacted="compact" in policies,
     )
 
 
-def least(kept: Sequence[Retention]) -> Retention:
+def least(kept: Sequence[StreamRetention]) -> StreamRetention:
     """What is kept of every one of several streams: each may be the first to forget, in its own way."""
     times = [one.ms for one in kept if one.ms is not None]
     sizes = [one.bytes_per_partition for one in kept if one.bytes_per_partition is not None]
-    return Retention(min(times, default=None), min(sizes, default=None), any(one.compacted for one in kept))
+    return StreamRetention(
+        min(times, default=None), min(sizes, default=None), any(one.compacted for one in kept)
+    )
 
 
 def _limit(text: str) -> int | None:

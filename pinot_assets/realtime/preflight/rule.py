@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pinot_assets.realtime.preflight.answer import Answer, Judgement, Verdict
+from pinot_assets.realtime.preflight.answer import Answer, RuleJudgement, Verdict
 from pinot_assets.realtime.preflight.facts import Aim, Facts
 
-Judge = Callable[[Facts], Judgement]
+Judge = Callable[[Facts], RuleJudgement]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 from pinot_assets.core.text import plural_are
-from pinot_assets.realtime.preflight.answer import Judgement, passed, refuse
+from pinot_assets.realtime.preflight.answer import RuleJudgement, passed, refuse
 from pinot_assets.realtime.preflight.facts import Facts
 from pinot_assets.realtime.preflight.rule import Rule, rule
 
 
 @rule()
-def pauseless_is_drained(facts: Facts) -> Judgement:
+def pauseless_is_drained(facts: Facts) -> RuleJudgement:
     """A commit would begin in one protocol and end in the other (docs/design/realtime.md#point-8)."""
     if facts.held is None or facts.held.pauseless is facts.wanted.pauseless:
         return passed("pauseless consumption stays as it is")
@@ -33,7 +33,7 @@ def pauseless_is_drained(facts: Facts) -> Judgement:
 
 
 @rule(needs=("peers_only",))
-def scheme_is_not_needed(facts: Facts) -> Judgement:
+def scheme_is_not_needed(facts: Facts) -> RuleJudgement:
     """A segment with an empty URL can be had from peers alone (docs/design/realtime.md#s6-download)."""
     if facts.held is None or facts.held.peer_scheme is None or facts.wanted.peer_scheme is not None:
         return passed("the peer scheme is not taken away")

@@ -16,7 +16,7 @@ import httpx
 
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.client.http import Call, Door, Kind
+from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient
 from pinot_assets.realtime.health.recovery import ERROR, all_in_error
 from pinot_assets.realtime.model.settings import reingests
 from pinot_assets.realtime.model.state import Copy, RealtimeState
@@ -116,7 +116,7 @@ that went past the deep store."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ExporterLine:
     """One line of an exporter's page."""
 
     name: str
@@ -124,7 +124,7 @@ class Sample:
     value: float
 
 
-def samples_of(page: str) -> Iterator[Sample]:
+def samples_of(page: str) -> Iterator[ExporterLine]:
     """The samples of a page in Prometheus' text format; lines that are none are left out."""
     for line in page.splitlines():
         found = _LINE.match(line) if len(line) <= _MOST_LINE else None
@@ -134,7 +134,7 @@ def samples_of(page: str) -> Iterator[Sample]:
             value = float(found[3])
         except ValueError:
             continue
-        yield Sample(found[1], dict(_LABEL.findall(found[2] or "")), value)
+        yield ExporterLine(found[1], dict(_LABEL.findall(found[2] or "")), value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Exported:
     :ivar silent: address → why it did not answer.
     """
 
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[ExporterLine, ...] = ()
     silent: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -153,12 +153,12 @@ def read_exporters(addresses: Iterable[str], transport: httpx.BaseTransport | No
 
     :param addresses: `http://host:port` of controllers' and servers' exporters.
     """
-    samples: list[Sample] = []
+    samples: list[ExporterLine] = []
     silent: dict[str, str] = {}
     for address in addresses:
-        with Door(address, PinotConnection(address), transport) as door:
+        with HttpClient(address, PinotConnection(address), transport) as door:
             try:
-                samples += samples_of(door.send(Call("GET", "/metrics", Kind.READ, SECONDS)))
+                samples += samples_of(door.send(HttpCall("GET", "/metrics", CallKind.READ, SECONDS)))
             except PinotError as error:
                 silent[address] = error.why or error.what
     return Exported(tuple(samples), silent)
@@ -202,7 +202,7 @@ def _missing_url(state: RealtimeState) -> Metric:
     return Metric(MISSING_URL, missing, Origin.DERIVED, note)
 
 
-def _told(wanted: _Wanted, samples: Sequence[Sample], derived: float | None) -> Metric:
+def _told(wanted: _Wanted, samples: Sequence[ExporterLine], derived: float | None) -> Metric:
     values = [sample.value for sample in samples if sample.name in wanted.series]
     if values:
         value = sum(values) if wanted.adds else max(values)
@@ -212,7 +212,7 @@ def _told(wanted: _Wanted, samples: Sequence[Sample], derived: float | None) -> 
     return Metric(wanted.name, None, Origin.NOT_KNOWN, wanted.note)
 
 
-def _of_table(sample: Sample, table: str) -> bool:
+def _of_table(sample: ExporterLine, table: str) -> bool:
     raw = table.removesuffix("_REALTIME")
     # Rules of older releases write the name with its type.
     return sample.labels.get("table") in (raw, table) and sample.labels.get("tableType") in ("REALTIME", None)

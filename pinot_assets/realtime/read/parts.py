@@ -11,11 +11,11 @@ from pinot_assets.realtime.model.names import parse_name
 from pinot_assets.realtime.model.state import (
     NOT_PAUSED,
     Consumption,
+    LlcSegment,
     Pause,
     PauseReason,
     Replica,
-    Segment,
-    Status,
+    SegmentStatus,
 )
 
 States = Mapping[str, Mapping[str, str]]
@@ -38,7 +38,7 @@ def segments_of(
     stats: Mapping[str, Stat],
     external: States,
     pending: Mapping[str, frozenset[str]],
-) -> tuple[Segment, ...]:
+) -> tuple[LlcSegment, ...]:
     """The segments that any of these knows, by partition and sequence; others than the stream's are left out.
 
     :param nodes: segment → fields of its node.
@@ -68,7 +68,7 @@ def _replicas(
 
 def _segment(
     name: str, node: Mapping[str, str] | None, stat: Stat | None, replicas: tuple[Replica, ...]
-) -> Segment | None:
+) -> LlcSegment | None:
     told = parse_name(name)
     if told is None:
         return None
@@ -76,8 +76,8 @@ def _segment(
     status = _status(fields.get("segment.realtime.status"))
     # The second spelling is that of releases before 0.8.
     url = fields.get("segment.download.url", fields.get("segment.realtime.download.url"))
-    consuming = status is Status.IN_PROGRESS
-    return Segment(
+    consuming = status is SegmentStatus.IN_PROGRESS
+    return LlcSegment(
         name=name,
         partition=told.partition,
         sequence=told.sequence,
@@ -134,8 +134,8 @@ def consumption_of(told: Mapping[str, list[dict[str, Any]]]) -> Iterator[Consump
             )
 
 
-def _status(text: str | None) -> Status | None:
-    return Status(text) if text in set(Status) else None
+def _status(text: str | None) -> SegmentStatus | None:
+    return SegmentStatus(text) if text in set(SegmentStatus) else None
 
 
 def _reason(text: object) -> PauseReason:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pinot_assets.core.check_result import Health, unknown
+from pinot_assets.core.check_result import CheckResult, unknown
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.health.checks import CHECKS, examine
@@ -16,7 +16,7 @@ from pinot_assets.settings.environment import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class RealtimeView:
     """What was seen.
 
     :ivar state: None where the table could not be read; the answers then say why.
@@ -24,10 +24,10 @@ class Looked:
     """
 
     state: RealtimeState | None
-    answers: tuple[Health, ...]
+    answers: tuple[CheckResult, ...]
 
 
-def look(table: str, settings: Callable[[], Settings]) -> Looked:
+def look(table: str, settings: Callable[[], Settings]) -> RealtimeView:
     """Look at a table once. Never raises for what cannot be reached.
 
     :param table: with or without `_REALTIME`.
@@ -41,9 +41,9 @@ def look(table: str, settings: Callable[[], Settings]) -> Looked:
         return blind(error.what, makes_it)
     except PinotAssetsError as error:
         return blind(error.reason, error.hint or "")
-    return Looked(state, examine(state))
+    return RealtimeView(state, examine(state))
 
 
-def blind(reason: str, next_step: str) -> Looked:
+def blind(reason: str, next_step: str) -> RealtimeView:
     """A look that saw nothing."""
-    return Looked(None, tuple(unknown(check.name, reason, next_step) for check in CHECKS))
+    return RealtimeView(None, tuple(unknown(check.name, reason, next_step) for check in CHECKS))

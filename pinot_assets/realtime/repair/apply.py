@@ -14,9 +14,9 @@ from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.read.api import Reader, RepairDoor, Sweeper, Tell
 from pinot_assets.realtime.repair import memory as memories
 from pinot_assets.realtime.repair.doing import begin
-from pinot_assets.realtime.repair.model import USUAL_LIMITS, Limits, Memory, Plan, Step
+from pinot_assets.realtime.repair.model import USUAL_LIMITS, Memory, RepairLimits, RepairPlan, Step
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.realtime.repair.verified import Verdict, verified
+from pinot_assets.realtime.repair.verified import Verification, verified
 from pinot_assets.realtime.repair.words import manual
 
 FRESH_MS = 15_000
@@ -26,7 +26,7 @@ FIRST_LOOK_S = 1.0
 LONGEST_PAUSE_S = 15.0
 
 
-class Result(StrEnum):
+class StepResult(StrEnum):
     """What became of a step."""
 
     DONE = "done"
@@ -36,20 +36,20 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepOutcome:
     """A step that was begun, and what was read afterwards.
 
     :ivar text: Pinot's reason, or what to do next.
     """
 
     step: Step
-    result: Result
+    result: StepResult
     text: str = ""
 
     @property
     def helped(self) -> bool:
         """Whether the table is better now."""
-        return self.result in (Result.DONE, Result.GONE)
+        return self.result in (StepResult.DONE, StepResult.GONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ class Repair:
     read: Reader
     lease: OperationsLease
     sweep: Sweeper | None = None
-    limits: Limits = USUAL_LIMITS
+    limits: RepairLimits = USUAL_LIMITS
     tell: Tell = lambda _: None
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], None] = time.sleep
     longest_ms: float = math.inf
 
-    def rounds(self, most: int) -> Iterator[tuple[Plan, tuple[Outcome, ...]]]:
+    def rounds(self, most: int) -> Iterator[tuple[RepairPlan, tuple[StepOutcome, ...]]]:
         """Plan and do, until nothing is left that can be done now.
 
         The last plan has no steps, unless that many rounds were not enough.
@@ -86,7 +86,7 @@ class Repair:
             if not found.steps:
                 return
 
-    def round(self) -> tuple[Plan, tuple[Outcome, ...]]:
+    def round(self) -> tuple[RepairPlan, tuple[StepOutcome, ...]]:
         """One plan, its steps, and what became of them.
 
         :raises LeaseLost: another run took the table over.
@@ -94,7 +94,7 @@ class Repair:
         """
         state, memory, end_ms = self.read(), self._recalled(), self.clock_ms() + self.longest_ms
         found = plan(state, self.limits, memory)
-        outcomes: list[Outcome] = []
+        outcomes: list[StepOutcome] = []
         begun: dict[Step, int] = {}
         for step in found.steps:
             if self.clock_ms() > end_ms:
@@ -122,17 +122,17 @@ class Repair:
         outcomes += self._seen(begun, memory, end_ms)
         return found, tuple(outcomes)
 
-    def _begin(self, step: Step, state: RealtimeState) -> Outcome | None:
+    def _begin(self, step: Step, state: RealtimeState) -> StepOutcome | None:
         try:
             begin(step, state, self.door, self.sweep)
         except SwitchStateUnknown as error:
             self.tell(f"{step}: {error.what}; looking whether it happened")
         except (PinotError, SourceError) as error:
             self.tell(f"{step}: {error}")
-            return Outcome(step, Result.REFUSED, str(error))
+            return StepOutcome(step, StepResult.REFUSED, str(error))
         return None
 
-    def _seen(self, begun: dict[Step, int], memory: Memory, end_ms: float) -> Iterator[Outcome]:
+    def _seen(self, begun: dict[Step, int], memory: Memory, end_ms: float) -> Iterator[StepOutcome]:
         """Read the table until every step has had its effect, or its time is over, or the round's."""
         waits, pause = dict(begun), FIRST_LOOK_S
         while waits and self.clock_ms() < end_ms:
@@ -140,13 +140,15 @@ class Repair:
             pause = min(pause * 1.5, LONGEST_PAUSE_S)
             state = self._look()
             for step, until in tuple(waits.items()):
-                verdict = Verdict.UNKNOWN if state is None else verified(step, state)
-                if verdict in (Verdict.DONE, Verdict.GONE):
+                verdict = Verification.UNKNOWN if state is None else verified(step, state)
+                if verdict in (Verification.DONE, Verification.GONE):
                     memory = memory.ended(step)
                     self._remember(memory)
-                    yield self._told(step, Result.DONE if verdict is Verdict.DONE else Result.GONE, "")
+                    yield self._told(
+                        step, StepResult.DONE if verdict is Verification.DONE else StepResult.GONE, ""
+                    )
                 elif self.clock_ms() >= until:
-                    yield self._told(step, Result.NO_EFFECT, manual(step).if_it_fails)
+                    yield self._told(step, StepResult.NO_EFFECT, manual(step).if_it_fails)
                 else:
                     continue
                 del waits[step]
@@ -158,9 +160,9 @@ class Repair:
             self.tell(f"the table could not be read just now: {error.what}")
             return None
 
-    def _told(self, step: Step, result: Result, text: str) -> Outcome:
+    def _told(self, step: Step, result: StepResult, text: str) -> StepOutcome:
         self.tell(f"{step}: {result}" + (f"; {text}" if text else ""))
-        return Outcome(step, result, text)
+        return StepOutcome(step, result, text)
 
     def _recalled(self) -> Memory:
         text = self.lease.recall(memories.SUBJECT)
@@ -170,7 +172,7 @@ class Repair:
         self.lease.remember(memories.SUBJECT, memories.to_text(memory))
 
 
-def preview(state: RealtimeState, remembered: str, limits: Limits) -> Plan:
+def preview(state: RealtimeState, remembered: str, limits: RepairLimits) -> RepairPlan:
     """What a repair would do now; takes no lease and changes nothing.
 
     :param remembered: what the last repair remembers (`OperationsStore.recall`).

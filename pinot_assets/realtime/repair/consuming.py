@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pinot_assets.realtime.model.state import RealtimeState, Segment, Status
+from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.facts import (
     in_error,
     is_up,
@@ -14,15 +14,13 @@ from pinot_assets.realtime.repair.facts import (
     young,
 )
 from pinot_assets.realtime.repair.means import recreate_means
-from pinot_assets.realtime.repair.model import Kind, Means, Refusal, Step, Waiting
-
-Found = Step | Refusal | Waiting
+from pinot_assets.realtime.repair.model import Means, RepairItem, Step, StepKind, Unrepairable, Waiting
 
 SAME_MOMENT_MS = 30_000
 """Nodes and ideal state are read one after the other: what looks odd may be a commit between."""
 
 
-def in_progress(state: RealtimeState, segment: Segment) -> Iterator[Found]:
+def in_progress(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
     """Replicas in ERROR of a segment that is consumed.
 
     Pinot resets them only once all are; a single one is ours, and only while the stream still has what it
@@ -36,7 +34,7 @@ def in_progress(state: RealtimeState, segment: Segment) -> Iterator[Found]:
         elif not all_broken and (wait := young(state, segment)) is not None:
             yield wait
         elif (gone := lost_from_stream(state, segment, segment.start_offset)) is not None:
-            yield Refusal(
+            yield Unrepairable(
                 segment.name,
                 f"its consumer on {replica.server} is in ERROR, and would read fewer rows again: {gone}",
                 "while another replica consumes, force a commit: the next segment starts on all replicas"
@@ -45,7 +43,7 @@ def in_progress(state: RealtimeState, segment: Segment) -> Iterator[Found]:
             )
         else:
             yield Step(
-                Kind.RESET,
+                StepKind.RESET,
                 Means.CONTROLLER_RESET,
                 f"its consumer on {replica.server} is in ERROR",
                 (segment.name,),
@@ -54,13 +52,13 @@ def in_progress(state: RealtimeState, segment: Segment) -> Iterator[Found]:
     yield from _stopped_replicas(state, segment)
 
 
-def _stopped_replicas(state: RealtimeState, segment: Segment) -> Iterator[Found]:
+def _stopped_replicas(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
     ideal = {r.ideal for r in segment.replicas}
     if not {"OFFLINE", "CONSUMING"} <= ideal:
         return
     for replica in segment.replicas:
         if replica.ideal == "OFFLINE" and is_up(state, replica.server):
-            yield Refusal(
+            yield Unrepairable(
                 segment.name,
                 f"{replica.server} stopped consuming it (OFFLINE in the ideal state), the others go on",
                 "it takes part again from the next segment on; `forceCommit` brings that about at once",
@@ -80,7 +78,7 @@ class _Idle:
     changes: str | None = None
 
 
-def unconsumed(state: RealtimeState) -> Iterator[Found]:
+def unconsumed(state: RealtimeState) -> Iterator[RepairItem]:
     """Partitions that nobody consumes, as one validation of the table (docs/design/realtime.md#v2)."""
     if state.pause.whole:
         return
@@ -101,7 +99,7 @@ def unconsumed(state: RealtimeState) -> Iterator[Found]:
         # Resuming runs the same validation, and recreates what is missing.
         resume = any(one.means is Means.RESUME for one in idle)
         yield Step(
-            Kind.VALIDATE,
+            StepKind.VALIDATE,
             Means.RESUME if resume else Means.VALIDATION,
             "; ".join(f"partition {one.partition}: {one.why}" for one in idle[:5]),
             tuple(one.changes for one in idle if one.changes is not None),
@@ -109,25 +107,25 @@ def unconsumed(state: RealtimeState) -> Iterator[Found]:
         )
 
 
-def _stopped(state: RealtimeState, segment: Segment) -> _Idle | Refusal | Waiting | None:
+def _stopped(state: RealtimeState, segment: LlcSegment) -> _Idle | Unrepairable | Waiting | None:
     """Why nobody consumes the partition whose latest segment this is; None while somebody does, or will."""
     ideal = {r.ideal for r in segment.replicas if r.ideal is not None}
     name, partition = segment.name, segment.partition
-    expected = Status.COMMITTING if state.settings.pauseless else Status.DONE
+    expected = SegmentStatus.COMMITTING if state.settings.pauseless else SegmentStatus.DONE
     if not segment.stored:
-        return Refusal(name, "its node in the property store is gone", "delete the segment, then resume")
-    if segment.status is None or (not ideal and segment.status is not Status.IN_PROGRESS):
+        return Unrepairable(name, "its node in the property store is gone", "delete the segment, then resume")
+    if segment.status is None or (not ideal and segment.status is not SegmentStatus.IN_PROGRESS):
         return None  # refused already, as a segment
     if not ideal:
         wait = young(state, segment)
         return wait or _Idle(partition, "the next segment is not in the ideal state", changes=name)
     if "CONSUMING" in ideal:
-        if segment.status is Status.IN_PROGRESS:
+        if segment.status is SegmentStatus.IN_PROGRESS:
             return None
         if segment.status is expected:
             wait = young(state, segment)
             return wait or _Idle(partition, f"{segment.status}, without a next segment", changes=name)
-        return young(state, segment) or Refusal(
+        return young(state, segment) or Unrepairable(
             name,
             f"it is {segment.status} without a next segment; Pinot mends that only of {expected} ones "
             f"while pauseless is {'on' if state.settings.pauseless else 'off'}",
@@ -135,10 +133,10 @@ def _stopped(state: RealtimeState, segment: Segment) -> _Idle | Refusal | Waitin
         )
     if ideal == {"OFFLINE"}:
         return _settled(state, segment) or _Idle(partition, "all replicas stopped")
-    if ideal == {"ONLINE"} and segment.status is not Status.IN_PROGRESS:
+    if ideal == {"ONLINE"} and segment.status is not SegmentStatus.IN_PROGRESS:
         wait = _settled(state, segment)
         return wait or _Idle(partition, "no segment after its last one", recreate_means(state))
-    return Refusal(
+    return Unrepairable(
         name,
         f"nobody consumes its partition: it is {segment.status}, and {', '.join(sorted(ideal))} in the "
         "ideal state; Pinot only reports that",
@@ -146,7 +144,7 @@ def _stopped(state: RealtimeState, segment: Segment) -> _Idle | Refusal | Waitin
     )
 
 
-def _settled(state: RealtimeState, segment: Segment) -> Waiting | None:
+def _settled(state: RealtimeState, segment: LlcSegment) -> Waiting | None:
     """Pinot mends these at once; we let a commit pass that went on while the state was read."""
     age = state.age_ms(segment)
     if age is not None and age < SAME_MOMENT_MS:
@@ -156,7 +154,7 @@ def _settled(state: RealtimeState, segment: Segment) -> Waiting | None:
     return None
 
 
-def _rows_gone(state: RealtimeState, segment: Segment) -> Iterator[Refusal]:
+def _rows_gone(state: RealtimeState, segment: LlcSegment) -> Iterator[Unrepairable]:
     """Going on loses nothing that is not lost already, but says how much that is."""
     if segment.partition not in state.stream:
         return
@@ -164,7 +162,7 @@ def _rows_gone(state: RealtimeState, segment: Segment) -> Iterator[Refusal]:
     offset = segment.start_offset if again or segment.end_offset is None else segment.end_offset
     gone = lost_from_stream(state, segment, offset)
     if gone is not None:
-        yield Refusal(
+        yield Unrepairable(
             f"partition {segment.partition}",
             f"consumption goes on later than it stopped: {gone}",
             "those rows must come from elsewhere; raise the stream's retention above the worst repair time",

@@ -6,10 +6,10 @@ from typing import Final
 
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
-from pinot_assets.realtime.model.state import RealtimeState, Status
+from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.read.api import RepairDoor, Sweeper
 from pinot_assets.realtime.repair.facts import admin_url
-from pinot_assets.realtime.repair.model import Kind, Means, Step
+from pinot_assets.realtime.repair.model import Means, Step, StepKind
 
 URL: Final = "segment.download.url"
 CRC: Final = "segment.crc"
@@ -49,9 +49,9 @@ def _by_server(step: Step, state: RealtimeState, door: RepairDoor) -> None:
     address = admin_url(state, _server(step))
     if address is None:
         raise PinotError(f"{step} cannot be done", why="the server is no longer up, or has no admin address")
-    if step.kind is Kind.REINGEST:
+    if step.kind is StepKind.REINGEST:
         door.reingest(address, step.segments[0])
-    elif step.kind is Kind.FINISH:
+    elif step.kind is StepKind.FINISH:
         _finish(step, state.table, door, address)
     else:
         _upload(step, state.table, door, address)
@@ -78,9 +78,9 @@ def _finish(step: Step, table: str, door: RepairDoor, address: str) -> None:
     segment = step.segments[0]
     fields = door.server_uploads_committed(address, table, segment, step.deadline_s)
     node = door.segment_node(table, segment)
-    if node.simple.get(STATUS) != Status.COMMITTING:
+    if node.simple.get(STATUS) != SegmentStatus.COMMITTING:
         return
-    if fields.get(STATUS) != Status.DONE or not fields.get(URL):
+    if fields.get(STATUS) != SegmentStatus.DONE or not fields.get(URL):
         raise PinotError(f"{step.server} did not finish {segment}", why=f"it says {fields.get(STATUS)}")
     if fields.get(END_OFFSET) != node.simple.get(END_OFFSET):
         raise PinotError(

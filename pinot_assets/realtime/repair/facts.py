@@ -5,7 +5,7 @@ from __future__ import annotations
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Replica, Segment, Status
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, Replica, SegmentStatus
 from pinot_assets.realtime.repair.model import Waiting
 
 RETENTION_MARGIN_MS = 3_600_000
@@ -51,7 +51,7 @@ def has_store(state: RealtimeState, server: str) -> bool:
     return state.cluster.segment_store.get(server, "") is not None
 
 
-def young(state: RealtimeState, segment: Segment) -> Waiting | None:
+def young(state: RealtimeState, segment: LlcSegment) -> Waiting | None:
     """Why it is left alone still: within 300 s of its node's last write its commit may be going on."""
     age = state.age_ms(segment)
     if age is None:
@@ -66,32 +66,32 @@ def young(state: RealtimeState, segment: Segment) -> Waiting | None:
     return None
 
 
-def held(segment: Segment) -> tuple[Replica, ...]:
+def held(segment: LlcSegment) -> tuple[Replica, ...]:
     """Replicas that the ideal state wants loaded or consuming."""
     return tuple(replica for replica in segment.replicas if replica.ideal in ("ONLINE", "CONSUMING"))
 
 
-def in_error(state: RealtimeState, segment: Segment) -> tuple[Replica, ...]:
+def in_error(state: RealtimeState, segment: LlcSegment) -> tuple[Replica, ...]:
     """Wanted replicas in ERROR whose server is up."""
     return tuple(r for r in held(segment) if r.external == "ERROR" and is_up(state, r.server))
 
 
-def on_dead_servers(state: RealtimeState, segment: Segment) -> tuple[str, ...]:
+def on_dead_servers(state: RealtimeState, segment: LlcSegment) -> tuple[str, ...]:
     """Servers that should have it and are not up."""
     return tuple(sorted(r.server for r in held(segment) if not is_up(state, r.server)))
 
 
-def without_tar(segment: Segment) -> bool:
+def without_tar(segment: LlcSegment) -> bool:
     """Whether its rows are only on servers: being committed, or committed past the deep store."""
-    return segment.copy is not Copy.DEEP_STORE and segment.status is not Status.IN_PROGRESS
+    return segment.copy is not Copy.DEEP_STORE and segment.status is not SegmentStatus.IN_PROGRESS
 
 
-def only_copy(state: RealtimeState, segment: Segment) -> bool:
+def only_copy(state: RealtimeState, segment: LlcSegment) -> bool:
     """Whether one server alone has its rows."""
     return without_tar(segment) and len(state.live_copies(segment)) == 1
 
 
-def lost_from_stream(state: RealtimeState, segment: Segment, offset: str | None) -> str | None:
+def lost_from_stream(state: RealtimeState, segment: LlcSegment, offset: str | None) -> str | None:
     """Why the stream cannot be read from that offset; None when it can.
 
     Kafka's consumer does not fail there: it goes on at the first offset that it finds, and the segment lacks
@@ -113,12 +113,12 @@ def lost_from_stream(state: RealtimeState, segment: Segment, offset: str | None)
     return None
 
 
-def size_bytes(state: RealtimeState, segment: Segment) -> int:
+def size_bytes(state: RealtimeState, segment: LlcSegment) -> int:
     """What an upload of it comes to; the table's largest segment where its own size is not known yet."""
     return segment.size_bytes if segment.size_bytes is not None else state.largest_bytes
 
 
-def expires_soon(state: RealtimeState, segment: Segment) -> bool:
+def expires_soon(state: RealtimeState, segment: LlcSegment) -> bool:
     """Whether Pinot uploads it no more, since retention deletes it within the hour."""
     retention = state.settings.retention_ms
     if retention is None or segment.end_time_ms is None:

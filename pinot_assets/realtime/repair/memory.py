@@ -7,7 +7,7 @@ import json
 from pinot_assets.core.stored_format import plain, structured
 from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import SessionError
-from pinot_assets.realtime.repair.model import Limits, Memory, Try
+from pinot_assets.realtime.repair.model import Memory, RepairLimits, Try
 
 SUBJECT = "repair"
 """Under which it is kept (`realtime.lease`)."""
@@ -33,7 +33,7 @@ def from_text(text: str) -> Memory:
     return Memory(found)
 
 
-def recalled(text: str, table: str, now_ms: int, limits: Limits) -> Memory:
+def recalled(text: str, table: str, now_ms: int, limits: RepairLimits) -> Memory:
     """What is still worth knowing of it: what nobody tried for so long is mended, or gone.
 
     :param table: whose memory it is.

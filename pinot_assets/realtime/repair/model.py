@@ -9,7 +9,7 @@ from enum import StrEnum
 from pinot_assets.core.stored_format import Open
 
 
-class Kind(StrEnum):
+class StepKind(StrEnum):
     """What a step brings about; `words.manual` has all that is to say of each."""
 
     UPLOAD = "upload"
@@ -68,7 +68,7 @@ class Step:
     :ivar deadline_s: how long its effect is waited for.
     """
 
-    kind: Kind
+    kind: StepKind
     means: Means
     why: str
     segments: tuple[str, ...] = ()
@@ -81,11 +81,11 @@ class Step:
     @property
     def key(self) -> str:
         """What a later plan knows it by: a re-ingestion on another server is another try of the same step."""
-        if self.kind is Kind.RESET:
+        if self.kind is StepKind.RESET:
             return f"{self.kind} {self.segments[0]} on {self.server}"
-        if self.kind is Kind.RESTART:
+        if self.kind is StepKind.RESTART:
             return f"{self.kind} {self.server}"
-        if self.kind in (Kind.UPLOAD, Kind.FINISH, Kind.REINGEST) and len(self.segments) == 1:
+        if self.kind in (StepKind.UPLOAD, StepKind.FINISH, StepKind.REINGEST) and len(self.segments) == 1:
             return f"{self.kind} {self.segments[0]}"
         return str(self.kind)
 
@@ -101,7 +101,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Unrepairable:
     """What no step mends.
 
     :ivar subject: segment, partition or server.
@@ -126,8 +126,12 @@ class Waiting:
     until_ms: int | None = None
 
 
+RepairItem = Step | Unrepairable | Waiting
+"""What a repair says of one segment or partition."""
+
+
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RepairPlan:
     """What to do now, in this order; no two of its steps touch the same segment.
 
     :ivar advice: steps that only a person can do.
@@ -135,7 +139,7 @@ class Plan:
 
     steps: tuple[Step, ...] = ()
     advice: tuple[Step, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[Unrepairable, ...] = ()
     waiting: tuple[Waiting, ...] = ()
 
     @property
@@ -145,7 +149,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RepairLimits:
     """How much is done at once.
 
     :ivar steps: at most so many in one plan.
@@ -162,7 +166,7 @@ class Limits:
     tries: int = 3
 
 
-USUAL_LIMITS = Limits()
+USUAL_LIMITS = RepairLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +179,7 @@ class Try(Open):
     :ivar segments: which it mends.
     """
 
-    kind: Kind
+    kind: StepKind
     means: Means
     at_ms: int
     until_ms: int
@@ -223,7 +227,7 @@ class Memory:
         tried = self.tried.get(step.key)
         return tried is not None and tried.until_ms <= now_ms
 
-    def again_at_ms(self, step: Step, limits: Limits) -> int | None:
+    def again_at_ms(self, step: Step, limits: RepairLimits) -> int | None:
         """When a step that had no effect is tried again; None for one that was not tried."""
         tried = self.tried.get(step.key)
         if tried is None:

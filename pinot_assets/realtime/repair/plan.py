@@ -12,8 +12,8 @@ from dataclasses import replace
 from itertools import chain
 
 from pinot_assets.core.text import plural, plural_are
-from pinot_assets.realtime.model.state import RealtimeState, Segment, Status
-from pinot_assets.realtime.repair.committed import Found, committing, completed
+from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
+from pinot_assets.realtime.repair.committed import committing, completed
 from pinot_assets.realtime.repair.consuming import in_progress, unconsumed
 from pinot_assets.realtime.repair.facts import not_known, only_copy, without_tar
 from pinot_assets.realtime.repair.means import validation_resets
@@ -21,14 +21,15 @@ from pinot_assets.realtime.repair.model import (
     NOTHING_TRIED,
     USUAL_LIMITS,
     VALIDATIONS,
-    Kind,
-    Limits,
     Means,
     Memory,
-    Plan,
-    Refusal,
+    RepairItem,
+    RepairLimits,
+    RepairPlan,
     Step,
+    StepKind,
     Try,
+    Unrepairable,
     Waiting,
 )
 from pinot_assets.realtime.repair.stale import stale
@@ -36,13 +37,13 @@ from pinot_assets.realtime.repair.stuck import restarts, starting
 from pinot_assets.realtime.repair.words import manual
 
 _URGENCY = {
-    Kind.VALIDATE: 1,  # a partition that nobody reads falls behind further and further
-    Kind.REINGEST: 2,  # rows are missing from answers, and the stream forgets
-    Kind.RESET: 3,
-    Kind.FINISH: 4,
-    Kind.UPLOAD: 5,
-    Kind.UNLIST: 6,
-    Kind.SWEEP: 6,
+    StepKind.VALIDATE: 1,  # a partition that nobody reads falls behind further and further
+    StepKind.REINGEST: 2,  # rows are missing from answers, and the stream forgets
+    StepKind.RESET: 3,
+    StepKind.FINISH: 4,
+    StepKind.UPLOAD: 5,
+    StepKind.UNLIST: 6,
+    StepKind.SWEEP: 6,
 }
 LONGEST_WAIT_S = 3600.0
 NAMED_AT_ONCE = 1_000
@@ -50,25 +51,27 @@ NAMED_AT_ONCE = 1_000
 SLOW_UPLOAD_BYTES_PER_S = 20_000_000
 """The controller has one segment uploaded after the other (`deepStoreUploadRetry.parallelism`), and so do we:
 those before it are waited for at that rate."""
-_UPLOADS = frozenset({Kind.UPLOAD, Kind.FINISH})
+_UPLOADS = frozenset({StepKind.UPLOAD, StepKind.FINISH})
 
 
-def plan(state: RealtimeState, limits: Limits = USUAL_LIMITS, memory: Memory = NOTHING_TRIED) -> Plan:
+def plan(
+    state: RealtimeState, limits: RepairLimits = USUAL_LIMITS, memory: Memory = NOTHING_TRIED
+) -> RepairPlan:
     """What to do now, what a person must do, what cannot be mended, and what waits.
 
     :param memory: what was tried before and is not known to have helped.
     """
     unknown = not_known(state)
     if unknown is not None:
-        return Plan(waiting=(Waiting(state.table, f"it could not be read as a whole: {unknown}"),))
+        return RepairPlan(waiting=(Waiting(state.table, f"it could not be read as a whole: {unknown}"),))
     found = list(chain(*(_of_segment(state, s) for s in state.segments), unconsumed(state), stale(state)))
     found += [*starting(state), *restarts(state, memory)]
     steps = _together([item for item in found if isinstance(item, Step) and item.means is not Means.PERSON])
     waiting = [item for item in found if isinstance(item, Waiting)]
-    refusals = [item for item in found if isinstance(item, Refusal)]
+    refusals = [item for item in found if isinstance(item, Unrepairable)]
     refusals += [_in_vain(step, memory) for step in steps if memory.times(step) >= limits.tries]
     chosen, held = _chosen(state, steps, limits, memory)
-    return Plan(
+    return RepairPlan(
         steps=tuple(chosen),
         advice=tuple(item for item in found if isinstance(item, Step) and item.means is Means.PERSON),
         refusals=tuple(refusals),
@@ -76,22 +79,22 @@ def plan(state: RealtimeState, limits: Limits = USUAL_LIMITS, memory: Memory = N
     )
 
 
-def _of_segment(state: RealtimeState, segment: Segment) -> Iterator[Found]:
+def _of_segment(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
     if not segment.stored:
         return
     if segment.status is None:
-        yield Refusal(
+        yield Unrepairable(
             segment.name, "its node says no status", "look at the node in Pinot's ZooKeeper browser"
         )
-    elif not segment.in_ideal_state and segment.status is not Status.IN_PROGRESS:
-        yield Refusal(
+    elif not segment.in_ideal_state and segment.status is not SegmentStatus.IN_PROGRESS:
+        yield Unrepairable(
             segment.name,
             f"it is {segment.status} and not in the ideal state, so no server loads it; Pinot only tells",
             "look into the controller's log of that commit; delete the segment if its rows stand in others",
         )
     elif segment.status.completed:
         yield from completed(state, segment)
-    elif segment.status is Status.COMMITTING:
+    elif segment.status is SegmentStatus.COMMITTING:
         yield from committing(state, segment)
     else:
         yield from in_progress(state, segment)
@@ -111,7 +114,7 @@ def _together(steps: list[Step]) -> list[Step]:
     named = at_once[:NAMED_AT_ONCE]
     whole = replace(
         at_once[0],
-        kind=Kind.UPLOAD,
+        kind=StepKind.UPLOAD,
         why=f"{plural_are(len(at_once), 'segment')} not in the deep store; for one, {at_once[0].why}",
         segments=tuple(name for step in named for name in step.segments),
         size_bytes=sum(step.size_bytes for step in named),
@@ -122,7 +125,7 @@ def _together(steps: list[Step]) -> list[Step]:
 
 
 def _chosen(
-    state: RealtimeState, steps: list[Step], limits: Limits, memory: Memory
+    state: RealtimeState, steps: list[Step], limits: RepairLimits, memory: Memory
 ) -> tuple[list[Step], list[Waiting]]:
     """The steps that fit together, by urgency, and why the others wait."""
     alone = {segment.name for segment in state.segments if only_copy(state, segment)}
@@ -159,7 +162,7 @@ def _chosen(
     return chosen, held
 
 
-def _tried(state: RealtimeState, step: Step, limits: Limits, memory: Memory) -> Waiting | None:
+def _tried(state: RealtimeState, step: Step, limits: RepairLimits, memory: Memory) -> Waiting | None:
     """Why a step waits for what was begun before."""
     now = state.read_ms
     busy = [
@@ -188,7 +191,7 @@ def _meddles(state: RealtimeState, one: Step | Try, other: Step | Try) -> bool:
         return False
     if other.means in VALIDATIONS or (one.means is Means.SEGMENT_VALIDATION and other.kind in _UPLOADS):
         return True
-    return other.kind in (Kind.RESET, Kind.REINGEST) and validation_resets(state)
+    return other.kind in (StepKind.RESET, StepKind.REINGEST) and validation_resets(state)
 
 
 def _risky(state: RealtimeState, step: Step) -> Waiting | None:
@@ -206,8 +209,8 @@ def _risky(state: RealtimeState, step: Step) -> Waiting | None:
     return None
 
 
-def _in_vain(step: Step, memory: Memory) -> Refusal:
-    return Refusal(
+def _in_vain(step: Step, memory: Memory) -> Unrepairable:
+    return Unrepairable(
         _subject(step),
         f"{step.kind} was begun {plural(memory.times(step), 'time')} without effect",
         manual(step).if_it_fails,

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from pinot_assets.core.text import counted, plural
 from pinot_assets.realtime.model.names import files_named, upload_of
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Status, TmpUpload
+from pinot_assets.realtime.model.state import Copy, RealtimeState, SegmentStatus, TmpUpload
 from pinot_assets.realtime.repair.facts import young
 from pinot_assets.realtime.repair.means import keeps_committing_list
-from pinot_assets.realtime.repair.model import Kind, Means, Refusal, Step
+from pinot_assets.realtime.repair.model import Means, Step, StepKind, Unrepairable
 
 LEFT_OVER_MS = 3_600_000
 """`tmpFileRetentionInSeconds`: when Pinot itself takes a `.tmp.` file for left over."""
@@ -18,12 +18,12 @@ MORE = 1.1
 """By how much larger than its segment a left-over has to be to hold more: gzip and clocks make small odds."""
 
 
-def stale(state: RealtimeState) -> Iterator[Step | Refusal]:
+def stale(state: RealtimeState) -> Iterator[Step | Unrepairable]:
     """At most one step of each kind, and a word on each left-over that may hold what its segment lacks."""
     listed = _finished_but_listed(state)
     if listed and keeps_committing_list(state):
         yield Step(
-            Kind.UNLIST,
+            StepKind.UNLIST,
             Means.SEGMENT_VALIDATION,
             f"{counted(len(listed), 'segment stands', 'segments stand')} in the list of "
             "committing ones without being so",
@@ -39,7 +39,7 @@ def stale(state: RealtimeState) -> Iterator[Step | Refusal]:
             continue
         # Seen in the simulation: a commit that never ended, then read again from a stream that had forgotten
         # its rows. Pinot calls the empty segment DONE; the upload is the last that has them.
-        yield Refusal(
+        yield Unrepairable(
             name,
             f"its left-over upload {upload.name} has {upload.size_bytes:,} bytes, it has {size:,}: "
             "the upload may have rows that it lacks",
@@ -47,7 +47,7 @@ def stale(state: RealtimeState) -> Iterator[Step | Refusal]:
         )
     if swept:
         yield Step(
-            Kind.SWEEP,
+            StepKind.SWEEP,
             Means.STORE,
             f"{plural(len(swept), 'upload')} never moved into place, of what is stored whole",
             names=tuple(swept),
@@ -60,7 +60,7 @@ def _finished_but_listed(state: RealtimeState) -> tuple[str, ...]:
         name
         for name in sorted(state.committing_listed)
         if (segment := by_name.get(name)) is None
-        or (segment.status is not Status.COMMITTING and young(state, segment) is None)
+        or (segment.status is not SegmentStatus.COMMITTING and young(state, segment) is None)
     )
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Replica, Segment, Status
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, Replica, SegmentStatus
 from pinot_assets.realtime.repair.facts import held, in_error, is_up, only_copy, young
-from pinot_assets.realtime.repair.model import Kind, Means, Memory, Step, Waiting
+from pinot_assets.realtime.repair.model import Means, Memory, Step, StepKind, Waiting
 
 RESTART_S = 900.0
 
@@ -44,7 +44,9 @@ def restarts(state: RealtimeState, memory: Memory) -> Iterator[Step | Waiting]:
         if one is None:
             continue
         server, names = one
-        step = Step(Kind.RESTART, Means.PERSON, why.format(len(names)), names, server, deadline_s=RESTART_S)
+        step = Step(
+            StepKind.RESTART, Means.PERSON, why.format(len(names)), names, server, deadline_s=RESTART_S
+        )
         hindrance = _hindrance(state, server)
         if hindrance is None:
             yield step
@@ -81,7 +83,7 @@ def _alone_on(state: RealtimeState, server: str) -> list[str]:
         for segment in state.segments
         if (only_copy(state, segment) and state.live_copies(segment) == (server,))
         or (
-            segment.status is Status.COMMITTING
+            segment.status is SegmentStatus.COMMITTING
             and not state.live_copies(segment)
             and any(r.server == server and r.external == "CONSUMING" for r in segment.replicas)
         )
@@ -97,7 +99,11 @@ def _forgotten(state: RealtimeState) -> Iterator[tuple[str, str]]:
     What helped on a real 1.5.1 was the restart of one server.
     """
     for segment in state.segments:
-        if not segment.stored or segment.status is Status.COMMITTING or young(state, segment) is not None:
+        if (
+            not segment.stored
+            or segment.status is SegmentStatus.COMMITTING
+            or young(state, segment) is not None
+        ):
             continue
         for replica in held(segment):
             unseen = replica.external in (None, "OFFLINE") and not replica.pending
@@ -135,11 +141,11 @@ def _on_a_disk(state: RealtimeState, memory: Memory) -> Iterator[tuple[str, str]
                     yield replica.server, segment.name
 
 
-def _reset_in_vain(state: RealtimeState, memory: Memory, segment: Segment, replica: Replica) -> bool:
-    reset = Step(Kind.RESET, Means.CONTROLLER_RESET, "", (segment.name,), replica.server)
+def _reset_in_vain(state: RealtimeState, memory: Memory, segment: LlcSegment, replica: Replica) -> bool:
+    reset = Step(StepKind.RESET, Means.CONTROLLER_RESET, "", (segment.name,), replica.server)
     return not replica.pending and memory.in_vain(reset, state.read_ms)
 
 
-def _started_since(state: RealtimeState, server: str, segment: Segment) -> bool:
+def _started_since(state: RealtimeState, server: str, segment: LlcSegment) -> bool:
     since = state.servers[server].since_ms
     return since is not None and segment.modified_ms is not None and since > segment.modified_ms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.realtime.repair.model import Kind, Means, Step
+from pinot_assets.realtime.repair.model import Means, Step, StepKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Manual:
 _STORED: Final = "the segment's node says DONE and names a download URL"
 
 _MANUALS: Final = {
-    Kind.UPLOAD: Manual(
+    StepKind.UPLOAD: Manual(
         "a live server has it loaded, its commit is over (of a pauseless table: its node is older than 300 "
         "s), retention keeps it for another hour",
         "that server tars it and copies it into the deep store; the node gets the download URL. Queries of "
@@ -33,20 +33,20 @@ _MANUALS: Final = {
         "see whether the deep store takes writes from that server (pinot.server.instance.segment.store.uri), "
         "and the controller's log for `Failed to upload segment`",
     ),
-    Kind.FINISH: Manual(
+    StepKind.FINISH: Manual(
         "COMMITTING for more than 300 s, and a live server has it loaded",
         "that server uploads it and answers with its metadata; the node becomes DONE",
         _STORED,
         "see whether the deep store takes writes, and the server's log for `uploadCommittedSegment`",
     ),
-    Kind.RESET: Manual(
+    StepKind.RESET: Manual(
         "this replica is in ERROR, its server is up, no message about it waits, what it loads from is there",
         "this replica alone goes to OFFLINE and back: loaded anew, or consumed from its start offset. Others "
         "are not touched",
         "the external view has the replica in the state that the ideal state wants",
         "the server's log says why it cannot load it; a missing disk or a schema that does not fit are usual",
     ),
-    Kind.REINGEST: Manual(
+    StepKind.REINGEST: Manual(
         "COMMITTING for more than 300 s, no live server has it or is building it, the stream still holds all "
         "its offsets, the table allows rows to be read again",
         "one server reads the range from the stream again, builds the segment and stores it; the node "
@@ -54,26 +54,26 @@ _MANUALS: Final = {
         _STORED,
         "see that server's log for `re-ingestion`; GET /reingestSegment/jobs there lists what it still reads",
     ),
-    Kind.VALIDATE: Manual(
+    StepKind.VALIDATE: Manual(
         "the table is not paused; the last segment is older than 300 s where a commit might still go on; no "
         "segment that only servers have would be reset along with it",
         "Pinot makes the next segment of each partition that nobody consumes",
         "every one of these partitions has a segment that is IN_PROGRESS and CONSUMING in the ideal state",
         "see the controller's log for RealtimeSegmentValidationManager, and whether it reaches the stream",
     ),
-    Kind.UNLIST: Manual(
+    StepKind.UNLIST: Manual(
         "these names are not COMMITTING, and have not been for 300 s",
         "the list is written anew from the segments' real statuses",
         "the list no longer has them",
         "the list only serves `pauselessDebugInfo`: nothing depends on it",
     ),
-    Kind.SWEEP: Manual(
+    StepKind.SWEEP: Manual(
         "each is older than an hour, its segment is stored elsewhere, and no node names it as download URL",
         "the files are deleted from the deep store",
         "a listing no longer has them",
         "delete them by hand; they only take room",
     ),
-    Kind.RESTART: Manual(
+    StepKind.RESTART: Manual(
         "all other servers of the table serve, and nothing has its only copy on this one",
         "on its start it looks at its disk first, and Helix sends it everything that it should have",
         "the external view has its replicas in the state that the ideal state wants",
@@ -104,7 +104,7 @@ def call(step: Step) -> str:
     if step.means is Means.SERVER:
         return (
             "POST <server>/reingestSegment/{segment}"
-            if step.kind is Kind.REINGEST
+            if step.kind is StepKind.REINGEST
             else "POST <server>/segments/{table}/{segment}/upload, then the node, at the version read"
         )
     return _CALLS[step.means]

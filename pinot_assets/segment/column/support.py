@@ -12,7 +12,7 @@ from pinot_assets.segment.functions.pinot_functions import FUNCTIONS
 from pinot_assets.segment.functions.time_format import PATTERNS
 
 
-class Answer(StrEnum):
+class SupportLevel(StrEnum):
     """What becomes of a feature that schema or table config ask for."""
 
     NATIVE = "native"
@@ -37,20 +37,20 @@ _FUNCTIONS = sorted({f"`{name}`" for name, _ in FUNCTIONS})
 _ROWS_CHANGE = "it changes rows while they are read"
 
 
-Line = tuple[Section, str, Answer, str, str]
+Line = tuple[Section, str, SupportLevel, str, str]
 
 
 def _native(section: Section, title: str, reason: str = "") -> Line:
-    return section, title, Answer.NATIVE, reason, ""
+    return section, title, SupportLevel.NATIVE, reason, ""
 
 
 def _server(section: Section, title: str) -> Line:
     reason = "the server builds it when it loads the segment"
-    return section, title, Answer.SERVER, reason, "INDEX_BUILT_AT_LOAD"
+    return section, title, SupportLevel.SERVER, reason, "INDEX_BUILT_AT_LOAD"
 
 
 def _refused(section: Section, title: str, reason: str, code: str) -> Line:
-    return section, title, Answer.REFUSED, reason, code
+    return section, title, SupportLevel.REFUSED, reason, code
 
 
 class Feature(Enum):
@@ -63,7 +63,7 @@ class Feature(Enum):
     :ivar code: a fixed name for notes and refusals.
     """
 
-    def __init__(self, section: Section, title: str, answer: Answer, reason: str, code: str) -> None:
+    def __init__(self, section: Section, title: str, answer: SupportLevel, reason: str, code: str) -> None:
         self.section = section
         self.title = title
         self.answer = answer

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 from pinot_assets.segment.column.json_values import is_true
 from pinot_assets.segment.column.support import Feature
 from pinot_assets.segment.column.types import DataType
-from pinot_assets.segment.values.partition import Function, Partitioning
+from pinot_assets.segment.values.partition import PartitionFunction, Partitioning
 
 if TYPE_CHECKING:
     from pinot_assets.segment.column.fields import Column
 
-_FUNCTIONS = {function.lower(): function for function in Function} | {"murmur2": Function.MURMUR}
+_FUNCTIONS = {function.lower(): function for function in PartitionFunction} | {
+    "murmur2": PartitionFunction.MURMUR
+}
 _MURMUR3_SINCE = (1, 1)
 _MAY_BE_WHOLE = {DataType.INT, DataType.LONG, DataType.BOOLEAN, DataType.TIMESTAMP, DataType.STRING}
 _UNSAFE_KEY = re.compile(r"[^A-Za-z0-9_.-]|^$")
-# Servers take a value without the blanks at its edges, and one with a comma without those around the comma.
+# Servers take a value without the blanks at its clients, and one with a comma without those around the comma.
 _UNSAFE_VALUE = re.compile(r"^\s|\s$|\s,|,\s|[\ud800-\udfff\U00010000-\U0010ffff]")
 
 
@@ -63,9 +65,9 @@ def _partitioning(
         raise ValueError(f"no function {name}")
     if not column.single_value:
         raise ValueError("multi-value column")
-    if function is Function.MODULO and column.data_type not in _MAY_BE_WHOLE:
+    if function is PartitionFunction.MODULO and column.data_type not in _MAY_BE_WHOLE:
         raise ValueError(f"{function} of {column.data_type}")
-    if function is Function.MURMUR3 and min_server < _MURMUR3_SINCE:
+    if function is PartitionFunction.MURMUR3 and min_server < _MURMUR3_SINCE:
         raise ValueError("a server older than 1.1 cannot load a segment with Murmur3")
     if not re.fullmatch("[0-9]+", str(count)) or not 0 < int(str(count)) < 2**31:
         raise ValueError(f"numPartitions {count}")
@@ -89,13 +91,13 @@ def _config(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 def _check_settings(how: Partitioning) -> None:
     if is_true(how.setting("useRawBytes")):
         raise ValueError("useRawBytes, which Pinot 1.5 ignores and later versions do not")
-    if how.function is Function.MURMUR3:
+    if how.function is PartitionFunction.MURMUR3:
         if how.setting("variant") not in ("", "x86_32", "x64_32"):
             raise ValueError(f"variant {how.setting('variant')}")
         seed = how.setting("seed")
         if seed and not (re.fullmatch("[+-]?[0-9]+", seed) and -(2**31) <= int(seed) < 2**31):
             raise ValueError(f"seed {seed}")
-    if how.function is Function.BOUNDED_COLUMN_VALUE:
+    if how.function is PartitionFunction.BOUNDED_COLUMN_VALUE:
         keys = dict(how.config or ()).keys()
         missing = {"columnValues", "columnValuesDelimiter"} - keys
         if missing:

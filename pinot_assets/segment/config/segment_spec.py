@@ -23,7 +23,7 @@ from pinot_assets.segment.config.indexes import Indexes, read_indexes
 from pinot_assets.segment.config.json_shape import check_shape
 from pinot_assets.segment.config.partitions import read_partitionings, read_sort_order
 from pinot_assets.segment.config.table_config import check_table_config
-from pinot_assets.segment.functions.time_format import VALID_FROM_MS, Kind, TimeFormat, parse_format
+from pinot_assets.segment.functions.time_format import VALID_FROM_MS, TimeFormat, TimeFormatKind, parse_format
 from pinot_assets.segment.values.partition import Partitioning
 
 OLDEST_SERVER = (0, 11)
@@ -163,9 +163,9 @@ def _time_format(name: str | None, columns: list[Column]) -> tuple[TimeFormat | 
         what = f"time format {column.format}: {error}"
         return None, [Feature.TIME_FORMAT_OTHER.refusal(f"column {name}", what)]
     allowed = {
-        Kind.EPOCH: {DataType.INT, DataType.LONG},
-        Kind.TIMESTAMP: {DataType.TIMESTAMP},  # Pinot cannot write now into a LONG of this format
-        Kind.SIMPLE_DATE_FORMAT: {DataType.INT, DataType.LONG, DataType.STRING},
+        TimeFormatKind.EPOCH: {DataType.INT, DataType.LONG},
+        TimeFormatKind.TIMESTAMP: {DataType.TIMESTAMP},  # Pinot cannot write now into a LONG of this format
+        TimeFormatKind.SIMPLE_DATE_FORMAT: {DataType.INT, DataType.LONG, DataType.STRING},
     }[time_format.kind]
     if column.data_type not in allowed:
         what = f"a time column of type {column.data_type} with format {column.format}"

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from pinot_assets.segment.functions.time_format import PATTERNS
 
-Kind = Literal["LONG", "DOUBLE", "STRING", "BOOLEAN", "COLUMN"]
+ArgumentKind = Literal["LONG", "DOUBLE", "STRING", "BOOLEAN", "COLUMN"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Argument:
     """
 
     sql: str
-    kind: Kind
+    kind: ArgumentKind
     value: str | None = None
     column: str | None = None
 
@@ -40,7 +40,7 @@ class Function:
     :ivar sql: what it becomes; a ValueError says why it cannot.
     """
 
-    parameters: tuple[Kind, ...]
+    parameters: tuple[ArgumentKind, ...]
     sql: Callable[[list[Argument]], Argument]
 
 
@@ -50,7 +50,7 @@ _FIRST_MS: Final = -62_135_596_800_000  # year 1
 _LAST_MS: Final = 253_402_300_799_999  # year 9999
 
 
-def _function(result: Kind, template: str, *parameters: Kind) -> Function:
+def _function(result: ArgumentKind, template: str, *parameters: ArgumentKind) -> Function:
     """One whose arguments stand in the template as {0}, {1}, cast to its parameters."""
 
     def call(arguments: list[Argument]) -> Argument:
@@ -60,7 +60,7 @@ def _function(result: Kind, template: str, *parameters: Kind) -> Function:
     return Function(parameters, call)
 
 
-def _cast(argument: Argument, kind: Kind) -> str:
+def _cast(argument: Argument, kind: ArgumentKind) -> str:
     if kind == "COLUMN" or argument.kind == kind:
         return argument.sql
     if argument.kind in ("BOOLEAN", "DOUBLE") and kind == "STRING":

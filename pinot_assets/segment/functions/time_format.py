@@ -39,7 +39,7 @@ PATTERNS = {
 }
 
 
-class Kind(StrEnum):
+class TimeFormatKind(StrEnum):
     """The three time formats Pinot knows."""
 
     EPOCH = "EPOCH"
@@ -57,7 +57,7 @@ class TimeFormat:
     :ivar pattern: Joda pattern of a SIMPLE_DATE_FORMAT, a key of `PATTERNS`.
     """
 
-    kind: Kind
+    kind: TimeFormatKind
     unit: str = "MILLISECONDS"
     size: int = 1
     pattern: str = ""
@@ -117,7 +117,7 @@ def parse_format(text: str) -> TimeFormat:
     size, unit, kind, pattern = _colon(text) if text[:1].isdigit() else _pipe(text)
     match kind:
         case "TIMESTAMP":
-            return TimeFormat(Kind.TIMESTAMP)
+            return TimeFormat(TimeFormatKind.TIMESTAMP)
         case "EPOCH":
             return _epoch(size, unit)
         case "SIMPLE_DATE_FORMAT":
@@ -139,7 +139,7 @@ def _colon(text: str) -> _Parts:
 def _pipe(text: str) -> _Parts:
     """`EPOCH(|unit(|size))`, `SIMPLE_DATE_FORMAT(|pattern(|zone))` or `TIMESTAMP`."""
     kind, *rest = text.split("|", 2)
-    if kind == Kind.EPOCH:
+    if kind == TimeFormatKind.EPOCH:
         unit, size, *_ = [*rest, *["MILLISECONDS", "1"][len(rest) :]]
         return size, unit, kind, None
     zone = f" tz({rest[1]})" if len(rest) > 1 else ""
@@ -151,7 +151,7 @@ def _epoch(size: str, unit: str) -> TimeFormat:
         raise ValueError(f"size {size} is not a positive number")
     if unit not in _UNITS_MS:
         raise ValueError(f"time unit {unit} is not supported")
-    return TimeFormat(Kind.EPOCH, unit, int(size))
+    return TimeFormat(TimeFormatKind.EPOCH, unit, int(size))
 
 
 def _simple_date(pattern: str | None) -> TimeFormat:
@@ -162,4 +162,4 @@ def _simple_date(pattern: str | None) -> TimeFormat:
         raise ValueError(f"time zone {zone} is not supported, only UTC")
     if pattern not in PATTERNS:
         raise ValueError(f"date pattern {pattern} is not supported; supported are {', '.join(PATTERNS)}")
-    return TimeFormat(Kind.SIMPLE_DATE_FORMAT, pattern=pattern)
+    return TimeFormat(TimeFormatKind.SIMPLE_DATE_FORMAT, pattern=pattern)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.types import DataType
-from pinot_assets.segment.values.dictionary_order import Ranked
+from pinot_assets.segment.values.dictionary_order import OrderedValues
 from pinot_assets.segment.values.java_text import binary_buffers
 
 MAX_BYTES = 2**31 - 1
@@ -21,7 +21,7 @@ _VARIABLE_MAGIC = b".vl;"
 _VARIABLE_HEADER = 16
 
 
-def dictionary(name: str, data_type: DataType, ranked: Ranked, variable_length: bool) -> bytes:
+def dictionary(name: str, data_type: DataType, ranked: OrderedValues, variable_length: bool) -> bytes:
     """A column's dictionary (`SegmentDictionaryCreator`).
 
     BYTES and BIG_DECIMAL take the variable-length form as soon as two entries differ in length, whatever is

@@ -6,14 +6,14 @@ from pinot_assets.segment.column.fields import Column
 from pinot_assets.segment.config.indexes import Indexes
 from pinot_assets.segment.indexes.bloom import bloom_filter
 from pinot_assets.segment.indexes.inverted import inverted_index
-from pinot_assets.segment.values.dictionary_order import Ranked
+from pinot_assets.segment.values.dictionary_order import OrderedValues
 from pinot_assets.segment.values.java_text import java_texts, plain_texts
-from pinot_assets.segment.values.normalize import Cleaned
+from pinot_assets.segment.values.normalize import Normalized
 from pinot_assets.segment.values.partition import Partitioning, partition_values
 
 
 def index_buffers(
-    column: Column, wanted: Indexes, cleaned: Cleaned, values: Ranked, is_sorted: bool
+    column: Column, wanted: Indexes, cleaned: Normalized, values: OrderedValues, is_sorted: bool
 ) -> dict[str, bytes]:
     """The indexes by their ids.
 
@@ -29,7 +29,7 @@ def index_buffers(
     return parts
 
 
-def partitions_of(column: Column, how: Partitioning, cleaned: Cleaned) -> list[int]:
+def partitions_of(column: Column, how: Partitioning, cleaned: Normalized) -> list[int]:
     """The partitions that a column's rows are in, in Pinot's order of them.
 
     :raises BuildError: a value has no partition.

@@ -12,7 +12,7 @@ from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.encoding import RawFormat
 from pinot_assets.segment.indexes.codec import codec_id, compressed
 from pinot_assets.segment.indexes.records import Records, fixed_records, single_records, variable_records
-from pinot_assets.segment.values.dictionary_order import Ranked
+from pinot_assets.segment.values.dictionary_order import OrderedValues
 from pinot_assets.segment.values.multi_value import Lengths
 
 _MAX_INT = 2**31 - 1
@@ -22,7 +22,7 @@ _HEADER = struct.Struct(">iiiiiii")
 _HUGE = 1 << 31
 
 
-def raw_index(name: str, values: Ranked, lengths: Lengths | None, how: RawFormat) -> bytes:
+def raw_index(name: str, values: OrderedValues, lengths: Lengths | None, how: RawFormat) -> bytes:
     """A column's forward index without dictionary (`ForwardIndexCreatorFactory`).
 
     :param name: column name, for errors.
@@ -42,7 +42,7 @@ def _variable(name: str, records: Records, how: RawFormat) -> bytes:
     return _dynamic_chunks(name, records, how) if how.version >= 4 else _counted_chunks(name, records, how)
 
 
-def _fixed_chunks(name: str, values: Ranked, how: RawFormat) -> bytes:
+def _fixed_chunks(name: str, values: OrderedValues, how: RawFormat) -> bytes:
     """Values of fixed width (`FixedByteChunkForwardIndexWriter`)."""
     entries, ids = values.entries, values.ids
     docs = how.target_docs if how.version < 4 else 1 << (how.target_docs - 1).bit_length()

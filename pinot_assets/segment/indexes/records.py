@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.segment.values.arrays import Numbers
-from pinot_assets.segment.values.dictionary_order import Ranked, entry_lengths
+from pinot_assets.segment.values.dictionary_order import OrderedValues, entry_lengths
 from pinot_assets.segment.values.java_text import binary_buffers
 from pinot_assets.segment.values.multi_value import Lengths
 
@@ -41,7 +41,7 @@ class Records:
         return offsets - offsets[0], data[offsets[0] : offsets[-1]].tobytes()
 
 
-def single_records(values: Ranked) -> Records:
+def single_records(values: OrderedValues) -> Records:
     """A single-value column of variable width: the value's bytes."""
     lengths = entry_lengths(values.entries).to_numpy()
 
@@ -51,7 +51,7 @@ def single_records(values: Ranked) -> Records:
     return Records(_ends(lengths[values.ids]), values.longest, make)
 
 
-def fixed_records(values: Ranked, lengths: Lengths, *, counted: bool) -> Records:
+def fixed_records(values: OrderedValues, lengths: Lengths, *, counted: bool) -> Records:
     """A multi-value column of fixed width: the values, big-endian.
 
     :param counted: whether their number comes first, which it does but in version 5.
@@ -72,7 +72,7 @@ def fixed_records(values: Ranked, lengths: Lengths, *, counted: bool) -> Records
     return Records(ends, head + int(lengths.max()) * entries.itemsize, make)
 
 
-def variable_records(values: Ranked, lengths: Lengths) -> Records:
+def variable_records(values: OrderedValues, lengths: Lengths) -> Records:
     """A multi-value column of variable width: the number of values, their lengths, their bytes."""
     starts = _ends(lengths)
     sizes = entry_lengths(values.entries).to_numpy()

@@ -17,12 +17,12 @@ from pinot_assets.segment.column.types import STORAGE, Default
 from pinot_assets.segment.values.arrays import Numbers
 from pinot_assets.segment.values.distinct import Codes, is_sorted
 from pinot_assets.segment.values.java_text import as_utf8, binary_buffers, has_halves
-from pinot_assets.segment.values.normalize import Cleaned
+from pinot_assets.segment.values.normalize import Normalized
 from pinot_assets.segment.values.ordering import Places, order_of_numbers, order_of_texts
 
 
 @dataclass(frozen=True)
-class Ranked:
+class OrderedValues:
     """A column's distinct values.
 
     :ivar entries: in Pinot's order (`unranked` gives them in none) and as they are stored: big-endian
@@ -54,7 +54,7 @@ def entry_lengths(entries: pa.LargeBinaryArray) -> pa.Int64Array:
     return pc.binary_length(entries)
 
 
-def rank(column: Column, cleaned: Cleaned) -> Ranked:
+def order_values(column: Column, cleaned: Normalized) -> OrderedValues:
     """Put a column's values in order.
 
     :raises BuildError: equal decimals are written with different scales; Pinot's order of them is chance.
@@ -70,11 +70,13 @@ def rank(column: Column, cleaned: Cleaned) -> Ranked:
     return _ranked(ordered.astype(disk), ordered[0].item(), ordered[-1].item(), ranks[codes])
 
 
-def _ranked(entries: Numbers | pa.LargeBinaryArray, lowest: Default, highest: Default, ids: Codes) -> Ranked:
-    return Ranked(entries, lowest, highest, ids, len(entries), is_sorted(ids))
+def _ranked(
+    entries: Numbers | pa.LargeBinaryArray, lowest: Default, highest: Default, ids: Codes
+) -> OrderedValues:
+    return OrderedValues(entries, lowest, highest, ids, len(entries), is_sorted(ids))
 
 
-def _rank_decimals(name: str, values: Decimals, codes: Codes) -> Ranked:
+def _rank_decimals(name: str, values: Decimals, codes: Codes) -> OrderedValues:
     keys = values.keys()
     # What null became, which is the last, keeps its zeros; all others were stripped of them.
     if ((keys == keys[-1]) & (values.scales != values.scales[-1])).any():
@@ -88,12 +90,12 @@ def _rank_decimals(name: str, values: Decimals, codes: Codes) -> Ranked:
     return _ranked(ordered.serialized(), ordered[0], ordered[-1], ranks.astype(np.int32)[codes])
 
 
-def _rank_bytes(values: pa.LargeBinaryArray, codes: Codes) -> Ranked:
+def _rank_bytes(values: pa.LargeBinaryArray, codes: Codes) -> OrderedValues:
     ordered, ranks = _ordered(values, values)
     return _ranked(ordered, ordered[0].as_py(), ordered[-1].as_py(), ranks[codes])
 
 
-def _rank_texts(texts: pa.LargeBinaryArray, codes: Codes) -> Ranked:
+def _rank_texts(texts: pa.LargeBinaryArray, codes: Codes) -> OrderedValues:
     halves = has_halves(texts)
     ordered, ranks = _ordered(texts, utf16_keys(texts, halves))
     lowest, highest = (ordered[i].as_py().decode("utf-8", "surrogatepass") for i in (0, -1))

@@ -35,7 +35,7 @@ from pinot_assets.segment.values.truncation import NOTHING, Cut
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaned:
+class Normalized:
     """A column's values as Pinot counts them.
 
     :ivar values: in no order, repeats allowed, every one used.
@@ -52,7 +52,7 @@ class Cleaned:
     cut: Cut = NOTHING
 
 
-def clean(column: Column, data: pa.ChunkedArray | None, rows: int, fill: Default) -> Cleaned:
+def normalize(column: Column, data: pa.ChunkedArray | None, rows: int, fill: Default) -> Normalized:
     """Clean one column.
 
     :param data: the column, None when it is absent, which means all null.
@@ -81,7 +81,7 @@ def clean(column: Column, data: pa.ChunkedArray | None, rows: int, fill: Default
     if sanitised is not values:
         # What null becomes is no value of the rows.
         cut = _cut_between(values, sanitised, codes, len(values) - 1 if has_null else len(values))
-    return Cleaned(sanitised, codes, lengths, is_null, cut)
+    return Normalized(sanitised, codes, lengths, is_null, cut)
 
 
 def _cut_between(before: Values, after: Values, codes: Codes, count: int) -> Cut:

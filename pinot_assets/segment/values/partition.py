@@ -31,7 +31,7 @@ _ASCII_LONG = r"^[+-]?[0-9]+$"
 _TREEIFY, _MIN_TREE_CAPACITY = 8, 64  # `HashMap`: so many entries in one bucket make a small table grow
 
 
-class Function(StrEnum):
+class PartitionFunction(StrEnum):
     """Pinot's partition functions, by the names that segments carry."""
 
     MODULO = "Modulo"
@@ -50,7 +50,7 @@ class Partitioning:
     :ivar config: the `functionConfig` of the table config, in its order; None when it has none.
     """
 
-    function: Function
+    function: PartitionFunction
     count: int
     config: tuple[tuple[str, str], ...] | None = None
 
@@ -87,21 +87,21 @@ def partitions(name: str, how: Partitioning, texts: pa.LargeBinaryArray) -> Part
 
     :raises BuildError: `Modulo` of a text that is no whole number.
     """
-    if how.function is Function.HASH_CODE:
+    if how.function is PartitionFunction.HASH_CODE:
         return _absolute(string_hash(texts), how.count)
     texts = as_utf8(texts)
     match how.function:
-        case Function.MODULO:
+        case PartitionFunction.MODULO:
             return _longs(name, texts) % how.count
-        case Function.MURMUR:
+        case PartitionFunction.MURMUR:
             return _masked(murmur2(texts), how.count)
-        case Function.MURMUR3:
+        case PartitionFunction.MURMUR3:
             seed = int(how.setting("seed") or 0)
             hashed = murmur3_x64_32 if how.setting("variant") == "x64_32" else murmur3_x86_32
             return _masked(hashed(texts, seed), how.count)
-        case Function.BYTE_ARRAY:
+        case PartitionFunction.BYTE_ARRAY:
             return _absolute(byte_array_hash(texts), how.count)
-        case Function.BOUNDED_COLUMN_VALUE:
+        case PartitionFunction.BOUNDED_COLUMN_VALUE:
             return _bounded(how.bounded_values, texts)
 
 

@@ -13,17 +13,17 @@ import pyarrow.compute as pc
 from pinot_assets.segment.column.decimals import Decimals
 from pinot_assets.segment.column.fields import Column
 from pinot_assets.segment.column.types import Default
-from pinot_assets.segment.values.dictionary_order import Ranked, rank, utf16_keys
+from pinot_assets.segment.values.dictionary_order import OrderedValues, order_values, utf16_keys
 from pinot_assets.segment.values.distinct import Codes
 from pinot_assets.segment.values.hashing import murmur2
 from pinot_assets.segment.values.java_text import has_halves
-from pinot_assets.segment.values.normalize import Cleaned
+from pinot_assets.segment.values.normalize import Normalized
 
 _BLOCK = 1 << 16
 _LONG = 256  # bytes of a value from which on hashing it takes longer than Arrow's own way
 
 
-def unranked(column: Column, cleaned: Cleaned) -> Ranked:
+def unordered_values(column: Column, cleaned: Normalized) -> OrderedValues:
     """As `rank`, with texts and bytes in no order and possibly repeated among the entries.
 
     Numbers are put in order all the same: that costs no more than to look at them.
@@ -32,12 +32,12 @@ def unranked(column: Column, cleaned: Cleaned) -> Ranked:
     """
     values = cleaned.values
     if isinstance(values, (np.ndarray, Decimals)) or (column.data_type.is_text and has_halves(values)):
-        return rank(column, cleaned)
+        return order_values(column, cleaned)
     keys = utf16_keys(values, halves=False) if column.data_type.is_text else values
     bounds = pc.min_max(keys).as_py()
     lowest, highest = (_value(column, values, keys, bounds[which]) for which in ("min", "max"))
     ascending = _ascending(keys, cleaned.codes)
-    return Ranked(values, lowest, highest, cleaned.codes, _count_distinct(values), ascending)
+    return OrderedValues(values, lowest, highest, cleaned.codes, _count_distinct(values), ascending)
 
 
 def _value(column: Column, values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray, key: bytes) -> Default:

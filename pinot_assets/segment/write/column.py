@@ -20,21 +20,21 @@ from pinot_assets.segment.indexes.forward import (
 from pinot_assets.segment.indexes.raw import raw_index
 from pinot_assets.segment.indexes.roaring import roaring
 from pinot_assets.segment.values.dictionary_choice import uses_dictionary
-from pinot_assets.segment.values.dictionary_order import rank
+from pinot_assets.segment.values.dictionary_order import order_values
 from pinot_assets.segment.values.multi_value import Lengths
-from pinot_assets.segment.values.normalize import Cleaned
-from pinot_assets.segment.values.value_stats import unranked
+from pinot_assets.segment.values.normalize import Normalized
+from pinot_assets.segment.values.value_stats import unordered_values
 from pinot_assets.segment.write.metadata import BuiltColumn, BuiltPartitions
 
 
 def build_column(
-    spec: SegmentSpec, column: Column, cleaned: Cleaned
+    spec: SegmentSpec, column: Column, cleaned: Normalized
 ) -> tuple[BuiltColumn, int, dict[str, bytes]]:
     """The column as metadata shows it, its number of nulls, and its buffers in file order.
 
     :raises BuildError: a buffer would be too large, or a value has no partition.
     """
-    values = (rank if column.encoding.has_dictionary else unranked)(column, cleaned)
+    values = (order_values if column.encoding.has_dictionary else unordered_values)(column, cleaned)
     how = spec.partitionings.get(column.name)
     one = BuiltColumn(
         column,

@@ -17,7 +17,7 @@ from pinot_assets.segment.column.text import (
 from pinot_assets.segment.column.types import DataType, Default, FieldType
 from pinot_assets.segment.config.segment_spec import REFERENCE_SERVER, SegmentSpec
 from pinot_assets.segment.indexes.forward import bits_per_value
-from pinot_assets.segment.values.dictionary_order import Ranked
+from pinot_assets.segment.values.dictionary_order import OrderedValues
 from pinot_assets.segment.values.partition import Partitioning
 
 _MAX_BOUND = 512  # UTF-16 units; a longer minimum or maximum is left out
@@ -31,7 +31,7 @@ Lines = Iterator[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class TimeRange:
+class SegmentTimes:
     """Start and end of a segment's time column, in `unit` (a name of Java's `TimeUnit`) of `unit_ms` each."""
 
     start: int
@@ -60,7 +60,7 @@ class BuiltColumn:
     """
 
     column: Column
-    values: Ranked
+    values: OrderedValues
     is_sorted: bool
     has_dictionary: bool
     longest_row: int
@@ -68,7 +68,7 @@ class BuiltColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class SegmentHeader:
     """What a segment's metadata says beyond its columns.
 
     :ivar custom: written as `custom.<key>`; Pinot turns them into the custom map of the segment's ZooKeeper
@@ -78,11 +78,11 @@ class Header:
     name: str
     table_name: str
     rows: int
-    time_range: TimeRange | None
+    time_range: SegmentTimes | None
     custom: Mapping[str, str]
 
 
-def segment_metadata(spec: SegmentSpec, header: Header, columns: Sequence[BuiltColumn]) -> bytes:
+def segment_metadata(spec: SegmentSpec, header: SegmentHeader, columns: Sequence[BuiltColumn]) -> bytes:
     """The whole file.
 
     :param columns: every column, in UTF-16 order of the names.
@@ -95,7 +95,7 @@ def segment_metadata(spec: SegmentSpec, header: Header, columns: Sequence[BuiltC
     return "".join(property_line(key, value) for key, value in lines).encode()
 
 
-def _header_lines(spec: SegmentSpec, header: Header, columns: Sequence[BuiltColumn]) -> Lines:
+def _header_lines(spec: SegmentSpec, header: SegmentHeader, columns: Sequence[BuiltColumn]) -> Lines:
     # The reader wants the six characters \u0000, which are what a NUL is escaped to.
     yield "segment.padding.character", "\0"
     yield "segment.name", header.name
@@ -153,7 +153,7 @@ def _partition_lines(partitions: BuiltPartitions) -> Lines:
         yield f"partitionFunctionConfig.{key}", value
 
 
-def _bound_lines(column: Column, values: Ranked, old_server: bool) -> Lines:
+def _bound_lines(column: Column, values: OrderedValues, old_server: bool) -> Lines:
     """Minimum and maximum, as far as they may be written."""
     bounds = {
         "minValue": value_text(column.data_type, values.lowest),

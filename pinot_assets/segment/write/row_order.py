@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pinot_assets.segment.values.distinct import Codes
-from pinot_assets.segment.values.normalize import Cleaned
+from pinot_assets.segment.values.normalize import Normalized
 
 Order = npt.NDArray[np.int64]
 
@@ -29,7 +29,7 @@ def row_order(keys: Sequence[Codes]) -> Order | None:
     return None if (order[1:] > order[:-1]).all() else order
 
 
-def reordered(cleaned: Cleaned, order: Order) -> Cleaned:
+def reordered(cleaned: Normalized, order: Order) -> Normalized:
     """A column with its rows in another order."""
     is_null = cleaned.is_null[order]
     if cleaned.lengths is None:

@@ -19,11 +19,11 @@ from pinot_assets.segment.column.text import UNSAFE_VALUE, escaped_key, utf16_ke
 from pinot_assets.segment.column.types import Default
 from pinot_assets.segment.config.segment_spec import SegmentSpec
 from pinot_assets.segment.functions.time_format import VALID_FROM_MS, VALID_TO_MS
-from pinot_assets.segment.values.dictionary_order import rank
-from pinot_assets.segment.values.normalize import Cleaned, clean
+from pinot_assets.segment.values.dictionary_order import order_values
+from pinot_assets.segment.values.normalize import Normalized, normalize
 from pinot_assets.segment.values.truncation import NOTHING, Cut
 from pinot_assets.segment.write.column import build_column
-from pinot_assets.segment.write.metadata import BuiltColumn, Header, TimeRange, segment_metadata
+from pinot_assets.segment.write.metadata import BuiltColumn, SegmentHeader, SegmentTimes, segment_metadata
 from pinot_assets.segment.write.row_order import reordered, row_order
 
 _MARKER = bytes.fromhex("deadbeefdeafbead")
@@ -102,7 +102,7 @@ def build_segment(
     stats: list[ColumnStats] = []
     first = [column for name in spec.sort_order for column in spec.columns if column.name == name]
     cleaned = {column.name: _cleaned(table, spec, column, now_ms) for column in first}
-    order = row_order([rank(column, cleaned[column.name]).ids for column in first])
+    order = row_order([order_values(column, cleaned[column.name]).ids for column in first])
     for column in spec.columns:
         values = cleaned.pop(column.name, None) or _cleaned(table, spec, column, now_ms)
         if order is not None:
@@ -123,7 +123,7 @@ def build_segment(
         )
         built.append(one)
     time_range = _time_range(spec, built)
-    header = Header(name, table_name, table.num_rows, time_range, custom or {})
+    header = SegmentHeader(name, table_name, table.num_rows, time_range, custom or {})
     files = {
         "columns.psf": b"".join(part for payload in buffers.values() for part in (_MARKER, payload)),
         "index_map": _index_map(buffers),
@@ -144,10 +144,10 @@ def build_segment(
     )
 
 
-def _cleaned(table: pa.Table, spec: SegmentSpec, column: Column, now_ms: int) -> Cleaned:
+def _cleaned(table: pa.Table, spec: SegmentSpec, column: Column, now_ms: int) -> Normalized:
     data = table.column(column.name) if column.name in table.column_names else None
     fill = _time_fill(spec, now_ms) if column.name == spec.time_column else column.default
-    return clean(column, data, table.num_rows, fill)
+    return normalize(column, data, table.num_rows, fill)
 
 
 def _time_fill(spec: SegmentSpec, now_ms: int) -> Default:
@@ -163,7 +163,7 @@ def _time_fill(spec: SegmentSpec, now_ms: int) -> Default:
     return text if column.data_type.is_text else int(text)
 
 
-def _time_range(spec: SegmentSpec, built: list[BuiltColumn]) -> TimeRange | None:
+def _time_range(spec: SegmentSpec, built: list[BuiltColumn]) -> SegmentTimes | None:
     """Start and end from the time column's smallest and largest value (`BaseSegmentCreator`).
 
     :raises BuildError: a value is no time, or outside Pinot's valid interval.
@@ -184,7 +184,7 @@ def _time_range(spec: SegmentSpec, built: list[BuiltColumn]) -> TimeRange | None
             why=f"{start} to {end} {spec.time_format.unit} does not lie within 1971-01-01 and 2071-01-01",
             hint="Correct values or format, or set ingestionConfig.segmentTimeValueCheck to false.",
         )
-    return TimeRange(start, end, spec.time_format.unit, unit_ms)
+    return SegmentTimes(start, end, spec.time_format.unit, unit_ms)
 
 
 def _bound(value: Default) -> int | str:

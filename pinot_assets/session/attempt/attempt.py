@@ -9,14 +9,14 @@ from typing import Final
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.core.text import plural
 from pinot_assets.session.attempt.rename import renamed, spent_names
-from pinot_assets.session.checks.staging_probe import require_reach
-from pinot_assets.session.context.cluster_marker import leave_mark
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.checks.staging_probe import require_staging_reachable
+from pinot_assets.session.context.cluster_marker import write_cluster_marker
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.naming import is_fresh, next_seq
 from pinot_assets.session.detect.open_session import Opened, Receipts
 from pinot_assets.session.lineage.lineage_size import require_plan_fits
 from pinot_assets.session.recover.abandon import abandon
-from pinot_assets.session.recover.finalize import read_switch
+from pinot_assets.session.recover.finalize import load_switch
 from pinot_assets.session.recover.resolve_interrupted import is_lost
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Changes, Next, Plan
@@ -31,129 +31,138 @@ _NO_WORD: Final = (
 # --- a new session ---------------------------------------------------------------------------------
 
 
-def begin(run: Run, changes: Changes, current: Snapshot | None) -> tuple[Session, Plan] | None:
+def begin(context: TriggerContext, changes: Changes, current: Snapshot | None) -> tuple[Session, Plan] | None:
     """A new session in INIT with its first plan; None where there is nothing to do."""
-    seq = next_seq(run)
-    plan = first_plan(run, new_session_id(seq), changes, current)
+    seq = next_seq(context)
+    plan = first_plan(context, new_session_id(seq), changes, current)
     if plan is None:
         return None
-    refuse_too_many(run, plan, current)
+    refuse_too_many(context, plan, current)
     if current is None:
         # Before the first session, while nothing stands anywhere (R28).
-        require_reach(run.edges.staging, run.spec.ingestion.output_props, run.spec.policy, run.edges.builder)
-    leave_mark(run)
-    now = run.edges.now_ms()
+        require_staging_reachable(
+            context.clients.staging,
+            context.spec.ingestion.output_props,
+            context.spec.policy,
+            context.clients.builder,
+        )
+    write_cluster_marker(context)
+    now = context.clients.now_ms()
     session = Session(
         id=plan.session,
         seq=seq,
-        mode=run.mode,
-        config_fingerprint=run.fingerprint,
+        mode=context.mode,
+        config_fingerprint=context.fingerprint,
         created_ms=now,
         attempt_started_ms=now,
-        plan=run.edges.staging.put_plan(plan),
+        plan=context.clients.staging.put_plan(plan),
         counts=plan.counts(),
-        push=run.push,
+        push=context.push,
         format=plan.format,
     )
     pointer = replace(
-        run.lease.pointer,
+        context.lease.pointer,
         active_session=session.node,
         next_seq=seq + 1,
-        history=(*run.lease.pointer.history, session.node)[-2:],
+        history=(*context.lease.pointer.history, session.node)[-2:],
         format=plan.format,
     )
-    run.lease.write(pointer=pointer, session=session)
-    run.lease.prune()
-    run.note(f"session {session.id} ({session.mode.lower()}): {plural(len(plan.rows), 'file')} to build")
-    if run.mode is Mode.APPEND and changes.rewritten:
-        run.note(f"{len(changes.rewritten)} rewritten files are added beside their older versions (append)")
+    context.lease.write(pointer=pointer, session=session)
+    context.lease.prune()
+    context.note(f"session {session.id} ({session.mode.lower()}): {plural(len(plan.rows), 'file')} to build")
+    if context.mode is Mode.APPEND and changes.rewritten:
+        context.note(
+            f"{len(changes.rewritten)} rewritten files are added beside their older versions (append)"
+        )
     return session, plan
 
 
-def first_plan(run: Run, session: str, changes: Changes, current: Snapshot | None) -> Plan | None:
+def first_plan(
+    context: TriggerContext, session: str, changes: Changes, current: Snapshot | None
+) -> Plan | None:
     """What a session of that id would begin with; None where there is nothing to do."""
     # A new table begins in the newest format; `state upgrade` alone says so for another one.
-    pointer = run.lease.pointer
+    pointer = context.lease.pointer
     number = NEWEST if is_fresh(pointer) else pointer.format
-    plan = replace(planning.new_plan(session, run.mode, changes), format=number)
-    if _is_swapped_in(run, changes, current):
+    plan = replace(planning.new_plan(session, context.mode, changes), format=number)
+    if _is_swapped_in(context, changes, current):
         plan = replace(plan, rows=())  # touched files are remembered, and not built (E3)
-    elif run.mode is Mode.SWAP and current is not None and current.files:
+    elif context.mode is Mode.SWAP and current is not None and current.files:
         return plan  # without rows as well: that empties the table
     return None if planning.is_empty(plan) else plan
 
 
-def _is_swapped_in(run: Run, changes: Changes, current: Snapshot | None) -> bool:
+def _is_swapped_in(context: TriggerContext, changes: Changes, current: Snapshot | None) -> bool:
     """Whether a swap would replace the table by what it is already."""
     # Beside the ledger, not beside the listing that the snapshot was made from: a file that was rewritten
     # after it had been built is in that listing and not in the snapshot (scene 4).
     return (
-        run.mode is Mode.SWAP
+        context.mode is Mode.SWAP
         and current is not None
         and bool(current.files)
         and not changes.any_content
         and current.mode == Mode.SWAP
-        and current.config_fingerprint == run.fingerprint
+        and current.config_fingerprint == context.fingerprint
     )
 
 
-def refuse_too_many(run: Run, plan: Plan, current: Snapshot | None) -> None:
+def refuse_too_many(context: TriggerContext, plan: Plan, current: Snapshot | None) -> None:
     """Look before anything is built whether one switch can show it all.
 
     :raises PushRefused: it cannot, however it is built.
     """
-    if run.push is not PushKind.PLAIN:
-        visible = run.edges.pinot.visible_segments(run.spec.name)
-        require_plan_fits(run.spec.name, plan, planning.segments_from(plan, current, visible))
+    if context.push is not PushKind.PLAIN:
+        visible = context.clients.pinot.visible_segments(context.spec.name)
+        require_plan_fits(context.spec.name, plan, planning.segments_from(plan, current, visible))
 
 
 # --- an open session -------------------------------------------------------------------------------
 
 
-def go_on(
-    run: Run, opened: Opened, changes: Changes, current: Snapshot | None
+def continue_session(
+    context: TriggerContext, opened: Opened, changes: Changes, current: Snapshot | None
 ) -> tuple[Session, Plan] | None:
     """The open session's next attempt; or a new session where that one is given up."""
     if (given_up := why_given_up(opened)) is not None:
-        abandon(run, opened.session, *given_up)
-        return begin(run, changes, current)
-    session, is_retry, now_ms = opened.session, opened.next is Next.RETRY, run.edges.now_ms()
+        abandon(context, opened.session, *given_up)
+        return begin(context, changes, current)
+    session, is_retry, now_ms = opened.session, opened.next is Next.RETRY, context.clients.now_ms()
     trouble_since_ms = session.trouble_since_ms or (now_ms if opened.keeps_dying else 0)
     plan, receipts = next_plan(opened, changes)
-    refuse_too_many(run, plan, current)
-    taken = planning.with_spent_names(plan, receipts, _spent(run, session))
+    refuse_too_many(context, plan, current)
+    taken = planning.with_spent_names(plan, receipts, _spent(context, session))
     taken |= planning.returned(opened.plan, plan, receipts)
     plan = planning.revoked(plan, taken)
     session = replace(
         session,
-        plan=run.edges.staging.put_plan(plan),
+        plan=context.clients.staging.put_plan(plan),
         attempt=plan.attempt,
         attempt_started_ms=now_ms,
         retry_count=session.retry_count + is_retry,
         stalls=0 if is_retry else opened.stalls,
         failures=None,
-        audit=session.audit if _still_audited(run, session, opened.plan, plan) else None,
+        audit=session.audit if _still_audited(context, session, opened.plan, plan) else None,
         counts=plan.counts(),
         trouble_since_ms=trouble_since_ms,
         last_error=(session.last_error or _NO_WORD) if trouble_since_ms else "",
     )
-    run.lease.write(session=session)
+    context.lease.write(session=session)
     if taken:
         # After the write: nobody else has this attempt's names any more.
-        plan = renamed(run.edges.staging, run.spec.name, plan, taken)
-        run.note(f"{len(taken)} built files go on under new names; their files are not read again")
+        plan = renamed(context.clients.staging, context.spec.name, plan, taken)
+        context.note(f"{len(taken)} built files go on under new names; their files are not read again")
     what = f"retry {session.retry_count} of" if is_retry else "going on with"
-    run.note(
+    context.note(
         f"{what} session {session.id}: {plural(len(plan.done), 'file')} kept, {len(plan.to_build):,} to build"
     )
     return session, plan
 
 
-def _still_audited(run: Run, session: Session, audited: Plan, plan: Plan) -> bool:
+def _still_audited(context: TriggerContext, session: Session, audited: Plan, plan: Plan) -> bool:
     """Whether the gate stays open: bound to the switch (R8), for what is asked by now, of the same files.
     One that gives no segment changes no switch, and was looked at by nobody."""
     same = (audited.rows, audited.removals) == (plan.rows, plan.removals)
-    return same and session.gate_open_by(run.spec.audit.digest)
+    return same and session.gate_open_by(context.spec.audit.digest)
 
 
 def next_plan(opened: Opened, changes: Changes) -> tuple[Plan, Receipts]:
@@ -178,14 +187,14 @@ def why_given_up(opened: Opened) -> tuple[Outcome, str] | None:
             return None
 
 
-def _spent(run: Run, session: Session) -> frozenset[str]:
+def _spent(context: TriggerContext, session: Session) -> frozenset[str]:
     """Names that Pinot must not see again (rule R16).
 
     A lost entry stays on the session until another one is opened for it, so a driver that dies on the way
     is followed by one that still knows.
     """
-    spent = spent_names(run.switcher.lineage)
-    if session.state is State.SWITCH and is_lost(run, session):
-        run.note(f"the lineage entry of {session.id} was reverted, or Pinot gave it up")
-        spent |= frozenset(read_switch(run, session).names_to)
+    spent = spent_names(context.switcher.fetch())
+    if session.state is State.SWITCH and is_lost(context, session):
+        context.note(f"the lineage entry of {session.id} was reverted, or Pinot gave it up")
+        spent |= frozenset(load_switch(context, session).names_to)
     return spent

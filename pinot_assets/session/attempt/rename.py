@@ -14,7 +14,7 @@ from pinot_assets.core.thread_map import in_threads
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.stores.staging import THREADS, Staging
-from pinot_assets.session.values.plan import Plan, Row, Status
+from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.snapshot.receipt import Receipt
 
 
@@ -38,7 +38,7 @@ def renamed(staging: Staging, table: str, plan: Plan, receipts: Mapping[int, Rec
             return row
         receipt = _receipt(staging, table, plan, row.ordinal, old)
         key = staging.put_receipt(plan.session, receipt)
-        return replace(row, planned=receipt.read, status=Status.DONE, receipt=key)
+        return replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key)
 
     return replace(plan, rows=tuple(in_threads(taken, plan.rows, THREADS, "rename")))
 

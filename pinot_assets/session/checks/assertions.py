@@ -13,15 +13,17 @@ from pinot_assets.audit.assertions import (
 from pinot_assets.core.text import counted
 from pinot_assets.errors import PinotError, SpecError
 from pinot_assets.session.checks.shadow import ShadowTable, ask_table
-from pinot_assets.session.checks.staged_queries import Servers, Sides, sides_of
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.checks.staged_queries import Servers, SwitchSegments, switch_segments_of
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.table_spec.blocks.audit import Assertion
 from pinot_assets.table_spec.blocks.expectation import Side
 
 
-def assertion_findings(run: Run, switch: Switch, receipts: Iterable[Receipt]) -> tuple[Finding, ...]:
+def assertion_findings(
+    context: TriggerContext, switch: Switch, receipts: Iterable[Receipt]
+) -> tuple[Finding, ...]:
     """One finding for each assertion of the table spec, in its order: what was built has to be loaded, and is
     asked. Where no segment comes or goes, those about what queries will see are left out: they see it.
 
@@ -31,16 +33,16 @@ def assertion_findings(run: Run, switch: Switch, receipts: Iterable[Receipt]) ->
     :param receipts: those that the session's plan accepted.
     """
     sides_asked = {Side.STAGED} | ({Side.AFTER} if switch.segments_from or switch.segments_to else set())
-    assertions = [a for a in run.spec.audit.assertions if a.expectation.side in sides_asked]
+    assertions = [a for a in context.spec.audit.assertions if a.expectation.side in sides_asked]
     if not assertions:
         return ()
-    sides = sides_of(run.edges.pinot, run.spec.name, switch, receipts)
-    servers = Servers(run.edges.pinot, run.spec.name, sides, run.spec.audit.replicas)
+    sides = switch_segments_of(context.clients.pinot, context.spec.name, switch, receipts)
+    servers = Servers(context.clients.pinot, context.spec.name, sides, context.spec.audit.replicas)
     findings: dict[int, Finding] = {}
-    with ShadowTable(run) as shadow:
-        ways = {"servers": servers.finding, "shadow": _ByShadow(run, shadow, sides).finding}
+    with ShadowTable(context) as shadow:
+        ways = {"servers": servers.finding, "shadow": _ByShadow(context, shadow, sides).finding}
         for number in sorted(range(len(assertions)), key=lambda n: _cost(assertions[n])):
-            run.lease.assert_held()  # a sign of progress, too: many of them take long (R25)
+            context.lease.assert_held()  # a sign of progress, too: many of them take long (R25)
             assertion = assertions[number]
             try:
                 findings[number] = ways[assertion.via](assertion)
@@ -49,13 +51,13 @@ def assertion_findings(run: Run, switch: Switch, receipts: Iterable[Receipt]) ->
     return tuple(findings[number] for number in range(len(assertions)))
 
 
-def refuse_unaskable(run: Run) -> None:
+def refuse_unaskable(context: TriggerContext) -> None:
     """Look before anything is built whether servers can be asked, where the table spec asks them.
 
     :raises SpecError: the settings of this machine do not let them be.
     """
-    if any(assertion.via == "servers" for assertion in run.spec.audit.assertions):
-        run.edges.pinot.require_server_queries()
+    if any(assertion.via == "servers" for assertion in context.spec.audit.assertions):
+        context.clients.pinot.require_server_queries()
 
 
 def _cost(assertion: Assertion) -> int:
@@ -66,8 +68,8 @@ def _cost(assertion: Assertion) -> int:
 class _ByShadow:
     """Full SQL, asked through a broker: of the shadow table, and of the table itself for what is live."""
 
-    def __init__(self, run: Run, shadow: ShadowTable, sides: Sides) -> None:
-        self._run = run
+    def __init__(self, context: TriggerContext, shadow: ShadowTable, sides: SwitchSegments) -> None:
+        self._run = context
         self._shadow = shadow
         self._sides = sides
 
@@ -84,7 +86,7 @@ class _ByShadow:
             self._shadow.fill(self._kept_outputs())
         question, live = assertion.question, None
         if expectation.of_live:
-            live = ask_table(self._run.edges.pinot, self._run.spec.name, question)
+            live = ask_table(self._run.clients.pinot, self._run.spec.name, question)
         return as_expected(assertion, (self._shadow.ask(question),), live)
 
     def _kept_outputs(self) -> list[Output]:

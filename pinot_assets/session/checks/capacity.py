@@ -17,7 +17,7 @@ from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.api import ServerDisk
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.table_config import is_refresh
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.stores.stored_snapshots import before
 from pinot_assets.snapshot.receipt import Output
@@ -44,7 +44,7 @@ def replication_of(table_json: Mapping[str, Any]) -> int:
     return int((table_json.get("segmentsConfig") or {}).get("replication") or 1)
 
 
-def require_room(run: Run, switch: Switch) -> None:
+def require_capacity(context: TriggerContext, switch: Switch) -> None:
     """Refuse a switch that would come to nothing half way through its push: in Pinot's quota, or on the
     disks of its servers.
 
@@ -55,38 +55,40 @@ def require_room(run: Run, switch: Switch) -> None:
     """
     if not switch.segments_to:
         return
-    replication = replication_of(run.table_config)
-    pushed = run.edges.pinot.all_segments(run.spec.name)
+    replication = replication_of(context.table_config)
+    pushed = context.clients.pinot.all_segments(context.spec.name)
     coming = [o for o in switch.segments_to if o.segment not in pushed]
     needed = sum(o.loaded_bytes for o in coming) * replication
-    older = bytes_before(run, switch) * replication
-    freed = older if run.switcher.starts_forced else 0
+    older = bytes_before(context, switch) * replication
+    freed = older if context.switcher.starts_forced else 0
     way_out = "; rollbackWindow: pinotDefault keeps one generation less" if older > freed else ""
-    _require_quota(run, needed, freed, replication, way_out)
-    _require_disks(run, coming, needed - freed, replication, way_out)
+    _require_quota(context, needed, freed, replication, way_out)
+    _require_disks(context, coming, needed - freed, replication, way_out)
 
 
-def _require_quota(run: Run, needed: int, freed: int, replication: int, way_out: str) -> None:
-    quota = quota_bytes(run.table_config)
+def _require_quota(context: TriggerContext, needed: int, freed: int, replication: int, way_out: str) -> None:
+    quota = quota_bytes(context.table_config)
     if quota is None:
         return
-    present = run.edges.pinot.table_bytes(run.spec.name)
+    present = context.clients.pinot.table_bytes(context.spec.name)
     if present - freed + needed > quota * replication:
         raise PushRefused(
-            f"the switch of {run.spec.name} does not fit into its storage quota",
+            f"the switch of {context.spec.name} does not fit into its storage quota",
             why=f"{_mb(present)} present, {_mb(needed)} to come, {_mb(quota * replication)} allowed, "
             f"over {plural(replication, 'replica')}",
             hint=f"raise quota.storage: a switch needs room for old and new segments at once{way_out}",
         )
 
 
-def _require_disks(run: Run, coming: Sequence[Output], needed: int, replication: int, way_out: str) -> None:
+def _require_disks(
+    context: TriggerContext, coming: Sequence[Output], needed: int, replication: int, way_out: str
+) -> None:
     """Every server takes its part of what comes, and holds the tars beside it of what it loads at the moment.
     One that does not tell its disk is not judged."""
     if needed <= 0:
         return
-    servers = run.edges.pinot.table_servers(run.spec.name)
-    disks = run.edges.pinot.server_disks(servers)
+    servers = context.clients.pinot.table_servers(context.spec.name)
+    disks = context.clients.pinot.server_disks(servers)
     part = needed // max(len(servers), 1)
     tars = tars_at_once([o.tar_bytes for o in coming], replication, len(servers))
     short = {
@@ -97,7 +99,7 @@ def _require_disks(run: Run, coming: Sequence[Output], needed: int, replication:
     if short:
         server, fullest = min(short.items(), key=lambda item: item[1].total - item[1].used)
         raise PushRefused(
-            f"the switch of {run.spec.name} does not fit on the disks of its servers",
+            f"the switch of {context.spec.name} does not fit on the disks of its servers",
             why=f"{_mb(needed)} to come over {plural(len(servers), 'server')}, {_mb(part)} each, and "
             f"{_mb(tars)} of tars while they load; {server} has {_mb(fullest.total - fullest.used)} free of "
             f"{_mb(fullest.total)}",
@@ -116,25 +118,25 @@ def tars_at_once(tars: Sequence[int], replication: int, servers: int) -> int:
     return sum(sorted(tars, reverse=True)[:at_once])
 
 
-def generation_before(run: Run, switch: Switch) -> frozenset[str]:
+def generation_before(context: TriggerContext, switch: Switch) -> frozenset[str]:
     """Hidden segments that a forced start of this switch deletes (docs/design/lineage.md#forced-start).
 
     What was replaced by exactly the segments that are to be replaced now: of a swap, or of a sync that
     replaces everything; and only on a REFRESH table.
     """
     sources = frozenset(switch.segments_from)
-    if not sources or not is_refresh(run.table_config):
+    if not sources or not is_refresh(context.table_config):
         return frozenset()
-    completed = run.switcher.lineage.in_state(LineageState.COMPLETED)
+    completed = context.switcher.fetch().in_state(LineageState.COMPLETED)
     older = (e.segments_from for e in completed if e.segments_to == sources)
-    return frozenset[str]().union(*older) & run.edges.pinot.all_segments(run.spec.name)
+    return frozenset[str]().union(*older) & context.clients.pinot.all_segments(context.spec.name)
 
 
-def bytes_before(run: Run, switch: Switch) -> int:
+def bytes_before(context: TriggerContext, switch: Switch) -> int:
     """Bytes of the generation before, as far as its snapshot knows them."""
-    current = run.current_snapshot()
-    names = generation_before(run, switch)
-    former = before(run.edges.staging, current) if names and current is not None else None
+    current = context.current_snapshot()
+    names = generation_before(context, switch)
+    former = before(context.clients.staging, current) if names and current is not None else None
     if former is None:
         return 0
     known = former.snapshot.segments

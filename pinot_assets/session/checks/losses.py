@@ -17,7 +17,7 @@ from pinot_assets.audit.losses import (
     shrunk_table,
     vanished_columns,
 )
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.stored_receipts import kept_receipts
 from pinot_assets.session.values.state import Mode, Session
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -28,29 +28,31 @@ _TAKES_AWAY: Final = (Mode.SYNC, Mode.SWAP)
 """Append takes nothing away: the rows of the published version stay. A rollback shows what was audited."""
 
 
-def loss_findings(run: Run, session: Session, receipts: Collection[Receipt]) -> tuple[Finding, ...]:
+def loss_findings(
+    context: TriggerContext, session: Session, receipts: Collection[Receipt]
+) -> tuple[Finding, ...]:
     """What is found; nothing where no published file is built again and the table keeps its others.
 
     :param receipts: those that the session's plan accepted.
     """
-    current = run.current_snapshot()
+    current = context.current_snapshot()
     if current is None or session.mode not in _TAKES_AWAY:
         return ()
     # What a rollback or a rebuild brought back was built by a table spec that nobody knows any more.
     same_spec = current.mode == session.mode and _same_fingerprint(session, current)
-    rewritten = _rewritten(run, receipts, current.ledger, same_spec)
+    rewritten = _rewritten(context, receipts, current.ledger, same_spec)
     had = any(file.rows for file in rewritten)
     left = any(file.rows and file.receipt.rows for file in rewritten)
     found: list[Finding] = []
     if had:
-        found += (emptied_files(rewritten, bound) for bound in _bounds(run, "emptied_files"))
-    if left and not _bounded(run, "file"):
-        found += (shrunk_files(rewritten, bound) for bound in _bounds(run, "shrunk_files"))
+        found += (emptied_files(rewritten, bound) for bound in _bounds(context, "emptied_files"))
+    if left and not _bounded(context, "file"):
+        found += (shrunk_files(rewritten, bound) for bound in _bounds(context, "shrunk_files"))
     if left:
-        found += (vanished_columns(rewritten, bound) for bound in _bounds(run, "vanished_columns"))
-    if not _bounded(run, "table") and (seen := _table(run, session, current, receipts)) is not None:
+        found += (vanished_columns(rewritten, bound) for bound in _bounds(context, "vanished_columns"))
+    if not _bounded(context, "table") and (seen := _table(context, session, current, receipts)) is not None:
         cause = "" if _same_fingerprint(session, current) else "the table spec was changed"
-        found += (shrunk_table(run.spec.name, seen, b, cause) for b in _bounds(run, "shrunk_table"))
+        found += (shrunk_table(context.spec.name, seen, b, cause) for b in _bounds(context, "shrunk_table"))
     return tuple(found)
 
 
@@ -58,7 +60,9 @@ def _same_fingerprint(session: Session, current: Snapshot) -> bool:
     return current.config_fingerprint == session.config_fingerprint
 
 
-def _table(run: Run, session: Session, current: Snapshot, receipts: Collection[Receipt]) -> RowsSeen | None:
+def _table(
+    context: TriggerContext, session: Session, current: Snapshot, receipts: Collection[Receipt]
+) -> RowsSeen | None:
     """The table's rows before and after, where a loss of most of them may be a slip: a swap replaces all,
     and a changed table spec lets a sync delete files that are there. None where it is not, or where the
     source lists no file at all, which was looked into when it was listed (edge cases E2, E33)."""
@@ -66,7 +70,7 @@ def _table(run: Run, session: Session, current: Snapshot, receipts: Collection[R
     if session.mode is not Mode.SWAP:
         if _same_fingerprint(session, current):
             return None
-        gone = {*run.edges.staging.plan(session.plan).removals, *(receipt.uri for receipt in receipts)}
+        gone = {*context.clients.staging.plan(session.plan).removals, *(receipt.uri for receipt in receipts)}
         kept = [file for file in current.files if file.uri not in gone]
     if not current.rows or not (kept or receipts):
         return None
@@ -74,18 +78,18 @@ def _table(run: Run, session: Session, current: Snapshot, receipts: Collection[R
     return RowsSeen(current.rows, after)
 
 
-def _bounds(run: Run, name: LossName) -> list[Loss | None]:
+def _bounds(context: TriggerContext, name: LossName) -> list[Loss | None]:
     asked: list[Loss | None] = [
-        check for check in run.spec.audit.checks if isinstance(check, Loss) and check.check == name
+        check for check in context.spec.audit.checks if isinstance(check, Loss) and check.check == name
     ]
     return asked or [None]
 
 
-def _bounded(run: Run, of: str) -> bool:
+def _bounded(context: TriggerContext, of: str) -> bool:
     """Whether the table spec itself says how many rows may go before the gate is shut."""
     return any(
         isinstance(check, RowChange) and (check.of, check.severity) == (of, "error") and check.min is not None
-        for check in run.spec.audit.checks
+        for check in context.spec.audit.checks
     )
 
 
@@ -93,7 +97,10 @@ def _bounded(run: Run, of: str) -> bool:
 
 
 def _rewritten(
-    run: Run, receipts: Collection[Receipt], ledger: Mapping[str, PublishedFile], same_spec: bool
+    context: TriggerContext,
+    receipts: Collection[Receipt],
+    ledger: Mapping[str, PublishedFile],
+    same_spec: bool,
 ) -> tuple[Rewritten, ...]:
     """Published files that are built into something else; of one table spec, a file of the published content
     gives what it gave: a swap reads those again, too."""
@@ -104,18 +111,18 @@ def _rewritten(
         same = receipt.sha256 == file.sha256
         if not (same and same_spec):
             pairs.append((Rewritten(receipt, file.rows, same_content=same), file))
-    former = _former(run, [file for new, file in pairs if new.suspects])
+    former = _former(context, [file for new, file in pairs if new.suspects])
     return tuple(replace(new, former=former.get(file.uri)) for new, file in pairs)
 
 
-def _former(run: Run, files: Collection[PublishedFile]) -> dict[str, Receipt]:
+def _former(context: TriggerContext, files: Collection[PublishedFile]) -> dict[str, Receipt]:
     """Receipts of the published versions; only of files that lack something, as few do."""
     by_session: dict[str, dict[str, str]] = defaultdict(dict)
     for file in files:
         by_session[file.session][file.uri] = file.version
-    return dict(_read(run, by_session))
+    return dict(_read(context, by_session))
 
 
-def _read(run: Run, by_session: dict[str, dict[str, str]]) -> Iterator[tuple[str, Receipt]]:
+def _read(context: TriggerContext, by_session: dict[str, dict[str, str]]) -> Iterator[tuple[str, Receipt]]:
     for session, versions in by_session.items():
-        yield from kept_receipts(run.edges.staging, session, versions).items()
+        yield from kept_receipts(context.clients.staging, session, versions).items()

@@ -23,7 +23,7 @@ from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import THREADS, Staging, Switch
 from pinot_assets.session.values.state import Session
 from pinot_assets.snapshot.receipt import Output, Receipt
@@ -37,30 +37,34 @@ FAR: Final = TimeRange(check="time_range", to="now + 365d", severity="warn")
 boundary, and is never deleted by age."""
 
 
-def built_findings(run: Run, switch: Switch, receipts: Collection[Receipt]) -> tuple[Finding, ...]:
+def receipt_findings(
+    context: TriggerContext, switch: Switch, receipts: Collection[Receipt]
+) -> tuple[Finding, ...]:
     """What is found in what was built, before servers are asked.
 
     :param receipts: those that the session's plan accepted.
     """
-    checks = run.spec.audit.checks
+    checks = context.spec.audit.checks
     ranges = [check for check in checks if isinstance(check, TimeRange)]
     empty: list[EmptyOutputs | None] = [check for check in checks if isinstance(check, EmptyOutputs)]
     changes = [check for check in checks if isinstance(check, RowChange)]
     return (
         rows_as_read(receipts),
-        columns_as_in_schema(receipts, _schema(run)),
+        columns_as_in_schema(receipts, _schema(context)),
         bounds_in_order(receipts),
-        _tars(run.edges.staging, receipts),
+        _tars(context.clients.staging, receipts),
         *(empty_outputs(receipts, bound) for bound in empty or [None]),
-        *within(ranges, coming(switch), run.edges.now_ms()),
-        *(row_change(bound, rows_seen(run, switch, receipts, bound)) for bound in changes),
+        *within(ranges, coming(switch), context.clients.now_ms()),
+        *(row_change(bound, rows_seen(context, switch, receipts, bound)) for bound in changes),
     )
 
 
-def cut_findings(run: Run, session: Session, receipts: Collection[Receipt]) -> tuple[Finding, ...]:
+def cut_findings(
+    context: TriggerContext, session: Session, receipts: Collection[Receipt]
+) -> tuple[Finding, ...]:
     """What values of the files lost, because Pinot cannot hold them as they are."""
-    bounds = [check for check in run.spec.audit.checks if isinstance(check, CutCheck)]
-    lost = run.edges.staging.cut_values(session.id, receipts)
+    bounds = [check for check in context.spec.audit.checks if isinstance(check, CutCheck)]
+    lost = context.clients.staging.cut_values(session.id, receipts)
     return tuple(cut_values({uri: one.columns for uri, one in lost.items()}, bounds))
 
 
@@ -69,8 +73,8 @@ def coming(switch: Switch) -> tuple[Output, ...]:
     return () if switch.carried else switch.segments_to
 
 
-def _schema(run: Run) -> dict[str, str]:
-    spec = run.spec
+def _schema(context: TriggerContext) -> dict[str, str]:
+    spec = context.spec
     columns = SegmentSpec.from_pinot(
         spec.schema_json, spec.table_json, min_server=spec.ingestion.min_server
     ).columns
@@ -116,12 +120,12 @@ def within(ranges: Sequence[TimeRange], outputs: Sequence[Output], now_ms: int) 
 
 
 def rows_seen(
-    run: Run, switch: Switch, receipts: Collection[Receipt], bound: RowChange
+    context: TriggerContext, switch: Switch, receipts: Collection[Receipt], bound: RowChange
 ) -> Mapping[str, RowsSeen]:
     """Rows of what a bound is about: the table's by its name, those of rewritten files by their URIs."""
     if bound.of == "table":
-        return {run.spec.name: _of_table(run, switch)}
-    current = run.current_snapshot()
+        return {context.spec.name: _of_table(context, switch)}
+    current = context.current_snapshot()
     published = current.ledger if current is not None else {}
     return {
         receipt.uri: RowsSeen(published[receipt.uri].rows, receipt.rows)
@@ -130,9 +134,9 @@ def rows_seen(
     }
 
 
-def _of_table(run: Run, switch: Switch) -> RowsSeen:
+def _of_table(context: TriggerContext, switch: Switch) -> RowsSeen:
     """Rows of the segments that queries see, by the ledger; of others by Pinot's metadata."""
-    current, pinot, table = run.current_snapshot(), run.edges.pinot, run.spec.name
+    current, pinot, table = context.current_snapshot(), context.clients.pinot, context.spec.name
     visible = pinot.visible_segments(table)
     ours = current.segments if current is not None else {}
     rows = {name: ours[name].rows for name in visible if name in ours}

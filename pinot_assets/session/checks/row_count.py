@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pinot_assets.core.deadline import Deadline
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotError
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.snapshot.manifest import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class RowCount:
     """What one broker answered to COUNT(*).
 
     :ivar rows: None where it gave no whole answer; `error` says why.
@@ -25,7 +25,7 @@ class Counted:
     error: str = ""
 
     @property
-    def right(self) -> bool:
+    def matches(self) -> bool:
         """Whether queries see the snapshot there."""
         return self.rows == self.expected
 
@@ -35,33 +35,33 @@ class Counted:
         return f"{self.broker} counts {plural(self.rows, 'row')}, {self.expected:,} expected"
 
 
-def count(edges: Edges, table: str, snapshot: Snapshot) -> tuple[Counted, ...]:
+def count(clients: TableClients, table: str, snapshot: Snapshot) -> tuple[RowCount, ...]:
     """Ask every broker, each until it is right, as long as a broker may lag (`Waits.broker`).
 
     A controller that does not answer is an answer that is not right, and no error: what is counted has
     happened, and whoever is told of an error would do it once more.
     """
     try:
-        expected, brokers = _expected(edges, table, snapshot), edges.pinot.brokers(table)
+        expected, brokers = _expected(clients, table, snapshot), clients.pinot.brokers(table)
     except PinotError as error:
-        return (Counted("the controller", None, snapshot.rows, error.reason),)
-    return tuple(_count(edges, broker, table, expected) for broker in brokers)
+        return (RowCount("the controller", None, snapshot.rows, error.reason),)
+    return tuple(_count(clients, broker, table, expected) for broker in brokers)
 
 
-def _expected(edges: Edges, table: str, snapshot: Snapshot) -> int:
+def _expected(clients: TableClients, table: str, snapshot: Snapshot) -> int:
     ours, rows = snapshot.segments, 0
-    for name in edges.pinot.visible_segments(table):
-        rows += ours[name].rows if name in ours else edges.pinot.segment_metadata(table, name).total_docs
+    for name in clients.pinot.visible_segments(table):
+        rows += ours[name].rows if name in ours else clients.pinot.segment_metadata(table, name).total_docs
     return rows
 
 
-def _count(edges: Edges, broker: str, table: str, expected: int) -> Counted:
-    deadline = Deadline(edges, edges.waits.broker)
+def _count(clients: TableClients, broker: str, table: str, expected: int) -> RowCount:
+    deadline = Deadline(clients, clients.waits.broker)
     while True:
         try:
-            counted = Counted(broker, edges.pinot.broker_rows(broker, table), expected)
+            counted = RowCount(broker, clients.pinot.broker_rows(broker, table), expected)
         except PinotError as error:
-            counted = Counted(broker, None, expected, str(error))
-        if counted.right or deadline.is_over:
+            counted = RowCount(broker, None, expected, str(error))
+        if counted.matches or deadline.is_over:
             return counted
         deadline.pause(0.5)

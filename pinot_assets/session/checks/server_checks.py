@@ -19,26 +19,26 @@ from pinot_assets.audit import (
 from pinot_assets.core.deadline import Deadline
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.segments import Replicas
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 
 _TOLD_AFTER_S: Final = 10
 """After so long people are told what is waited for."""
 
 
-def loaded_findings(run: Run, switch: Switch) -> tuple[Finding, ...]:
+def server_findings(context: TriggerContext, switch: Switch) -> tuple[Finding, ...]:
     """What is found on the servers; waits for them first.
 
     Where the table spec wants `replicas: one`, a server that is down is told, and not waited for.
     """
-    pinot, table, outputs = run.edges.pinot, run.spec.name, switch.segments_to
-    replicas = _wait_online(run, switch)
+    pinot, table, outputs = context.clients.pinot, context.spec.name, switch.segments_to
+    replicas = _wait_online(context, switch)
     said = pinot.crcs_on_servers(table, _servers(replicas))
     away = {server: error for server, error in said.items() if isinstance(error, PinotError)}
     crcs = {server: there for server, there in said.items() if not isinstance(there, PinotError)}
     rows = pinot.rows_on_servers(table, switch.names_to, crcs.keys())
     return (
-        *_online(run, switch, replicas, away),
+        *_online(context, switch, replicas, away),
         crc_as_built(outputs, pinot.segment_crcs(table)),
         crc_on_servers(outputs, replicas, crcs),
         rows_as_built(outputs, rows),
@@ -47,27 +47,27 @@ def loaded_findings(run: Run, switch: Switch) -> tuple[Finding, ...]:
 
 
 def _online(
-    run: Run, switch: Switch, replicas: Replicas, away: Mapping[str, PinotError]
+    context: TriggerContext, switch: Switch, replicas: Replicas, away: Mapping[str, PinotError]
 ) -> tuple[Finding, ...]:
     """Who has it and answers, as far as the table spec's policy wants that known."""
     every = replicas_online(switch.segments_to, replicas)
     answered = servers_answered(_servers(replicas), away)
-    if run.spec.audit.replicas == "all":
+    if context.spec.audit.replicas == "all":
         return every, answered
     one = one_replica_online(switch.segments_to, replicas, away)
     return one, replace(every, warns=True, at_fault=()), replace(answered, warns=True)
 
 
-def _wait_online(run: Run, switch: Switch) -> Replicas:
-    deadline, is_told = Deadline(run.edges, run.edges.waits.online), False
+def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:
+    deadline, is_told = Deadline(context.clients, context.clients.waits.online), False
     while True:
-        replicas = run.edges.pinot.online_replicas(run.spec.name, switch.names_to)
-        if deadline.is_over or _none_loads(switch, replicas) or _enough(run, switch, replicas):
+        replicas = context.clients.pinot.online_replicas(context.spec.name, switch.names_to)
+        if deadline.is_over or _none_loads(switch, replicas) or _enough(context, switch, replicas):
             return replicas
         if not is_told and deadline.waited >= _TOLD_AFTER_S:
             is_told = True
             found = replicas_online(switch.segments_to, replicas)
-            run.note(f"the servers get {deadline.left:.0f} s more to load: {found.message}")
+            context.note(f"the servers get {deadline.left:.0f} s more to load: {found.message}")
         deadline.pause(0.5)
 
 
@@ -77,13 +77,16 @@ def _none_loads(switch: Switch, replicas: Replicas) -> bool:
     return {"ONLINE", "ERROR"}.issuperset(states)
 
 
-def _enough(run: Run, switch: Switch, replicas: Replicas) -> bool:
+def _enough(context: TriggerContext, switch: Switch, replicas: Replicas) -> bool:
     """Whether one replica of each segment is there, one is enough, and no server that is up still loads."""
-    if run.spec.audit.replicas == "all" or not one_replica_online(switch.segments_to, replicas, ()).passed:
+    if (
+        context.spec.audit.replicas == "all"
+        or not one_replica_online(switch.segments_to, replicas, ()).passed
+    ):
         return False
     states = (item for servers in replicas.values() for item in servers.items())
     behind = sorted({server for server, state in states if state not in ("ONLINE", "ERROR")})
-    said = run.edges.pinot.crcs_on_servers(run.spec.name, behind)
+    said = context.clients.pinot.crcs_on_servers(context.spec.name, behind)
     return all(isinstance(answer, PinotError) for answer in said.values())
 
 

@@ -16,10 +16,10 @@ from pinot_assets.audit.assertions import Tally, broker_tally
 from pinot_assets.core.deadline import Deadline
 from pinot_assets.errors import PinotError, SwitchStateUnknown
 from pinot_assets.pinot import versions
-from pinot_assets.pinot.api import Pinot
+from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.online import wait_online
 from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_config, shadow_name, shadow_schema
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.lineage.upload import push_missing
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec.blocks.assertion_query import Question
@@ -35,13 +35,13 @@ another one."""
 class ShadowTable:
     """One table's, for one audit; made when it is first filled, and gone when the `with` ends.
 
-    :param run: holds the lease.
+    :param context: holds the lease.
     """
 
-    def __init__(self, run: Run) -> None:
-        self.name = shadow_name(run.spec.name)
-        self._run = run
-        self._pinot = run.edges.pinot
+    def __init__(self, context: TriggerContext) -> None:
+        self.name = shadow_name(context.spec.name)
+        self._run = context
+        self._pinot = context.clients.pinot
         self._made = False
         self._outputs: dict[str, Output] = {}
         self._broker = ""
@@ -81,9 +81,9 @@ class ShadowTable:
         if not self._made:
             self._make()
         run, before_write = self._run, self._run.before_pinot_write
-        push_missing(run.edges, self.name, new, run.switcher.push_mode, before_write, before_write)
+        push_missing(run.clients, self.name, new, run.switcher.push_mode, before_write, before_write)
         self._outputs |= {output.segment: output for output in new}
-        wait_online(self._pinot, self.name, self._outputs, seconds=run.edges.waits.online)
+        wait_online(self._pinot, self.name, self._outputs, seconds=run.clients.waits.online)
         self._wait_for_rows(sum(output.rows for output in self._outputs.values()))
 
     def ask(self, question: Question) -> Tally:
@@ -121,7 +121,7 @@ class ShadowTable:
         )
 
     def _create(self, config: dict[str, object]) -> None:
-        deadline = Deadline(self._run.edges, LET_GO_SECONDS)
+        deadline = Deadline(self._run.clients, LET_GO_SECONDS)
         while True:
             try:
                 return self._pinot.create_table(config)
@@ -135,7 +135,7 @@ class ShadowTable:
 
     def _wait_for_rows(self, rows: int) -> None:
         """Every broker that serves it has heard of all segments; one of them is asked."""
-        deadline = Deadline(self._run.edges, self._run.edges.waits.broker)
+        deadline = Deadline(self._run.clients, self._run.clients.waits.broker)
         while True:
             counted = {url: self._counted(url) for url in self._pinot.brokers(self.name)}
             if counted and set(counted.values()) == {rows}:
@@ -156,7 +156,7 @@ class ShadowTable:
             return None  # a segment is not routed yet
 
 
-def ask_table(pinot: Pinot, table: str, question: Question) -> Tally:
+def ask_table(pinot: PinotClient, table: str, question: Question) -> Tally:
     """What queries of a table see now, by one of its brokers.
 
     :raises PinotError: no whole answer, or one that is no number.
@@ -167,7 +167,7 @@ def ask_table(pinot: Pinot, table: str, question: Question) -> Tally:
     return _ask(pinot, brokers[0], table, question)
 
 
-def _ask(pinot: Pinot, broker: str, table: str, question: Question) -> Tally:
+def _ask(pinot: PinotClient, broker: str, table: str, question: Question) -> Tally:
     if question.having and question.limited and not versions.brokers_keep_all_groups(pinot.version()):
         raise PinotError(
             f"a broker of Pinot {pinot.version()} would not look at all groups",
@@ -177,43 +177,43 @@ def _ask(pinot: Pinot, broker: str, table: str, question: Question) -> Tally:
     return broker_tally(question, pinot.query_broker(broker, question.of(table + OFFLINE_SUFFIX)))
 
 
-def remove_shadow(run: Run) -> bool:
+def remove_shadow(context: TriggerContext) -> bool:
     """Delete the table's shadow table, and its schema, if an audit left one of them.
 
     :returns: whether there was any.
     :raises PinotError: it cannot be told whether it is gone.
     """
-    pinot, name = run.edges.pinot, shadow_name(run.spec.name)
+    pinot, name = context.clients.pinot, shadow_name(context.spec.name)
     if stands := _stands(pinot, name):
-        _write(run, lambda: pinot.delete_table(name, "0d"), lambda: pinot.get_table_config(name) is None)
+        _write(context, lambda: pinot.delete_table(name, "0d"), lambda: pinot.get_table_config(name) is None)
     if alone := lone_schema(pinot, name):
-        _write(run, lambda: pinot.delete_schema(name), lambda: pinot.get_schema(name) is None)
+        _write(context, lambda: pinot.delete_schema(name), lambda: pinot.get_schema(name) is None)
     return stands or alone
 
 
-def sweep_shadow(run: Run) -> None:
+def sweep_shadow(context: TriggerContext) -> None:
     """The same at the start of a trigger, where nothing waits for it: one that stays is told of."""
     try:
-        if remove_shadow(run):
-            run.note(f"{shadow_name(run.spec.name)}, which an audit had left, was deleted")
+        if remove_shadow(context):
+            context.note(f"{shadow_name(context.spec.name)}, which an audit had left, was deleted")
     except PinotError as error:
-        run.note(f"{shadow_name(run.spec.name)}, which an audit had left, stays: {error.reason}")
+        context.note(f"{shadow_name(context.spec.name)}, which an audit had left, stays: {error.reason}")
 
 
-def _stands(pinot: Pinot, name: str) -> bool:
+def _stands(pinot: PinotClient, name: str) -> bool:
     return is_shadow(name, pinot.get_table_config(name))
 
 
-def _write(run: Run, write: Callable[[], None], happened: Callable[[], bool]) -> None:
+def _write(context: TriggerContext, write: Callable[[], None], happened: Callable[[], bool]) -> None:
     """One write; where its answer is lost, Pinot is looked at until it happened or its time is over (R2)."""
-    run.before_pinot_write()
+    context.before_pinot_write()
     try:
         write()
     except SwitchStateUnknown:
-        deadline = Deadline(run.edges, run.edges.waits.broker)
+        deadline = Deadline(context.clients, context.clients.waits.broker)
         while not deadline.is_over:
             if happened():
                 return
             deadline.pause(POLL_SECONDS)
-        run.lease.left_unknown()
+        context.lease.left_unknown()
         raise

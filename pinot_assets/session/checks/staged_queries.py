@@ -10,7 +10,7 @@ from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import Answers, Tally, assertion_holds, tally
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import PinotError, PinotUnreachable
-from pinot_assets.pinot.api import Pinot
+from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.receipt import Output, Receipt
@@ -26,7 +26,7 @@ AT_A_TIME = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class SwitchSegments:
     """The segments of one switch.
 
     :ivar staged: what it brings.
@@ -46,7 +46,9 @@ class Sides:
         return (*self.kept, *self.leaving)
 
 
-def sides_of(pinot: Pinot, table: str, switch: Switch, receipts: Iterable[Receipt]) -> Sides:
+def switch_segments_of(
+    pinot: PinotClient, table: str, switch: Switch, receipts: Iterable[Receipt]
+) -> SwitchSegments:
     """What a switch brings, takes away and leaves.
 
     :param receipts: those of its session's plan.
@@ -56,7 +58,7 @@ def sides_of(pinot: Pinot, table: str, switch: Switch, receipts: Iterable[Receip
     leaving = set(switch.segments_from) - {switch.carried}
     staged = () if switch.carried else switch.segments_to
     of_files = any(receipt.sha256 for receipt in receipts)  # one that could not be read was skipped
-    return Sides(staged, tuple(sorted(live & leaving)), tuple(sorted(live - leaving)), of_files)
+    return SwitchSegments(staged, tuple(sorted(live & leaving)), tuple(sorted(live - leaving)), of_files)
 
 
 class Servers:
@@ -65,7 +67,9 @@ class Servers:
     :param policy: whether every replica of what is staged has to answer, or those do that can.
     """
 
-    def __init__(self, pinot: Pinot, table: str, sides: Sides, policy: Literal["all", "one"]) -> None:
+    def __init__(
+        self, pinot: PinotClient, table: str, sides: SwitchSegments, policy: Literal["all", "one"]
+    ) -> None:
         self._pinot = pinot
         self._table = table + OFFLINE_SUFFIX
         self._policy = policy

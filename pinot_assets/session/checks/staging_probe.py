@@ -21,7 +21,7 @@ _HINT = "name a place that the driver and every executor reach under this URI, w
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProbeResult:
     """What one place found.
 
     :ivar host: its name.
@@ -37,7 +37,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class StagingProbe:
     """Runs where files are built: read what the driver wrote, write something for it to read.
 
     :ivar uri: the staging area.
@@ -51,7 +51,7 @@ class Probe:
     policy: Policy
     key: str
 
-    def __call__(self) -> Found:
+    def __call__(self) -> ProbeResult:
         """Try it; what goes wrong is told, not raised."""
         host, own = socket.gethostname(), probe_key()
         try:
@@ -59,11 +59,13 @@ class Probe:
             store.read(self.key)
             store.put_if_absent(own, b"from where files are built")
         except PinotAssetsError as error:
-            return Found(host, trouble=str(error), is_setting=isinstance(error, SettingError))
-        return Found(host, own)
+            return ProbeResult(host, trouble=str(error), is_setting=isinstance(error, SettingError))
+        return ProbeResult(host, own)
 
 
-def require_reach(staging: Staging, props: Mapping[str, str], policy: Policy, builder: Builder) -> None:
+def require_staging_reachable(
+    staging: Staging, props: Mapping[str, str], policy: Policy, builder: Builder
+) -> None:
     """Prove that driver and executors read what the other one writes; leaves nothing behind.
 
     :param props: how executors are told to reach the staging area.
@@ -77,7 +79,7 @@ def require_reach(staging: Staging, props: Mapping[str, str], policy: Policy, bu
     with ExitStack() as written:
         store.put_if_absent(key, b"from the driver")
         written.callback(store.delete, key)
-        found = builder.everywhere(Probe(store.uri, props, policy, key))
+        found = builder.everywhere(StagingProbe(store.uri, props, policy, key))
         for one in found:
             if one.key:
                 written.callback(store.delete, one.key)

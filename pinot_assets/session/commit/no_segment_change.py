@@ -8,7 +8,7 @@ from dataclasses import replace
 from pinot_assets.audit import Finding
 from pinot_assets.session.checks.assertions import assertion_findings
 from pinot_assets.session.commit.publish import findings_of_files, with_audit, with_those_at_fault
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.recover.finalize import close_published, snapshot_of
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.state import Outcome, Session, State
@@ -16,12 +16,12 @@ from pinot_assets.snapshot.manifest import LEFT
 from pinot_assets.snapshot.receipt import Receipt
 
 
-def finish_without_switch(run: Run, session: Session) -> Session:
+def finish_without_switch(context: TriggerContext, session: Session) -> Session:
     """NOOP: the ledger learns what was seen (rule R20)."""
-    current = run.current_snapshot()
-    plan = run.edges.staging.plan(session.plan)
+    current = context.current_snapshot()
+    plan = context.clients.staging.plan(session.plan)
     snapshot = snapshot_of(
-        run,
+        context,
         session,
         plan,
         # A way back leads past a snapshot that switched nothing.
@@ -31,41 +31,41 @@ def finish_without_switch(run: Run, session: Session) -> Session:
     if current is not None:  # what a rollback left may still be asked for
         left = {key: current.audit[key] for key in LEFT if key in current.audit}
         snapshot = replace(snapshot, audit={**snapshot.audit, **left})
-    return close_published(run, session, Outcome.NOOP, snapshot)
+    return close_published(context, session, Outcome.NOOP, snapshot)
 
 
-def finish_if_sound(run: Run, session: Session, receipts: Mapping[int, Receipt]) -> Session:
+def finish_if_sound(context: TriggerContext, session: Session, receipts: Mapping[int, Receipt]) -> Session:
     """NOOP, unless the audit objects to a file: one whose rows all got lost gives no segment, either.
 
     :param receipts: by ordinal, of the files that the session read.
     :returns: the session, DONE; or IN_PROGRESS with the audit that it did not pass.
     """
     if not receipts:
-        return finish_without_switch(run, session)
+        return finish_without_switch(context, session)
     # Nothing of it is staged: a switch that stood before was withdrawn.
     session = replace(session, state=State.IN_PROGRESS, switch_object=None)
-    session, findings = _audited(run, session, receipts)
+    session, findings = _audited(context, session, receipts)
     if not any(finding.blocks for finding in findings):
         for finding in findings:  # no gate comes that would show them
             if not finding.passed:
-                run.note(f"{finding.name}: {finding.message}")
-        return finish_without_switch(run, session)
-    run.lease.write(session=session)
+                context.note(f"{finding.name}: {finding.message}")
+        return finish_without_switch(context, session)
+    context.lease.write(session=session)
     return session
 
 
-def audit(run: Run, session: Session) -> tuple[Session, tuple[Finding, ...]]:
+def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
     """The gate (W4) of a session that would have ended as NOOP, had it passed it: looked at again."""
-    staging = run.edges.staging
-    session, findings = _audited(run, session, staging.accepted_receipts(staging.plan(session.plan)))
-    run.lease.write(session=session)
+    staging = context.clients.staging
+    session, findings = _audited(context, session, staging.accepted_receipts(staging.plan(session.plan)))
+    context.lease.write(session=session)
     return session, findings
 
 
 def _audited(
-    run: Run, session: Session, receipts: Mapping[int, Receipt]
+    context: TriggerContext, session: Session, receipts: Mapping[int, Receipt]
 ) -> tuple[Session, tuple[Finding, ...]]:
     nothing = Switch(session.switch, (), ())
-    findings = findings_of_files(run, session, nothing, receipts.values())
-    findings += assertion_findings(run, nothing, receipts.values())
-    return with_audit(run, with_those_at_fault(run, session, receipts, findings), findings), findings
+    findings = findings_of_files(context, session, nothing, receipts.values())
+    findings += assertion_findings(context, nothing, receipts.values())
+    return with_audit(context, with_those_at_fault(context, session, receipts, findings), findings), findings

@@ -23,8 +23,8 @@ from pinot_assets.errors import (
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PushMode
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.session.context.context import Run
-from pinot_assets.session.lineage.batch_sizer import MOST, UploadPace
+from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.lineage.batch_sizer import MOST, BatchSizer
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import Mode, Session
@@ -38,7 +38,7 @@ _LIVE = (LineageState.IN_PROGRESS, LineageState.COMPLETED)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FileStep:
     """What publishing one file does to the table.
 
     :ivar replaces: segments of its published version, those that were visible when the switch was written.
@@ -66,7 +66,7 @@ class Step:
 
 def steps_of(
     plan: Plan, receipts: Mapping[int, Receipt], current: Snapshot | None, sources: Sequence[str]
-) -> tuple[Step, ...]:
+) -> tuple[FileStep, ...]:
     """The files in the order in which they are published: built ones by ordinal, then removed ones.
 
     :param sources: `segments_from` of the session's switch.
@@ -77,10 +77,10 @@ def steps_of(
         old.setdefault(file.uri, []).extend(o.segment for o in file.outputs if o.segment in there)
     built = ((row.uri, receipts[row.ordinal].outputs) for row in plan.done)
     removed: Sequence[tuple[str, tuple[Output, ...]]] = [(uri, ()) for uri in plan.removals]
-    return tuple(Step(uri, tuple(old.get(uri, ())), outputs) for uri, outputs in (*built, *removed))
+    return tuple(FileStep(uri, tuple(old.get(uri, ())), outputs) for uri, outputs in (*built, *removed))
 
 
-class Publisher:
+class PerFilePublisher:
     """Publishes one step after the other, new files of one segment each as many at a time as go out in time;
     remembers how a tar gets into Pinot.
 
@@ -90,20 +90,20 @@ class Publisher:
         under these names.
     """
 
-    def __init__(self, run: Run, session: Session, plan: Plan) -> None:
-        failures = failures_of(run, session)
+    def __init__(self, context: TriggerContext, session: Session, plan: Plan) -> None:
+        failures = failures_of(context, session)
         self.session = session
         self.refused = {f.uri: f.reason for f in failures if f.code == REFUSED}
         self._built = tuple(f for f in failures if f.code != REFUSED)
         self._plan = plan
-        self._run = run
+        self._run = context
         self._number = session.switch
-        self._switcher = run.switcher
-        self._pace = UploadPace()
+        self._switcher = context.switcher
+        self._pace = BatchSizer()
         if failures:
             self._remember()
 
-    def publish(self, steps: Sequence[Step]) -> None:
+    def publish(self, steps: Sequence[FileStep]) -> None:
         """Publish the files that are not published yet, in this order."""
         visible = self._visible()
         left = [step for step in steps if step.uri in self.refused or not step.is_done(visible)]
@@ -115,13 +115,13 @@ class Publisher:
                 self._publish_alone(together[0])
             left = left[len(together) :]
 
-    def _together(self, steps: Sequence[Step]) -> Sequence[Step]:
+    def _together(self, steps: Sequence[FileStep]) -> Sequence[FileStep]:
         """The first of these, and those after it that are pushed with it."""
         simple = takewhile(lambda step: step.is_simple and step.uri not in self.refused, steps)
         outputs = [step.outputs[0] for step in islice(simple, 2 * MOST)]  # enough that the last two are even
         return steps[: max(1, len(self._pace.next_of(outputs)))]
 
-    def _publish_together(self, steps: Sequence[Step]) -> None:
+    def _publish_together(self, steps: Sequence[FileStep]) -> None:
         """One upload, or a few; where Pinot does not take them all, file by file, so that each is judged."""
         try:
             self._push(tuple(step.outputs[0] for step in steps))
@@ -131,7 +131,7 @@ class Publisher:
             for step in steps:
                 self._publish_alone(step)
 
-    def _publish_alone(self, step: Step) -> None:
+    def _publish_alone(self, step: FileStep) -> None:
         """Publish one file, unless it is."""
         visible = self._visible()
         part = Switch(self._number, tuple(s for s in step.replaces if s in visible), step.outputs)
@@ -149,7 +149,7 @@ class Publisher:
             if not step.is_done(self._visible()):
                 self._take_back(step.uri, part, error.reason)
 
-    def take_back_what_nobody_serves(self, steps: Sequence[Step]) -> None:
+    def take_back_what_nobody_serves(self, steps: Sequence[FileStep]) -> None:
         """Of the files that were simply pushed; the others were looked at before they were shown."""
         pushed = [s for s in steps if s.is_simple and s.uri not in self.refused]
         unserved = self._unserved([s.names[0] for s in pushed])
@@ -170,15 +170,15 @@ class Publisher:
             self._push(part.segments_to)
 
     def _push(self, outputs: Sequence[Output]) -> None:
-        report = self._run.edges.pinot.push(
+        report = self._run.clients.pinot.push(
             self._run.spec.name,
             outputs,
-            staged=self._run.edges.staging,
+            staged=self._run.clients.staging,
             mode=self._switcher.push_mode,
             before_upload=self._run.before_pinot_write,
         )
         self._keep(report.mode)
-        self._pace = self._pace.after(outputs, report, self._run.edges.waits.pinot_write)
+        self._pace = self._pace.after(outputs, report, self._run.clients.waits.pinot_write)
 
     def _keep(self, mode: PushMode | None) -> None:
         # The first file finds the mode that works; the others are told.
@@ -187,10 +187,10 @@ class Publisher:
 
     def _unserved(self, names: Sequence[str]) -> set[str]:
         """Those that no server has loaded, once each has had its time. Not every replica is waited for."""
-        edges = self._run.edges
-        deadline = Deadline(edges, edges.waits.online)
+        clients = self._run.clients
+        deadline = Deadline(clients, clients.waits.online)
         while True:
-            replicas = edges.pinot.online_replicas(self._run.spec.name, names)
+            replicas = clients.pinot.online_replicas(self._run.spec.name, names)
             missing = {n: set(replicas[n].values()) for n in names if "ONLINE" not in replicas[n].values()}
             if deadline.is_over or all(states == {"ERROR"} for states in missing.values()):
                 return set(missing)
@@ -207,7 +207,7 @@ class Publisher:
         failures, session = (*self._built, *_refusals(self._plan, self.refused)), self.session
         self.session = replace(
             session,
-            failures=self._run.edges.staging.put_failures(
+            failures=self._run.clients.staging.put_failures(
                 session.id, session.attempt, failures, session.format
             ),
             last_error=told(failures),
@@ -222,7 +222,7 @@ class Publisher:
         """Its entry may have been completed by an end that gave no answer: reverted, too, it brings back what
         it replaced."""
         names = part.names_to
-        lineage = self._switcher.lineage
+        lineage = self._switcher.fetch()
         entries = {e.id for state in _LIVE for e in lineage.naming(names, state)}
         if (twin := self._switcher.open_twin(part)) is not None:
             entries.add(twin.id)
@@ -231,16 +231,16 @@ class Publisher:
         self._switcher.delete(names)
 
     def _refuse_hidden(self, lost: set[str]) -> None:
-        if hidden := lost & self._run.edges.pinot.all_segments(self._run.spec.name):
+        if hidden := lost & self._run.clients.pinot.all_segments(self._run.spec.name):
             raise SwitchConflict("somebody else replaced its published version", why=min(hidden))
 
     def _visible(self) -> frozenset[str]:
-        return self._run.edges.pinot.visible_segments(self._run.spec.name)
+        return self._run.clients.pinot.visible_segments(self._run.spec.name)
 
 
-def failures_of(run: Run, session: Session) -> tuple[Failure, ...]:
+def failures_of(context: TriggerContext, session: Session) -> tuple[Failure, ...]:
     """Why files of its last attempt were left out."""
-    return run.edges.staging.failures(session.failures) if session.failures is not None else ()
+    return context.clients.staging.failures(session.failures) if session.failures is not None else ()
 
 
 def told(failures: Sequence[Failure]) -> str:

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.session.attempt.rename import spent_names
-from pinot_assets.session.checks.capacity import require_room
+from pinot_assets.session.checks.capacity import require_capacity
 from pinot_assets.session.commit.no_segment_change import finish_if_sound
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.detect.hybrid import note_time_boundary
-from pinot_assets.session.lineage.lineage_size import require_lineage_room
-from pinot_assets.session.recover.finalize import read_switch
-from pinot_assets.session.recover.placeholder_segment import carry_one, needs_carry
+from pinot_assets.session.lineage.lineage_size import require_lineage_capacity
+from pinot_assets.session.recover.finalize import load_switch
+from pinot_assets.session.recover.placeholder_segment import add_placeholder, needs_placeholder
 from pinot_assets.session.recover.resolve_interrupted import is_lost, renewed, without_entry
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
@@ -24,75 +24,79 @@ from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Receipt
 
 
-def stage(run: Run, session: Session, plan: Plan, receipts: Mapping[int, Receipt]) -> Session:
+def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mapping[int, Receipt]) -> Session:
     """W1 to W3: write the switch, open its lineage entry, push hidden.
 
     :param plan: every live row accepted its receipt.
     :returns: the session, in SWITCH; when no segment comes or goes, DONE with outcome NOOP, or IN_PROGRESS
         with an audit that it did not pass.
     """
-    current = run.current_snapshot()
+    current = context.current_snapshot()
     if current is not None:
-        run.switcher.undo_delayed_starts(current.segments)  # before an entry of ours is taken for stale (R1)
-    visible = run.edges.pinot.visible_segments(run.spec.name)
+        context.switcher.undo_delayed_starts(
+            current.segments
+        )  # before an entry of ours is taken for stale (R1)
+    visible = context.clients.pinot.visible_segments(context.spec.name)
     outputs = planning.segments_to(plan, receipts)
     replaced = planning.segments_from(plan, current, visible)
-    refuse_hidden_sources(run, plan, current, visible)
-    plan_ref = run.edges.staging.put_plan(plan)
+    refuse_hidden_sources(context, plan, current, visible)
+    plan_ref = context.clients.staging.put_plan(plan)
     if not outputs and not replaced:
-        session = _withdraw(run, session)
+        session = _withdraw(context, session)
         session = replace(session, plan=plan_ref, counts=plan.counts())
-        return finish_if_sound(run, session, {row.ordinal: receipts[row.ordinal] for row in plan.done})
+        return finish_if_sound(context, session, {row.ordinal: receipts[row.ordinal] for row in plan.done})
     switch = Switch(session.switch + 1, replaced, outputs, format=session.format)
-    if current is not None and needs_carry(run, switch):
-        switch = carry_one(run, plan, current, switch, visible)
+    if current is not None and needs_placeholder(context, switch):
+        switch = add_placeholder(context, plan, current, switch, visible)
     try:
-        return stage_switch(run, replace(session, plan=plan_ref, counts=plan.counts()), switch)
+        return stage_switch(context, replace(session, plan=plan_ref, counts=plan.counts()), switch)
     except SwitchConflict:
-        stored = run.active_session()
-        gone = set(switch.segments_from) - run.edges.pinot.visible_segments(run.spec.name)
+        stored = context.active_session()
+        gone = set(switch.segments_from) - context.clients.pinot.visible_segments(context.spec.name)
         if not gone or stored is None:
             raise
-    run.note(
+    context.note(
         f"gone since the plan: {plural(len(gone), 'segment')} to be replaced, first {min(gone)}: a new switch"
     )
-    return stage(run, stored, plan, receipts)
+    return stage(context, stored, plan, receipts)
 
 
-def stage_switch(run: Run, session: Session, switch: Switch) -> Session:
+def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> Session:
     """W1 to W3 of a switch whose lists are known.
 
     :param switch: numbered one higher than the session's newest; if that one says the same, it stands.
     :returns: the session, in SWITCH.
     :raises SwitchConflict: what its names were pushed under was lost after this attempt had named them.
     """
-    require_room(run, switch)
-    note_time_boundary(run, run.current_snapshot(), switch)
-    require_lineage_room(run.spec.name, run.switcher.lineage, switch.segments_from, switch.names_to)
-    _refuse_spent(run, session, switch)
-    if is_lost(run, session):
-        session = replace(without_entry(run, session), lineage_entry_id="")
-    if not _same_lists(run, session, switch):
-        if session.ending:
-            session = renewed(run, session)  # its end must not complete what is no longer wanted
+    require_capacity(context, switch)
+    note_time_boundary(context, context.current_snapshot(), switch)
+    require_lineage_capacity(
+        context.spec.name, context.switcher.fetch(), switch.segments_from, switch.names_to
+    )
+    _refuse_spent(context, session, switch)
+    if is_lost(context, session):
+        session = replace(without_entry(context, session), lineage_entry_id="")
+    if not _same_lists(context, session, switch):
+        if session.end_sent:
+            session = renewed(context, session)  # its end must not complete what is no longer wanted
         session = replace(
             session,
             switch=switch.number,
-            switch_object=run.edges.staging.put_switch(session.id, switch),
-            switch_ms=run.edges.now_ms(),
+            switch_object=context.clients.staging.put_switch(session.id, switch),
+            switch_ms=context.clients.now_ms(),
             audit=None,
         )
     cause = session.last_error if session.trouble_since_ms else ""  # until the audit says that it is over
     session = replace(session, state=State.SWITCH, switch_attempt=session.attempt, last_error=cause)
-    run.lease.write(session=session)  # W1
-    switch = read_switch(run, session)
-    session = _without_other_entry(run, session, switch)
-    entry_id = run.switcher.open_entry(switch, session.lineage_entry_id)
+    context.lease.write(session=session)  # W1
+    switch = load_switch(context, session)
+    session = _without_other_entry(context, session, switch)
+    entry_id = context.switcher.open_entry(switch, session.lineage_entry_id)
     session = replace(session, lineage_entry_id=entry_id)
-    run.lease.write(session=session)  # W2
-    pushed = run.switcher.push(switch, entry_id)  # W3
+    context.lease.write(session=session)  # W2
+    pushed = context.switcher.push(switch, entry_id)  # W3
     if pushed.fallback is not None:
-        run.note(
+        context.note(
             "Pinot does not copy from the staging area, so whole tars are sent "
             f"(push.mode: TAR saves the attempt): {pushed.fallback}"
         )
@@ -101,25 +105,27 @@ def stage_switch(run: Run, session: Session, switch: Switch) -> Session:
         if pushed.segments and pushed.mode
         else ""
     )
-    run.note(
+    context.note(
         f"pushed {pushed.segments} of {plural(len(switch.segments_to), 'segment')}{how}, hidden; "
         f"{len(switch.segments_from)} will be replaced"
     )
     return session
 
 
-def refuse_hidden_sources(run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]) -> None:
+def refuse_hidden_sources(
+    context: TriggerContext, plan: Plan, current: Snapshot | None, visible: frozenset[str]
+) -> None:
     """See `why_paused`.
 
     :raises SwitchConflict: the table is paused.
     """
-    if (paused := why_paused(run, plan, current, visible)) is not None:
-        run.lease.assert_held()  # a run that slept past its lease sees what the next one replaced (R2)
+    if (paused := why_paused(context, plan, current, visible)) is not None:
+        context.lease.assert_held()  # a run that slept past its lease sees what the next one replaced (R2)
         raise paused
 
 
 def why_paused(
-    run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]
+    context: TriggerContext, plan: Plan, current: Snapshot | None, visible: frozenset[str]
 ) -> SwitchConflict | None:
     """Segments of ours that somebody else's entry hides: not ours to replace any more (rule R5). Only looked.
 
@@ -127,44 +133,44 @@ def why_paused(
     """
     if current is None or plan.mode is not Mode.SYNC:
         return None
-    hidden = (set(current.segments) - visible) & run.edges.pinot.all_segments(run.spec.name)
+    hidden = (set(current.segments) - visible) & context.clients.pinot.all_segments(context.spec.name)
     if not hidden:
         return None
     return SwitchConflict(
-        f"{run.spec.name} is paused: somebody else replaced segments of this table",
+        f"{context.spec.name} is paused: somebody else replaced segments of this table",
         why=f"{len(hidden)} published segments are hidden: {', '.join(sorted(hidden)[:5])}",
         hint="a merge or rollup task on this table? Turn it off, then swap the whole table once",
     )
 
 
-def _withdraw(run: Run, session: Session) -> Session:
+def _withdraw(context: TriggerContext, session: Session) -> Session:
     """Take back what an earlier switch of this session staged: nothing of it is wanted any more (I14)."""
     if session.switch_object is None:
         return session
-    session = without_entry(run, session)
-    run.switcher.delete(read_switch(run, session).names_to)
+    session = without_entry(context, session)
+    context.switcher.delete(load_switch(context, session).names_to)
     return replace(session, switch_object=None)
 
 
-def _without_other_entry(run: Run, session: Session, switch: Switch) -> Session:
+def _without_other_entry(context: TriggerContext, session: Session, switch: Switch) -> Session:
     """Revert the entry of an earlier switch that shares no output with this one, which a forced start would
     leave alive (R4). Written down first: a later switch may want just its names, and the revert be late."""
-    entry = run.switcher.lineage.get(session.lineage_entry_id)
+    entry = context.switcher.fetch().get(session.lineage_entry_id)
     same = entry is not None and entry.has_names(switch.segments_from, switch.names_to)
     if entry is None or same or not entry.segments_to.isdisjoint(switch.names_to):
         return session
-    return without_entry(run, session)
+    return without_entry(context, session)
 
 
-def _refuse_spent(run: Run, session: Session, switch: Switch) -> None:
+def _refuse_spent(context: TriggerContext, session: Session, switch: Switch) -> None:
     """Names are looked at before the build (`go_on`), and an entry may be lost while files are built. What is
     staged stays as it is, so that the next trigger finds the same and gives other names (R16).
 
     :raises SwitchConflict: Pinot would hide what is shown under one of its names.
     """
-    spent = spent_names(run.switcher.lineage)
-    if is_lost(run, session):
-        spent |= frozenset(read_switch(run, session).names_to)
+    spent = spent_names(context.switcher.fetch())
+    if is_lost(context, session):
+        spent |= frozenset(load_switch(context, session).names_to)
     if met := spent.intersection(switch.names_to):
         raise SwitchConflict(
             f"the lineage entry of {session.id} was lost while its files were built",
@@ -173,9 +179,9 @@ def _refuse_spent(run: Run, session: Session, switch: Switch) -> None:
         )
 
 
-def _same_lists(run: Run, session: Session, wanted: Switch) -> bool:
+def _same_lists(context: TriggerContext, session: Session, wanted: Switch) -> bool:
     """Whether the switch that stands already says exactly this."""
     if session.switch_object is None:
         return False
-    switch = read_switch(run, session)
+    switch = load_switch(context, session)
     return (switch.segments_from, switch.names_to) == (wanted.segments_from, wanted.names_to)

@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pinot_assets.core.text import plural
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.stored_snapshots import came_from, headers
+from pinot_assets.session.stores.stored_snapshots import came_from, snapshot_headers
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.source.object_info import ObjectInfo
 
@@ -28,13 +28,13 @@ def mark_of(owner: str) -> str:
     return f"{MARKS}/{_UNSAFE.sub('_', owner)}"
 
 
-def leave_mark(run: Run) -> None:
+def write_cluster_marker(context: TriggerContext) -> None:
     """Say that this cluster works here.
 
     :raises SourceError: the staging area does not take it.
     """
-    owner = run.edges.store.owner()
-    run.edges.staging.store.put_if_absent(mark_of(owner), owner.encode())
+    owner = context.clients.store.owner()
+    context.clients.staging.store.put_if_absent(mark_of(owner), owner.encode())
 
 
 def why_not_ours(
@@ -56,7 +56,7 @@ def why_not_ours(
             f"another cluster works in {uri}, too ({others[0]} is its mark): give each a staging area of its "
             "own, and delete the mark of one that is gone"
         )
-    there = {header.ref: staging.outline(header.ref) for header in headers(listed)}
+    there = {header.ref: staging.outline(header.ref) for header in snapshot_headers(listed)}
     known = _led_back_to(there, current)
     strange = sorted(ref.key for ref, one in there.items() if one.owner != owner and ref not in known)
     if strange:

@@ -14,7 +14,7 @@ from pinot_assets.pinot.api import PushMode
 from pinot_assets.printable import visible
 from pinot_assets.session.lineage.stale_pointer import refuse_published
 from pinot_assets.session.lineage.switch import Switcher
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.values.plan import NO_HOLD, Hold
 from pinot_assets.session.values.report import Progress
@@ -28,18 +28,18 @@ WRITER_VERSION = "2"
 
 
 @dataclass
-class Run:
+class TriggerContext:
     """A table, its clients and the lease.
 
     :ivar notes: what this run did that a person should know.
-    :ivar effects: what it has changed in Pinot, through `edges.pinot`.
+    :ivar effects: what it has changed in Pinot, through `clients.pinot`.
     :ivar built: how many files it has built.
     :ivar found: the open session as it was last read, None without one.
     :ivar goal: the snapshot that a rollback was asked to lead to, "" where none was named.
     """
 
     spec: TableSpec
-    edges: Edges
+    clients: TableClients
     lease: Lease
     progress: Progress
     notes: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Run:
     goal: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.edges = replace(self.edges, pinot=self.effects.recorded(self.edges.pinot))
+        self.clients = replace(self.clients, pinot=self.effects.recorded(self.clients.pinot))
 
     @property
     def mode(self) -> Mode:
@@ -76,12 +76,12 @@ class Run:
     @cached_property
     def pinot_version(self) -> str:
         """What the controller says of itself, asked once; see `pinot_assets.pinot.versions`."""
-        return self.edges.pinot.version()
+        return self.clients.pinot.version()
 
     @cached_property
     def table_config(self) -> Mapping[str, Any]:
         """The table config as Pinot holds it, asked once: it may say more than the spec."""
-        return held_table_config(self.spec, self.edges.pinot)
+        return held_table_config(self.spec, self.clients.pinot)
 
     @cached_property
     def switcher(self) -> Switcher:
@@ -91,7 +91,7 @@ class Run:
         max_age_ms = versions.entry_renewed_ms(self.pinot_version, self.table_config)
         return Switcher(
             table=self.spec.name,
-            edges=self.edges,
+            clients=self.clients,
             entry_max_age_ms=max_age_ms,
             starts_forced=self.spec.ingestion.rollback_window == "pinotDefault",
             before_write=self.before_pinot_write,
@@ -105,16 +105,16 @@ class Run:
 
         :raises SessionError: some of it is; the pointer is behind.
         """
-        refuse_published(self.spec.name, self.edges, self.lease.pointer, names)
+        refuse_published(self.spec.name, self.clients, self.lease.pointer, names)
 
     def before_pinot_write(self) -> None:
         """Hold the lease, and let a dead owner's last call reach its deadline (rule R2)."""
-        self.lease.wait_out_former_owner(self.edges.sleep)
+        self.lease.wait_out_former_owner(self.clients.sleep)
         self.lease.assert_held()
 
     def active_session(self) -> Session | None:
         """The session without an outcome, as stored."""
-        self.found = self.edges.store.active_session(self.lease.pointer)
+        self.found = self.clients.store.active_session(self.lease.pointer)
         return self.found
 
     @property
@@ -131,13 +131,13 @@ class Run:
         if ref is None:
             return None
         if self._read is None or self._read[0] != ref:
-            self._read = ref, self.edges.staging.snapshot(ref)
+            self._read = ref, self.clients.staging.snapshot(ref)
         return self._read[1]
 
     def hold(self) -> Hold:
         """What a rollback took back."""
         ref = self.lease.pointer.hold
-        return self.edges.staging.hold(ref) if ref is not None else NO_HOLD
+        return self.clients.staging.hold(ref) if ref is not None else NO_HOLD
 
     def put_hold(self, hold: Hold) -> ObjectRef | None:
         """What the pointer is to name of a hold that has changed; what it names already where it has not.
@@ -149,7 +149,7 @@ class Run:
         if ref is None or self.mode is Mode.SWAP or hold == self.hold():
             return ref
         _, session, _ = ref.key.split("/")
-        stored = self.edges.staging.put_hold(session, replace(hold, format=self.lease.pointer.format))
+        stored = self.clients.staging.put_hold(session, replace(hold, format=self.lease.pointer.format))
         return None if hold.is_empty else stored
 
     def note(self, text: str) -> None:

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from pinot_assets.errors import LeaseLost
-from pinot_assets.session.context.context import Run
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import Lease, SessionStore
 from pinot_assets.session.values.report import Progress
 from pinot_assets.session.values.state import Pointer, Session
 from pinot_assets.table_spec import TableSpec
 
 
-class Unleased(Lease):
+class ReadOnlyLease(Lease):
     """In the place of a lease that nobody took: says how the pointer stood, and refuses every write, to
     ZooKeeper as to Pinot, whose writes all ask first whether the lease is held (rule R2)."""
 
@@ -49,6 +49,6 @@ class Unleased(Lease):
         )
 
 
-def only_reading(spec: TableSpec, edges: Edges, progress: Progress) -> Run:
+def read_only_context(spec: TableSpec, clients: TableClients, progress: Progress) -> TriggerContext:
     """A run that cannot write, as the table stands now."""
-    return Run(spec, edges, Unleased(edges.store, edges.store.pointer()), progress)
+    return TriggerContext(spec, clients, ReadOnlyLease(clients.store, clients.store.pointer()), progress)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.values.state import Mode, Outcome, close, is_ours
 from pinot_assets.snapshot.manifest import Snapshot
 
@@ -24,34 +24,34 @@ def is_older_than(published: Snapshot, made_ms: int | None) -> bool:
     return made_ms is not None and bool(published.segments) and published.published_ms < made_ms
 
 
-def of_former_table(run: Run) -> Snapshot | None:
+def of_former_table(context: TriggerContext) -> Snapshot | None:
     """The ledger, where it is that of a table of the same name that is no more."""
-    pointer, table = run.lease.pointer, run.spec.name
-    made_ms = run.edges.store.table_made_ms() if pointer.current_snapshot is not None else None
+    pointer, table = context.lease.pointer, context.spec.name
+    made_ms = context.clients.store.table_made_ms() if pointer.current_snapshot is not None else None
     if made_ms is None:
         return None
-    names = run.edges.pinot.all_segments(table)
+    names = context.clients.pinot.all_segments(table)
     if any(is_ours(table, name) for name in names):
         return None  # before the ledger is read: one that cannot be is told later, when it is needed
-    published = run.current_snapshot()
+    published = context.current_snapshot()
     return published if published is not None and is_older_than(published, made_ms) else None
 
 
-def forget_former_table(run: Run) -> None:
+def forget_former_table(context: TriggerContext) -> None:
     """Drop ledger and hold of a table that was made anew.
 
     The numbers of sessions go on, so nothing of the former table is met again (rule R17).
     """
-    if (published := of_former_table(run)) is None:
+    if (published := of_former_table(context)) is None:
         return
-    pointer, session = run.lease.pointer, run.active_session()
+    pointer, session = context.lease.pointer, context.active_session()
     if session is not None and session.mode is Mode.ROLLBACK:
         # There is nothing left to go back from. Any other session goes on: it lists again.
-        closed = close(session, Outcome.CLEARED, run.edges.now_ms())
-        run.lease.write(
+        closed = close(session, Outcome.CLEARED, context.clients.now_ms())
+        context.lease.write(
             pointer=replace(pointer, active_session="", current_snapshot=None, hold=None), session=closed
         )
     else:
-        run.lease.write(pointer=replace(pointer, current_snapshot=None, hold=None))
-    told = f"{run.spec.name} was made anew after {published.session} had been published"
-    run.note(f"{told}: all files count as new")
+        context.lease.write(pointer=replace(pointer, current_snapshot=None, hold=None))
+    told = f"{context.spec.name} was made anew after {published.session} had been published"
+    context.note(f"{told}: all files count as new")

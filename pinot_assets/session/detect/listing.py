@@ -7,7 +7,7 @@ from functools import cache
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import ListingFailed
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.detect.observe import judge_listing, list_source
 from pinot_assets.session.values.plan import Changes
 from pinot_assets.session.values.report import Progress
@@ -21,18 +21,18 @@ OFTEN = 100_000
 """Objects between two signs that a listing goes on."""
 
 
-def list_ready(run: Run, session: Session | None, current: Snapshot | None) -> Readiness:
+def list_ready(context: TriggerContext, session: Session | None, current: Snapshot | None) -> Readiness:
     """List the input directory and judge what of it is there.
 
     :param session: the open one, whose files are known too.
     :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
     """
-    inventory = list_source(run.spec, run.edges.source, _telling(run.progress))
-    if not inventory.files and current and current.ledger and run.mode is not Mode.APPEND:
-        _refuse_slip(run, current)
-        inventory = _believe_empty(run, inventory)
-    plan = run.edges.staging.plan(session.plan) if session else None
-    return judge_listing(run.spec, inventory, current, run.hold(), plan)
+    inventory = list_source(context.spec, context.clients.source, _telling(context.progress))
+    if not inventory.files and current and current.ledger and context.mode is not Mode.APPEND:
+        _refuse_slip(context, current)
+        inventory = _believe_empty(context, inventory)
+    plan = context.clients.staging.plan(session.plan) if session else None
+    return judge_listing(context.spec, inventory, current, context.hold(), plan)
 
 
 def _telling(progress: Progress) -> Callable[[int], None]:
@@ -76,24 +76,24 @@ def changes_of(source: ObjectStore, inventory: Inventory, current: Snapshot | No
     )
 
 
-def _believe_empty(run: Run, first: Inventory) -> Inventory:
-    where = run.edges.source.uri
-    if run.spec.ingestion.empty_source_action == "REFUSE":
+def _believe_empty(context: TriggerContext, first: Inventory) -> Inventory:
+    where = context.clients.source.uri
+    if context.spec.ingestion.empty_source_action == "REFUSE":
         raise ListingFailed(
             f"no file of {where} matches, but files of it are published",
             why="emptySourceAction is REFUSE",
             hint="if the table really is to become empty, set emptySourceAction: APPLY",
         )
-    if not run.edges.source.exists_root():
+    if not context.clients.source.exists_root():
         raise ListingFailed(
             f"{where} does not exist, but files of it are published",
             why="a missing directory is not an empty one",
             hint="mount it, or create it empty if the table really is to become empty",
         )
-    wait = run.edges.waits.second_look
-    run.note(f"{where} lists no file; looking again in {wait:.0f} s before anything is removed")
-    run.edges.sleep(wait)
-    second = list_source(run.spec, run.edges.source)
+    wait = context.clients.waits.second_look
+    context.note(f"{where} lists no file; looking again in {wait:.0f} s before anything is removed")
+    context.clients.sleep(wait)
+    second = list_source(context.spec, context.clients.source)
     if second.files:
         raise ListingFailed(
             f"{where} listed no file, then {len(second.files)}",
@@ -103,14 +103,17 @@ def _believe_empty(run: Run, first: Inventory) -> Inventory:
     return first
 
 
-def _refuse_slip(run: Run, current: Snapshot) -> None:
+def _refuse_slip(context: TriggerContext, current: Snapshot) -> None:
     """Patterns that match nothing of a full directory, or another directory without a file, and that nothing
     was published by: likely a slip of the pen, so that only a written APPLY empties the table (E33).
     """
-    ingestion = run.spec.ingestion
-    if "empty_source_action" in ingestion.model_fields_set or current.config_fingerprint == run.fingerprint:
+    ingestion = context.spec.ingestion
+    if (
+        "empty_source_action" in ingestion.model_fields_set
+        or current.config_fingerprint == context.fingerprint
+    ):
         return
-    source = run.edges.source
+    source = context.clients.source
     published = min(current.ledger)
     if (first := next(iter(source.list()), None)) is not None:
         why = f"there are files, {first.uri} for one, and files of it are published"

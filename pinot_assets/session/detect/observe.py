@@ -12,8 +12,8 @@ from pinot_assets.session.detect.former_table import is_older_than
 from pinot_assets.session.lineage.stale_pointer import newer_than
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.stored_snapshots import read_kept
-from pinot_assets.session.values.plan import NO_HOLD, Hold, Plan, Status
+from pinot_assets.session.stores.stored_snapshots import read_snapshots
+from pinot_assets.session.values.plan import NO_HOLD, Hold, Plan, RowStatus
 from pinot_assets.session.values.state import Owner, Pointer, Session, is_ours
 from pinot_assets.session.values.trouble import passes, stands
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, versions_of
@@ -66,7 +66,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class ListingComparison:
     """What the listing shows beside the ledger, by fingerprint alone: content decides later (E3).
 
     :ivar digest: of what counts.
@@ -106,8 +106,8 @@ def observe(store: SessionStore, staging: Staging) -> Observation:
     pointer = store.pointer()
     session = store.active_session(pointer)
     plan = staging.plan(session.plan) if session else None
-    held_up = session.failures if session and session.held_up else None
-    failures = staging.failures(held_up) if held_up else ()
+    blocking = session.failures if session and session.has_blocking_failures else None
+    failures = staging.failures(blocking) if blocking else ()
     return Observation(
         pointer=pointer,
         session=session,
@@ -120,7 +120,7 @@ def observe(store: SessionStore, staging: Staging) -> Observation:
     )
 
 
-def standing(store: SessionStore) -> str:
+def published_token(store: SessionStore) -> str:
     """What is published and shown by nothing else than a listing: two of one text see one ledger.
 
     :returns: empty while nothing is published, a session is open, the lease is held or a rollback holds
@@ -149,7 +149,7 @@ def _current(staging: Staging, pointer: Pointer, ref: SnapshotRef) -> Snapshot:
     try:
         return staging.snapshot(ref)
     except SnapshotCorrupt:
-        newer = read_kept(staging, (header.ref for header in newer_than(staging, pointer)))
+        newer = read_snapshots(staging, (header.ref for header in newer_than(staging, pointer)))
         if (newest := next(newer, None)) is None:
             raise
         return newest.snapshot
@@ -194,7 +194,7 @@ def judge_listing(
     if rules == Rules():
         return Readiness(inventory, inventory)
     ledger = snapshot.ledger if snapshot else {}
-    planned = [row.uri for row in plan.rows if row.status is not Status.GONE] if plan else []
+    planned = [row.uri for row in plan.rows if row.status is not RowStatus.GONE] if plan else []
     versions: dict[str, list[Fingerprint]] = {uri: [] for uri in (*planned, *hold.files)}
     for uri, file in ledger.items():
         versions.setdefault(uri, []).append(file.fingerprint)
@@ -206,12 +206,12 @@ def judge_listing(
     return judge(inventory, rules, Known(versions, removable))
 
 
-def sight(
+def compare_listing(
     spec: TableSpec,
     inventory: Inventory,
     observation: Observation,
     differences: tuple[pa.Table, pa.Table] | None = None,
-) -> Sighting:
+) -> ListingComparison:
     """Compare a listing with the ledger, less what is not there yet and what a rollback holds.
 
     :param differences: `differing` of the whole listing and the ledger, where it is known.
@@ -225,7 +225,7 @@ def sight(
     listed, published = differences
     seen, known = ({file.uri: file for file in files_of(side)} for side in (listed, published))
     free = sorted(uri for uri, file in seen.items() if not hold.holds(file))
-    return Sighting(
+    return ListingComparison(
         listed=len(inventory.files),
         digest=found.counted.digest,
         listing=inventory.digest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Next, Plan
 from pinot_assets.session.values.state import Session
@@ -42,9 +42,9 @@ class Opened:
         return bool(self.plan.to_build) and self.stalls >= planning.STALLS
 
 
-def look_at(run: Run, session: Session) -> Opened:
+def look_at(context: TriggerContext, session: Session) -> Opened:
     """Read what the last attempt left; decide what comes next (the retries are counted now)."""
-    staging = run.edges.staging
+    staging = context.clients.staging
     plan = staging.plan(session.plan)
     failures = staging.failures(session.failures) if session.failures else ()
     at_fault = {f.ordinal for f in failures}
@@ -54,13 +54,13 @@ def look_at(run: Run, session: Session) -> Opened:
     audit_failed = audit is not None and not audit.passed and not audit.waits
     step = planning.decide(
         # A build that ended without a word says nothing about the files: that is trouble, no failure.
-        failed=(session.held_up and not passes(failures))
+        failed=(session.has_blocking_failures and not passes(failures))
         or audit_failed
         or (not plan.to_build and stalls >= planning.STALLS),
         at_nobodys_fault=audit_failed and session.failures is None,
-        same_config=session.config_fingerprint == run.fingerprint,
+        same_config=session.config_fingerprint == context.fingerprint,
         retry_count=session.retry_count,
-        max_retries=run.spec.ingestion.retries,
+        max_retries=context.spec.ingestion.retries,
     )
     newest = max(plan.attempt, staging.newest_attempt(session.id))
     return Opened(session, plan, receipts, failures, stalls, step, newest)

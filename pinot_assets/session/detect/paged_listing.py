@@ -23,9 +23,9 @@ from pinot_assets.session.detect.observe import choice_of
 from pinot_assets.session.stores.listing_parts import KeptParts, PartRef
 from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.source import Inventory, ObjectStore
-from pinot_assets.source.file_table import ListedFiles
+from pinot_assets.source.file_table import FileTable
 from pinot_assets.source.listing import inventory_of, list_part
-from pinot_assets.source.listing_part import Part, part_from_arrow, part_to_arrow
+from pinot_assets.source.listing_part import ListingPart, part_from_arrow, part_to_arrow
 from pinot_assets.source.policy import require_all_data
 from pinot_assets.table_spec import TableSpec
 
@@ -34,7 +34,7 @@ KEPT_S: Final = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Bookmark(Open):
+class ListingCursor(Open):
     """How far a listing has come.
 
     :ivar of: what is listed, as `listing_of` tells it.
@@ -51,7 +51,7 @@ class Bookmark(Open):
     crc32: int
 
     @classmethod
-    def read(cls, value: Any) -> Bookmark | None:
+    def read(cls, value: Any) -> ListingCursor | None:
         """One of plain values; None for what is no bookmark."""
         try:
             return structured(cls, value, "a bookmark")
@@ -68,7 +68,7 @@ class Bookmark(Open):
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class CompleteListing:
     """A listing that has come to its end.
 
     :ivar parts: what was kept of it, to be dropped when it is made use of.
@@ -85,14 +85,14 @@ def listing_of(spec: TableSpec) -> str:
     return sha256_hex(json.dumps([spec.input_uri(), asdict(choice_of(spec))]).encode())[:12]
 
 
-def go_on(
+def resume_listing(
     spec: TableSpec,
     source: ObjectStore,
     kept: KeptParts,
-    mark: Bookmark | None,
+    mark: ListingCursor | None,
     is_late: Callable[[], bool],
     hints: tuple[str, ...] = (),
-) -> Bookmark | Sweep:
+) -> ListingCursor | CompleteListing:
     """List on from a bookmark, to the end or as far as there is time.
 
     A listing that ends before it gets late leaves the staging area alone. One whose parts have gone begins
@@ -109,30 +109,32 @@ def go_on(
     began_ms = time.time_ns() // 1_000_000
     pages = source.pages(mark.after if mark else "")
     part = list_part(source.uri, pages, choice_of(spec), is_late)
-    require_all_data(ListedFiles([part.columns]), spec.policy)
+    require_all_data(FileTable([part.columns]), spec.policy)
     if part.last:
         beside = {"before": plain(mark.ref) if mark else None, "hints": hints}
         ref = kept.put(part_to_arrow(part, beside))
         if mark is None:
             kept.drop_old(began_ms - KEPT_S * 1000)
         objects = part.columns.num_rows + part.skipped + part.hidden + (mark.objects if mark else 0)
-        return Bookmark(of, part.last, objects, ref.key, ref.crc32)
+        return ListingCursor(of, part.last, objects, ref.key, ref.crc32)
     if mark is None:
-        return Sweep(inventory_of([part], began_ms), (), hints)
+        return CompleteListing(inventory_of([part], began_ms), (), hints)
     if (
         found := _up_to(mark, kept)
     ) is None:  # cleared away, or another sensor of this table was done with them
-        return go_on(spec, source, kept, None, is_late)
+        return resume_listing(spec, source, kept, None, is_late)
     before, refs, first_hints = found
-    return Sweep(inventory_of([*before, part], began_ms), refs, first_hints)
+    return CompleteListing(inventory_of([*before, part], began_ms), refs, first_hints)
 
 
-def _up_to(mark: Bookmark, kept: KeptParts) -> tuple[list[Part], tuple[PartRef, ...], tuple[str, ...]] | None:
+def _up_to(
+    mark: ListingCursor, kept: KeptParts
+) -> tuple[list[ListingPart], tuple[PartRef, ...], tuple[str, ...]] | None:
     """All parts up to a bookmark, the first one first; where they lie; the hints of the first.
 
     None where one of them has gone.
     """
-    parts: list[Part] = []
+    parts: list[ListingPart] = []
     refs: list[PartRef] = []
     hints: tuple[str, ...] = ()
     ref: PartRef | None = mark.ref

@@ -31,7 +31,7 @@ PARTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class PlanBasis:
     """What one plan rests on.
 
     :ivar digests: sha256 of each of `PARTS`, in hex.
@@ -40,7 +40,7 @@ class Basis:
     digests: Mapping[str, str]
 
     @classmethod
-    def of(cls, **parts: Any) -> Basis:
+    def of(cls, **parts: Any) -> PlanBasis:
         """From plain values, one for each of `PARTS`."""
         assert parts.keys() == PARTS.keys()
         return cls({name: _sha256(canonical_json(parts[name])) for name in PARTS})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.detect.became_folder import with_folders
 from pinot_assets.session.detect.listing import changes_of, list_ready
 from pinot_assets.session.detect.open_session import Opened, look_at
@@ -16,7 +16,7 @@ from pinot_assets.source import Readiness
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class SourceState:
     """One look.
 
     :ivar found: the listing, judged.
@@ -31,18 +31,20 @@ class Looked:
     hold: Hold
 
 
-def look(run: Run, session: Session | None, current: Snapshot | None) -> Looked:
+def read_source_state(
+    context: TriggerContext, session: Session | None, current: Snapshot | None
+) -> SourceState:
     """List the source and compare; writes nothing.
 
     :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
     """
-    found, hold = list_ready(run, session, current), run.hold()
+    found, hold = list_ready(context, session, current), context.hold()
     if found.waiting:
-        return Looked(found, None, None, hold)
-    source = run.edges.source
+        return SourceState(found, None, None, hold)
+    source = context.clients.source
     changes = changes_of(source, found.counted, current)
-    if run.mode is not Mode.SWAP:  # which is held as a whole, by a hold that may be empty
+    if context.mode is not Mode.SWAP:  # which is held as a whole, by a hold that may be empty
         hold = as_listed(hold, changes, lambda file: source.sha256(source.key_of(file.uri)))
-    if run.mode is not Mode.APPEND:  # which takes no rows away
+    if context.mode is not Mode.APPEND:  # which takes no rows away
         changes = with_folders(source, changes, current, hold.removals)
-    return Looked(found, changes, look_at(run, session) if session is not None else None, hold)
+    return SourceState(found, changes, look_at(context, session) if session is not None else None, hold)

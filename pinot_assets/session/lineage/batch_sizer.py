@@ -23,7 +23,7 @@ SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class UploadPace:
+class BatchSizer:
     """What the next batch may hold.
 
     :ivar segments: how many.
@@ -47,7 +47,7 @@ class UploadPace:
             count += 1
         return outputs[:count]
 
-    def after(self, outputs: Sequence[Output], report: PushReport, deadline: float) -> UploadPace:
+    def after(self, outputs: Sequence[Output], report: PushReport, deadline: float) -> BatchSizer:
         """What is right after a push of these; the same, if nothing had to be sent.
 
         :param deadline: seconds within which an upload has to be over.
@@ -57,4 +57,4 @@ class UploadPace:
         if not sent:
             return self
         share = SHARE * deadline / max(report.seconds, 1e-3)
-        return UploadPace(max(1, int(len(sent) * share)), int(sum(o.tar_bytes for o in sent) * share))
+        return BatchSizer(max(1, int(len(sent) * share)), int(sum(o.tar_bytes for o in sent) * share))

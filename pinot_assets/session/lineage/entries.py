@@ -14,7 +14,7 @@ from typing import Final
 from pinot_assets.core.deadline import Deadline
 from pinot_assets.errors import PinotUnreachable, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.state import is_ours
 
@@ -37,7 +37,7 @@ def _still_unknown(what: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class LineageEntries:
     """One table's replacement entries.
 
     :ivar entry_max_age_ms: an older entry is renewed before anything is pushed under it or ended: Pinot
@@ -50,16 +50,15 @@ class Entries:
     """
 
     table: str
-    edges: Edges
+    clients: TableClients
     entry_max_age_ms: int
     starts_forced: bool
     before_write: Callable[[], None]
     settled: Callable[[str, str], None]
 
-    @property
-    def lineage(self) -> Lineage:
+    def fetch(self) -> Lineage:
         """What Pinot has now."""
-        return self.edges.pinot.lineage(self.table)
+        return self.clients.pinot.lineage(self.table)
 
     # --- start ---------------------------------------------------------------------------------------
 
@@ -73,7 +72,7 @@ class Entries:
         if twin is not None:
             return twin.id if self._is_fresh(twin) else self.renew(switch, twin.id)
         self.before_write()
-        before = self.lineage
+        before = self.fetch()
         in_progress = before.in_state(LineageState.IN_PROGRESS)
         stale = [e for e in in_progress if e.id == former or self._is_our_entry(e)]
         stale += [e for e in in_progress if e not in stale and self._is_our_removal(e, switch)]
@@ -95,14 +94,14 @@ class Entries:
                     hint="the next trigger shows them again",
                 )
             self.revert_entry(entry.id)  # R4: a forced start would leave it alive
-        pinot = self.edges.pinot
+        pinot = self.clients.pinot
         forced = shared or self.starts_forced
         start = pinot.force_start_replace_segments if forced else pinot.start_replace_segments
         entry_id = self._start(start, switch.segments_from, switch.names_to)
         if not before.entries:
             # Another controller that writes the node for the first time, too, can take ours away (R6).
-            self.edges.sleep(self.edges.waits.first_entry)
-        if self.lineage.get(entry_id) is None:
+            self.clients.sleep(self.clients.waits.first_entry)
+        if self.fetch().get(entry_id) is None:
             raise SwitchStateUnknown(
                 f"the lineage of {self.table} lost entry {entry_id} right after its start",
                 why="another controller wrote the lineage at the same moment",
@@ -120,9 +119,9 @@ class Entries:
             shown. Whoever names the former one finds it COMPLETED, and records the switch.
         """
         self.before_write()
-        start = self.edges.pinot.force_start_replace_segments
+        start = self.clients.pinot.force_start_replace_segments
         new = self._start(start, switch.segments_from, switch.names_to)
-        former = self.lineage.get(entry_id)
+        former = self.fetch().get(entry_id)
         if former is not None and former.state is LineageState.COMPLETED:
             # Pinot looked at what is visible before the end, and wrote after it: as a delayed start (R1).
             self.undo_delayed_starts(switch.names_to)
@@ -142,17 +141,17 @@ class Entries:
 
     def open_twin(self, switch: Switch) -> LineageEntry | None:
         """The newest open entry with exactly our names: a driver may have died before it wrote its id."""
-        found = self.lineage.find(switch.segments_from, switch.names_to)
+        found = self.fetch().find(switch.segments_from, switch.names_to)
         return next((e for e in reversed(found) if e.state is LineageState.IN_PROGRESS), None)
 
     def _start(self, start: Start, segments_from: Collection[str], segments_to: Collection[str]) -> str:
-        known = {entry.id for entry in self.lineage}
+        known = {entry.id for entry in self.fetch()}
         self.before_write()  # the lease may have been lost while Pinot did not answer to that look
         try:
             return start(self.table, segments_from, segments_to)
         except SwitchStateUnknown:
             with _still_unknown(f"whether the lineage of {self.table} got a new entry"):
-                found = self.lineage.find(segments_from, segments_to)
+                found = self.fetch().find(segments_from, segments_to)
             new = [e for e in found if e.state is LineageState.IN_PROGRESS and e.id not in known]
             if not new:
                 raise
@@ -172,7 +171,7 @@ class Entries:
 
     def is_usable(self, entry_id: str) -> bool:
         """Whether segments may be pushed under that entry, and it may be ended: IN_PROGRESS and not old."""
-        entry = self.lineage.get(entry_id)
+        entry = self.fetch().get(entry_id)
         return entry is not None and entry.state is LineageState.IN_PROGRESS and self._is_fresh(entry)
 
     def require_usable(self, entry_id: str) -> None:
@@ -194,7 +193,7 @@ class Entries:
         :returns: the entry.
         :raises SwitchConflict: it is not IN_PROGRESS any more.
         """
-        entry = self.lineage.get(entry_id)
+        entry = self.fetch().get(entry_id)
         if entry is None or entry.state is not LineageState.IN_PROGRESS:
             state = "gone" if entry is None else entry.state.value
             raise SwitchConflict(
@@ -211,20 +210,20 @@ class Entries:
 
         :raises SwitchStateUnknown: it still cannot be told; the next trigger looks again.
         """
-        self.edges.pinot.settle_brokers(self.table, seconds=self.edges.waits.broker)
+        self.clients.pinot.settle_brokers(self.table, seconds=self.clients.waits.broker)
         self.before_write()
         self.require_open(entry_id)  # a dead owner's revert may have landed in that wait (rule R2)
         try:
-            self.edges.pinot.end_replace_segments(self.table, entry_id)
+            self.clients.pinot.end_replace_segments(self.table, entry_id)
         except SwitchStateUnknown:
             self._await_completed(entry_id)
 
     def _await_completed(self, entry_id: str) -> None:
         # The controller goes on when the caller has gone, so an IN_PROGRESS entry may complete any moment.
-        deadline = Deadline(self.edges, _ANSWER_SECONDS)
+        deadline = Deadline(self.clients, _ANSWER_SECONDS)
         while True:
             with suppress(PinotUnreachable):  # it may be back in a moment, with the switch made
-                entry = self.lineage.get(entry_id)
+                entry = self.fetch().get(entry_id)
                 if entry is None or entry.state is LineageState.REVERTED:
                     break
                 if entry.state is LineageState.COMPLETED:
@@ -244,9 +243,9 @@ class Entries:
         self.before_write()
         # Reverted or reaped before, or the reply got lost: what stands there now decides.
         with suppress(SwitchConflict, SwitchStateUnknown):
-            self.edges.pinot.force_revert_replace_segments(self.table, entry_id)
+            self.clients.pinot.force_revert_replace_segments(self.table, entry_id)
         with _still_unknown(f"whether lineage entry {entry_id} of {self.table} was reverted"):
-            entry = self.lineage.get(entry_id)
+            entry = self.fetch().get(entry_id)
         if entry is None or entry.state is LineageState.REVERTED:
             self.settled("revert", entry_id)
         if entry is not None and entry.state is not LineageState.REVERTED:
@@ -269,8 +268,8 @@ class Entries:
         if hidden:
             self.before_write()
             sources = frozenset[str]().union(*(e.segments_from for e in late))
-            replaced = (sources & self.edges.pinot.visible_segments(self.table)).difference(published)
-            start = self.edges.pinot.force_start_replace_segments
+            replaced = (sources & self.clients.pinot.visible_segments(self.table)).difference(published)
+            start = self.clients.pinot.force_start_replace_segments
             self.end(self._start(start, sorted(replaced), sorted(hidden)))
         return hidden
 
@@ -280,15 +279,15 @@ class Entries:
 
     def _late_starts(self, published: Collection[str]) -> tuple[tuple[LineageEntry, ...], frozenset[str]]:
         """The delayed starts, and what they hide."""
-        if not (late := self.lineage.naming(published, LineageState.IN_PROGRESS)):
+        if not (late := self.fetch().naming(published, LineageState.IN_PROGRESS)):
             return (), frozenset()
         named = frozenset[str]().union(*(e.segments_to for e in late))
-        return late, named.intersection(published) & self.edges.pinot.all_segments(self.table)
+        return late, named.intersection(published) & self.clients.pinot.all_segments(self.table)
 
     # --- shared --------------------------------------------------------------------------------------
 
     def _is_fresh(self, entry: LineageEntry) -> bool:
-        return self.edges.now_ms() - entry.timestamp_ms < self.entry_max_age_ms
+        return self.clients.now_ms() - entry.timestamp_ms < self.entry_max_age_ms
 
     def _is_our_removal(self, entry: LineageEntry, switch: Switch) -> bool:
         """An open replacement of our segments by nothing that stands in the way: of a start that arrived when

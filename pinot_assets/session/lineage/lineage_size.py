@@ -40,7 +40,7 @@ def znode_bytes(table: str, entries: Iterable[LineageEntry]) -> int:
     return len(json.dumps(record, indent=2).encode())
 
 
-def require_lineage_room(
+def require_lineage_capacity(
     table: str, lineage: Lineage, segments_from: Collection[str], segments_to: Collection[str]
 ) -> None:
     """Refuse a start that would make the lineage node too big.

@@ -17,11 +17,11 @@ from typing import Final
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotNotFound, SessionError
-from pinot_assets.pinot.api import Pinot
+from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import Staging, staged
-from pinot_assets.session.stores.stored_snapshots import Header, headers, segments_of
+from pinot_assets.session.stores.stored_snapshots import SnapshotHeader, segments_of, snapshot_headers
 from pinot_assets.session.values.state import Pointer, Session, is_ours, seq_of
 from pinot_assets.snapshot.manifest import SnapshotRef
 
@@ -40,44 +40,44 @@ class Behind:
     :ivar seen: the newer snapshot that queries see; None where they see none of them.
     """
 
-    newer: tuple[Header, ...]
+    newer: tuple[SnapshotHeader, ...]
     unknown: frozenset[str] = frozenset()
     seen: SnapshotRef | None = None
 
 
-def look(table: str, edges: Edges, pointer: Pointer, session: Session | None) -> Behind:
+def look(table: str, clients: TableClients, pointer: Pointer, session: Session | None) -> Behind:
     """Whether a pointer is behind.
 
     :param session: the pointer's open one.
     :raises SnapshotCorrupt: the open session's switch cannot be read, and something visible may be of it.
     """
-    newer = newer_than(edges.staging, pointer)
+    newer = newer_than(clients.staging, pointer)
     try:
-        visible = _ours(table, edges)
+        visible = _ours(table, clients)
     except PinotNotFound:
         return Behind(newer)  # a table that was deleted shows nothing; whoever needs it says so
     if not newer and not any(_is_numbered_later(name, pointer) for name in visible):
         return Behind(newer)
-    known = _segments_of(edges.staging, pointer.current_snapshot)
-    later = [*_later(table, edges, pointer, session, newer, changed=visible != known)]
+    known = _segments_of(clients.staging, pointer.current_snapshot)
+    later = [*_later(table, clients, pointer, session, newer, changed=visible != known)]
     seen = next((ref for ref, names in later if names == visible), None)
     if seen is not None:
-        return Behind(newer, published(table, edges.pinot, edges.staging, pointer, visible - known), seen)
+        return Behind(newer, published(table, clients.pinot, clients.staging, pointer, visible - known), seen)
     if session is not None and session.switch_object is not None:
-        known |= frozenset(edges.staging.switch(session.switch_object).names_to)
+        known |= frozenset(clients.staging.switch(session.switch_object).names_to)
     if session is not None:
-        known |= _segments_of(edges.staging, session.target)  # of a rollback, whose driver died at its end
-    unknown = published(table, edges.pinot, edges.staging, pointer, visible - known)
+        known |= _segments_of(clients.staging, session.target)  # of a rollback, whose driver died at its end
+    unknown = published(table, clients.pinot, clients.staging, pointer, visible - known)
     if unknown and later:
         # Pinot has deleted some of them since, by time retention, say. Only where queries see something that
         # the pointer does not know: else it may be Pinot that was taken back, and never had the others.
-        there = edges.pinot.all_segments(table)
+        there = clients.pinot.all_segments(table)
         seen = next((ref for ref, names in later if names & there == visible), None)
     return Behind(newer, unknown, seen)
 
 
 def published(
-    table: str, pinot: Pinot, staging: Staging, pointer: Pointer, names: Set[str]
+    table: str, pinot: PinotClient, staging: Staging, pointer: Pointer, names: Set[str]
 ) -> frozenset[str]:
     """Those of these visible segments of ours that were published, whatever the pointer knows of it.
 
@@ -94,20 +94,20 @@ def published(
     return frozenset(found)
 
 
-def refuse_published(table: str, edges: Edges, pointer: Pointer, names: Set[str]) -> None:
+def refuse_published(table: str, clients: TableClients, pointer: Pointer, names: Set[str]) -> None:
     """Before anything of ours is deleted from Pinot: nothing of it may be visible and published without the
     pointer knowing of it. What its snapshot names, a plain push may take away.
 
     :raises SessionError: the pointer is behind; says what can be done.
     """
-    candidates = names & _ours(table, edges) if names else frozenset[str]()
+    candidates = names & _ours(table, clients) if names else frozenset[str]()
     if candidates:
-        candidates -= _segments_of(edges.staging, pointer.current_snapshot)
-    if found := published(table, edges.pinot, edges.staging, pointer, candidates):
-        raise stop(table, pointer, found, newer_than(edges.staging, pointer))
+        candidates -= _segments_of(clients.staging, pointer.current_snapshot)
+    if found := published(table, clients.pinot, clients.staging, pointer, candidates):
+        raise stop(table, pointer, found, newer_than(clients.staging, pointer))
 
 
-def stop(table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[Header]) -> SessionError:
+def stop(table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[SnapshotHeader]) -> SessionError:
     """The error of a table whose pointer is behind, where it cannot be told what is right."""
     ref = pointer.current_snapshot
     at = f"names snapshot {number_of(ref)}" if ref is not None else "names no snapshot"
@@ -143,10 +143,10 @@ def number_of(ref: SnapshotRef | None) -> int:
 
 def _later(
     table: str,
-    edges: Edges,
+    clients: TableClients,
     pointer: Pointer,
     session: Session | None,
-    newer: Iterable[Header],
+    newer: Iterable[SnapshotHeader],
     *,
     changed: bool,
 ) -> Iterator[_Names]:
@@ -158,29 +158,29 @@ def _later(
 
     :param changed: whether queries see anything else than the pointer's snapshot.
     """
-    entry = edges.pinot.lineage(table).get(session.lineage_entry_id) if session is not None else None
+    entry = clients.pinot.lineage(table).get(session.lineage_entry_id) if session is not None else None
     settled = not changed or (entry is not None and entry.state is not LineageState.IN_PROGRESS)
     own = session.seq if session is not None and not settled else None
     refs = [header.ref for header in newer if header.seq >= pointer.next_seq or header.seq == own]
-    owners = {"", edges.store.owner()}
-    for ref, names in segments_of(edges.staging, refs):
-        if edges.staging.outline(ref).owner in owners:
+    owners = {"", clients.store.owner()}
+    for ref, names in segments_of(clients.staging, refs):
+        if clients.staging.outline(ref).owner in owners:
             yield ref, names
 
 
-def newer_than(staging: Staging, pointer: Pointer) -> tuple[Header, ...]:
+def newer_than(staging: Staging, pointer: Pointer) -> tuple[SnapshotHeader, ...]:
     """Snapshots with a number above that of the pointer's, newest first; whether they can be read, and whose
     they are, is not known."""
     since = number_of(pointer.current_snapshot)
-    return tuple(header for header in headers(staged(staging, "snapshots")) if header.seq > since)
+    return tuple(header for header in snapshot_headers(staged(staging, "snapshots")) if header.seq > since)
 
 
 def _is_numbered_later(name: str, pointer: Pointer) -> bool:
     return (seq_of(name) or 0) >= pointer.next_seq
 
 
-def _ours(table: str, edges: Edges) -> frozenset[str]:
-    return frozenset(name for name in edges.pinot.visible_segments(table) if is_ours(table, name))
+def _ours(table: str, clients: TableClients) -> frozenset[str]:
+    return frozenset(name for name in clients.pinot.visible_segments(table) if is_ours(table, name))
 
 
 def _segments_of(staging: Staging, ref: SnapshotRef | None) -> frozenset[str]:

@@ -13,13 +13,13 @@ from pinot_assets.core.deadline import Deadline
 from pinot_assets.errors import PinotError, PinotUnreachable, SwitchStateUnknown
 from pinot_assets.pinot.api import PushMode
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.session.lineage.entries import Entries
+from pinot_assets.session.lineage.entries import LineageEntries
 from pinot_assets.session.lineage.upload import Pushed, push_missing
 from pinot_assets.session.stores.staging import Switch
 
 
 @dataclass(frozen=True, slots=True)
-class Switcher(Entries):
+class Switcher(LineageEntries):
     """Pinot's side of one table's switch.
 
     :ivar push_mode: how tars get into Pinot; None tries.
@@ -34,12 +34,12 @@ class Switcher(Entries):
 
         :raises SessionError: some of them are visible and published, and the pointer does not know of it.
         """
-        present = self.edges.pinot.all_segments(self.table).intersection(names)
+        present = self.clients.pinot.all_segments(self.table).intersection(names)
         if present:
             self.before_write()
             self.before_delete(present)
             self.before_write()  # that look may have taken long
-            self.edges.pinot.delete_segments(self.table, sorted(present))
+            self.clients.pinot.delete_segments(self.table, sorted(present))
 
     # --- W3 ------------------------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ class Switcher(Entries):
         :raises PushRefused: Pinot does not take one, or has another content under its name.
         """
         return push_missing(
-            self.edges,
+            self.clients,
             self.table,
             switch.segments_to,
             self.push_mode,
@@ -65,7 +65,7 @@ class Switcher(Entries):
 
     def is_published(self, switch: Switch, entry_id: str, end_issued: str) -> bool:
         """W5's table: whether the switch happened, read from Pinot alone."""
-        lineage = self.lineage
+        lineage = self.fetch()
         entry = lineage.get(entry_id) if entry_id else None
         if entry is not None:
             return entry.state is LineageState.COMPLETED
@@ -74,7 +74,7 @@ class Switcher(Entries):
         # Gone after its end was sent. Pinot deletes the outputs of an entry that it gives up, so one that is
         # in sight, or that somebody replaced, says: completed and reaped. Some may have been deleted since,
         # by time retention or by hand.
-        visible = self.edges.pinot.visible_segments(self.table)
+        visible = self.clients.pinot.visible_segments(self.table)
         if switch.segments_to:
             later = (e.segments_from for e in lineage.in_state(LineageState.COMPLETED))
             return not visible.union(*later).isdisjoint(switch.names_to)
@@ -85,15 +85,15 @@ class Switcher(Entries):
 
         :raises SwitchStateUnknown: lineage or a broker shows something else.
         """
-        visible = self.edges.pinot.visible_segments(self.table)
+        visible = self.clients.pinot.visible_segments(self.table)
         self._require(visible, names_to, names_from, "the lineage")
-        for broker in self.edges.pinot.brokers(self.table):
+        for broker in self.clients.pinot.brokers(self.table):
             self._confirm_broker(broker, names_to, names_from)
 
     def _confirm_broker(self, broker: str, names_to: Sequence[str], names_from: Sequence[str]) -> None:
-        pinot = self.edges.pinot
+        pinot = self.clients.pinot
         pinot.rebuild_routing(broker, self.table)
-        deadline = Deadline(self.edges, self.edges.waits.broker)
+        deadline = Deadline(self.clients, self.clients.waits.broker)
         while True:
             try:
                 shown = pinot.broker_visible_segments(broker, self.table)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pinot_assets.pinot.api import PushMode
 from pinot_assets.pinot.push.confirmed import missing
-from pinot_assets.session.lineage.batch_sizer import MOST, UploadPace
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.lineage.batch_sizer import MOST, BatchSizer
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.snapshot.receipt import Output
 
 BATCH = MOST
@@ -32,7 +32,7 @@ class Pushed:
 
 
 def push_missing(
-    edges: Edges,
+    clients: TableClients,
     table: str,
     outputs: Sequence[Output],
     mode: PushMode | None,
@@ -48,15 +48,17 @@ def push_missing(
     :raises PushRefused: Pinot does not take one, or has another content under its name.
     """
     before_write()  # what a former owner sent has landed by then, or is seen to be under way
-    left = missing(edges.pinot, table, outputs)
-    pace, fallback = UploadPace(), None
+    left = missing(clients.pinot, table, outputs)
+    pace, fallback = BatchSizer(), None
     pushed = calls = 0
     while left:
         before_write()  # one that slept past its lease goes no further
         batch = pace.next_of(left, BATCH)
-        report = edges.pinot.push(table, batch, staged=edges.staging, mode=mode, before_upload=before_upload)
+        report = clients.pinot.push(
+            table, batch, staged=clients.staging, mode=mode, before_upload=before_upload
+        )
         pushed, calls, left = pushed + len(report.pushed), calls + report.calls, left[len(batch) :]
         # The first batch finds the mode that works; the others are told.
         mode, fallback = report.mode or mode, fallback or report.fallback
-        pace = pace.after(batch, report, edges.waits.pinot_write)
+        pace = pace.after(batch, report, clients.waits.pinot_write)
     return Pushed(pushed, mode, fallback, calls)

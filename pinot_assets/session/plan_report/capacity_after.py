@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.api import ServerDisk
 from pinot_assets.session.checks.capacity import quota_bytes, replication_of, tars_at_once
-from pinot_assets.session.context.context import Run
-from pinot_assets.session.values.estimate import Amount
+from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.values.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class RoomAfter:
+class CapacityAfter:
     """Bytes over all replicas.
 
     :ivar quota: what `quota.storage` allows, None without one.
@@ -50,9 +50,9 @@ class RoomAfter:
     replication: int
     quota: int | None
     present: int | None
-    coming: Amount
-    at_peak: Amount | None
-    later: Amount | None
+    coming: Estimate
+    at_peak: Estimate | None
+    later: Estimate | None
     disks: tuple[Disk, ...]
 
     @property
@@ -62,7 +62,9 @@ class RoomAfter:
         return None if self.quota is None or total is None else total <= self.quota
 
 
-def room_after(run: Run, coming: Amount, freed: int, replaced: int, tars: Sequence[int] = ()) -> RoomAfter:
+def capacity_after_switch(
+    context: TriggerContext, coming: Estimate, freed: int, replaced: int, tars: Sequence[int] = ()
+) -> CapacityAfter:
     """Ask Pinot, and add up.
 
     :param coming: bytes of one replica that are pushed.
@@ -70,32 +72,34 @@ def room_after(run: Run, coming: Amount, freed: int, replaced: int, tars: Sequen
     :param replaced: bytes of one replica that Pinot deletes later.
     :param tars: bytes of each tar that is pushed, as far as that can be told.
     """
-    replication = replication_of(run.table_config)
-    quota, present = quota_bytes(run.table_config), _present(run)
+    replication = replication_of(context.table_config)
+    quota, present = quota_bytes(context.table_config), _present(context)
     coming = coming.times(replication)
     peak = coming.plus(present - freed * replication) if present is not None else None
-    return RoomAfter(
+    return CapacityAfter(
         replication=replication,
         quota=None if quota is None else quota * replication,
         present=present,
         coming=coming,
         at_peak=peak,
         later=peak.plus(-replaced * replication) if peak is not None else None,
-        disks=_disks(run, coming.plus(-freed * replication), tars, replication),
+        disks=_disks(context, coming.plus(-freed * replication), tars, replication),
     )
 
 
-def _present(run: Run) -> int | None:
+def _present(context: TriggerContext) -> int | None:
     try:
-        return run.edges.pinot.table_bytes(run.spec.name)
+        return context.clients.pinot.table_bytes(context.spec.name)
     except PinotError:
         return None
 
 
-def _disks(run: Run, coming: Amount, tars: Sequence[int], replication: int) -> tuple[Disk, ...]:
-    pinot = run.edges.pinot
+def _disks(
+    context: TriggerContext, coming: Estimate, tars: Sequence[int], replication: int
+) -> tuple[Disk, ...]:
+    pinot = context.clients.pinot
     try:
-        servers = pinot.table_servers(run.spec.name)
+        servers = pinot.table_servers(context.spec.name)
         disks = pinot.server_disks(servers)
     except PinotError as error:
         return (Disk("all servers", None, why_not=error.reason),)

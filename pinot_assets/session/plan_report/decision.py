@@ -1,7 +1,7 @@
 """What a run of a table would do now, decided by what decides in the run itself; nothing is written.
 
-`forecast` walks the way of `trigger`: what is left half way, the open session, the source, the next attempt.
-It takes the looks and decisions that are taken there, and leaves out their effects.
+`decide_run` walks the way of `trigger`: what is left half way, the open session, the source, the next
+attempt. It takes the looks and decisions that are taken there, and leaves out their effects.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pinot_assets.pinot.shadow_table import left_shadow
 from pinot_assets.session.attempt.attempt import first_plan, next_plan, refuse_too_many, why_given_up
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.commit.stage import why_paused
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.naming import is_fresh
 from pinot_assets.session.detect.former_table import of_former_table
-from pinot_assets.session.detect.plan_hash import Basis
+from pinot_assets.session.detect.plan_hash import PlanBasis
 from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, waits_for_resume
-from pinot_assets.session.detect.source_state import Looked, look
+from pinot_assets.session.detect.source_state import SourceState, read_source_state
 from pinot_assets.session.recover.abandon import beside_first, refuse_undone, strays_of
 from pinot_assets.session.recover.catch_up import adopted
-from pinot_assets.session.recover.finalize import read_switch
-from pinot_assets.session.recover.placeholder_segment import with_carry
+from pinot_assets.session.recover.finalize import load_switch
+from pinot_assets.session.recover.placeholder_segment import with_placeholder
 from pinot_assets.session.recover.resolve_interrupted import beside_open_entry, is_lost, may_end_again
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
@@ -38,7 +38,7 @@ NEW_SESSION = "cp0-000000"
 """Stands for the session that a run would open: its number and nonce are given when it begins."""
 
 
-class Step(StrEnum):
+class PlannedAction(StrEnum):
     """What a run would do, in one word."""
 
     NOTHING = "NOTHING"
@@ -58,7 +58,7 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class Decision:
     """See the module docstring.
 
     :ivar why: of FINISH, what is finished; of RESTART, why the session is given up.
@@ -79,8 +79,8 @@ class Forecast:
     table: str
     mode: Mode
     push: PushKind
-    step: Step
-    basis: Basis
+    step: PlannedAction
+    plan_basis: PlanBasis
     why: str = ""
     session: Session | None = None
     ref: SnapshotRef | None = None
@@ -90,7 +90,7 @@ class Forecast:
     strays: tuple[str, ...] = ()
     shadow: str = ""
     beside: tuple[str, ...] = ()
-    looked: Looked | None = None
+    looked: SourceState | None = None
     free: Changes | None = None
     plan: Plan | None = None
     outputs: tuple[Output, ...] = ()
@@ -108,67 +108,73 @@ class Forecast:
         return bool(self.outputs or self.segments_from or any(row.planned.size for row in self.to_build))
 
 
-def forecast(run: Run) -> Forecast:
+def decide_run(context: TriggerContext) -> Decision:
     """Read and decide.
 
-    :param run: one that only reads.
+    :param context: one that only reads.
     :raises PinotAssetsError: what a run would refuse before it decides anything: Pinot is not what the table
         spec says, or the listing did not complete.
     """
-    refuse_absent(run)
-    stored = run.active_session()
-    if first := unfinished(run):
-        return _told(run, stored, Step.FINISH, why=first)
-    refuse_unfit(run)
-    refuse_unaskable(run)
-    session, current = _as_settled(run, stored), run.current_snapshot()
-    visible = run.edges.pinot.visible_segments(run.spec.name)
-    if strays := strays_of(run, session, current, visible):
-        refuse_undone(run, strays, current)
+    refuse_absent(context)
+    stored = context.active_session()
+    if first := unfinished(context):
+        return _told(context, stored, PlannedAction.FINISH, why=first)
+    refuse_unfit(context)
+    refuse_unaskable(context)
+    session, current = _as_settled(context, stored), context.current_snapshot()
+    visible = context.clients.pinot.visible_segments(context.spec.name)
+    if strays := strays_of(context, session, current, visible):
+        refuse_undone(context, strays, current)
     told: dict[str, Any] = {
         "current": current,
-        "hold": run.hold(),
+        "hold": context.hold(),
         "visible": visible,
         "strays": tuple(sorted(strays)),
-        "shadow": left_shadow(run.edges.pinot, run.spec.name),
-        "beside": beside_first(run, current, visible),
+        "shadow": left_shadow(context.clients.pinot, context.spec.name),
+        "beside": beside_first(context, current, visible),
     }
-    if session is not None and _is_cleared(run):
+    if session is not None and _is_cleared(context):
         told["why"] = f"{session.id} is dropped first (clearConsistentPushState)"
         session = None
     told["session"] = session
-    if waits_for_resume(run, session):
-        return _told(run, stored, Step.HELD, **told)
-    if session is not None and session.ending and not is_lost(run, session) and may_end_again(run, session):
-        switch = read_switch(run, session)
+    if waits_for_resume(context, session):
+        return _told(context, stored, PlannedAction.HELD, **told)
+    if (
+        session is not None
+        and session.end_sent
+        and not is_lost(context, session)
+        and may_end_again(context, session)
+    ):
+        switch = load_switch(context, session)
         told |= {"segments_from": switch.segments_from, "outputs": switch.segments_to}
-        return _told(run, stored, Step.END, **told)
-    looked = told["looked"] = look(run, session, current)
+        return _told(context, stored, PlannedAction.END, **told)
+    looked = told["looked"] = read_source_state(context, session, current)
     told["hold"] = looked.hold
     if looked.changes is None:
-        return _told(run, stored, Step.WAITING, **told)
+        return _told(context, stored, PlannedAction.WAITING, **told)
     free = told["free"] = planning.without_held(looked.changes, told["hold"])
-    return _told(run, stored, **told | _next(run, looked, free, current, visible - strays))
+    return _told(context, stored, **told | _next(context, looked, free, current, visible - strays))
 
 
-def unfinished(run: Run) -> str:
+def unfinished(context: TriggerContext) -> str:
     """What a trigger finishes before it looks at anything else, as a sentence; "" where there is nothing."""
-    names, pointer = run.edges.pinot.all_segments(run.spec.name), run.lease.pointer
-    if adopted(run.spec.name, run.edges, pointer) != pointer.current_snapshot:
+    names, pointer = context.clients.pinot.all_segments(context.spec.name), context.lease.pointer
+    if adopted(context.spec.name, context.clients, pointer) != pointer.current_snapshot:
         return "the pointer in ZooKeeper is older than what queries see: they decide what is the ledger"
-    if pointer.active_session and run.active_session() is None:
+    if pointer.active_session and context.active_session() is None:
         return f"session {pointer.active_session} is over, and the pointer takes it for open"
-    if (former := of_former_table(run)) is not None:
+    if (former := of_former_table(context)) is not None:
         return (
-            f"{run.spec.name} was made anew after {former.session} had been published: its ledger is dropped"
+            f"{context.spec.name} was made anew after {former.session} had been published: "
+            "its ledger is dropped"
         )
-    if is_fresh(run.lease.pointer) and any(is_ours(run.spec.name, name) for name in names):
+    if is_fresh(context.lease.pointer) and any(is_ours(context.spec.name, name) for name in names):
         return "ZooKeeper has lost the pointer: the ledger is made anew from what queries see"
-    return _half_way(run) or _hidden(run)
+    return _half_way(context) or _hidden(context)
 
 
-def _half_way(run: Run) -> str:
-    session = run.active_session()
+def _half_way(context: TriggerContext) -> str:
+    session = context.active_session()
     if session is None:
         return ""
     if session.mode is Mode.ROLLBACK:
@@ -177,55 +183,65 @@ def _half_way(run: Run) -> str:
         return ""
     if session.push is PushKind.PLAIN:
         return f"{session.id} had begun to publish, and is finished" if session.gate_open else ""
-    switch = read_switch(run, session)
-    if run.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+    switch = load_switch(context, session)
+    if context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
         return f"{session.id} was switched and not recorded, which is made up for"
     return ""
 
 
-def _hidden(run: Run) -> str:
-    current = run.current_snapshot()
-    hidden = run.switcher.hidden_by_delayed_starts(current.segments) if current is not None else ()
+def _hidden(context: TriggerContext) -> str:
+    current = context.current_snapshot()
+    hidden = context.switcher.hidden_by_delayed_starts(current.segments) if current is not None else ()
     if not hidden:
         return ""
     return f"published segments are hidden by a delayed start of ours, and shown again: {len(hidden)}"
 
 
-def _as_settled(run: Run, session: Session | None) -> Session | None:
+def _as_settled(context: TriggerContext, session: Session | None) -> Session | None:
     if session is None or session.state is not State.SWITCH or session.push is PushKind.PLAIN:
         return session
     if session.switch_object is None:
         return session
-    return beside_open_entry(run, session, read_switch(run, session))
+    return beside_open_entry(context, session, load_switch(context, session))
 
 
-def _is_cleared(run: Run) -> bool:
-    return run.spec.ingestion.clear_state and run.clear_token != run.lease.pointer.clear_token
+def _is_cleared(context: TriggerContext) -> bool:
+    return context.spec.ingestion.clear_state and context.clear_token != context.lease.pointer.clear_token
 
 
 def _next(
-    run: Run, looked: Looked, free: Changes, current: Snapshot | None, visible: frozenset[str]
+    context: TriggerContext,
+    looked: SourceState,
+    free: Changes,
+    current: Snapshot | None,
+    visible: frozenset[str],
 ) -> dict[str, Any]:
     """Which step it is, with the plan of the next attempt."""
     opened, receipts = looked.opened, dict[int, tuple[str, Receipt]]()
     given_up = why_given_up(opened) if opened is not None else None
     told: dict[str, Any] = {"why": given_up[1]} if given_up is not None else {}
     if opened is None or given_up is not None:
-        plan = first_plan(run, NEW_SESSION, free, current)
-        step = Step.BEGIN if opened is None else Step.RESTART
+        plan = first_plan(context, NEW_SESSION, free, current)
+        step = PlannedAction.BEGIN if opened is None else PlannedAction.RESTART
         if plan is None:
-            step = step if opened is not None else Step.NOTHING if free == looked.changes else Step.HELD
+            step = (
+                step
+                if opened is not None
+                else PlannedAction.NOTHING
+                if free == looked.changes
+                else PlannedAction.HELD
+            )
             return told | {"step": step}
     else:
         plan, found = next_plan(opened, free)
         receipts = dict(found)
-        step = Step.RETRY if opened.next is Next.RETRY else Step.CONTINUE
+        step = PlannedAction.RETRY if opened.next is Next.RETRY else PlannedAction.CONTINUE
     replaced = planning.segments_from(planning.as_built(plan), current, visible)
     switch = Switch(0, replaced, tuple(o for row in plan.done for o in receipts[row.ordinal][1].outputs))
-    refused = _refusal(run, plan, current, visible)
+    refused = _refusal(context, plan, current, visible)
     if refused is None:
         try:
-            switch = with_carry(run, plan, current, switch, visible)
+            switch = with_placeholder(context, plan, current, switch, visible)
         except SwitchConflict as error:
             refused = error
     return told | {
@@ -238,57 +254,57 @@ def _next(
 
 
 def _refusal(
-    run: Run, plan: Plan, current: Snapshot | None, visible: frozenset[str]
+    context: TriggerContext, plan: Plan, current: Snapshot | None, visible: frozenset[str]
 ) -> PinotAssetsError | None:
     try:
-        refuse_too_many(run, plan, current)
+        refuse_too_many(context, plan, current)
     except PushRefused as error:
         return error
-    return why_paused(run, plan, current, visible)
+    return why_paused(context, plan, current, visible)
 
 
 # --- what it rests on ------------------------------------------------------------------------------
 
 
-def _told(run: Run, stored: Session | None, step: Step, **told: Any) -> Forecast:
+def _told(context: TriggerContext, stored: Session | None, step: PlannedAction, **told: Any) -> Decision:
     """The forecast with its basis.
 
     :param stored: the open session as ZooKeeper has it.
     """
-    seen = Forecast(
-        table=run.spec.name,
-        mode=run.mode,
-        push=run.push,
+    seen = Decision(
+        table=context.spec.name,
+        mode=context.mode,
+        push=context.push,
         step=step,
-        basis=Basis({}),
-        ref=run.lease.pointer.current_snapshot,
+        plan_basis=PlanBasis({}),
+        ref=context.lease.pointer.current_snapshot,
         **told,
     )
     found = seen.looked.found if seen.looked is not None else None
-    pointer, ingestion = run.lease.pointer, run.spec.ingestion
-    basis = Basis.of(
+    pointer, ingestion = context.lease.pointer, context.spec.ingestion
+    basis = PlanBasis.of(
         files=[found.counted.digest, [u.uri for u in found.waiting]] if found is not None else [],
         published=[pointer.current_snapshot.sha256 if pointer.current_snapshot else "", bool(seen.current)],
         session=_session_values(stored, seen) if stored or seen.why else [],
         spec=[
-            run.spec.name_with_type,
-            run.fingerprint,
+            context.spec.name_with_type,
+            context.fingerprint,
             [ingestion.retries, ingestion.clear_state, ingestion.empty_source_action],
             [ingestion.rollback_window, ingestion.push_mode],
             [ingestion.snapshots_to_keep, ingestion.snapshot_days_to_keep],
-            run.spec.audit.digest,
-            run.table_config,
-            [run.edges.staging.store.uri, run.edges.store.owner()],
+            context.spec.audit.digest,
+            context.table_config,
+            [context.clients.staging.store.uri, context.clients.store.owner()],
         ],
         segments=[seen.segments_from, seen.strays, str(seen.refused or "")],
         hold=[pointer.hold.sha256 if pointer.hold else ""],
     )
-    return replace(seen, basis=basis)
+    return replace(seen, plan_basis=basis)
 
 
-def _session_values(session: Session | None, seen: Forecast) -> list[Any]:
+def _session_values(session: Session | None, seen: Decision) -> list[Any]:
     # Where something is only finished, the reason alone tells what.
-    finished = seen.why if seen.step is Step.FINISH else ""
+    finished = seen.why if seen.step is PlannedAction.FINISH else ""
     values = [seen.step, finished, _rows_digest(seen.plan)]
     return values if session is None else values + _stored_values(session)
 

@@ -14,13 +14,13 @@ from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.plan import Row, Status
+from pinot_assets.session.values.plan import Row, RowStatus
 from pinot_assets.session.values.state import Session
 from pinot_assets.snapshot.receipt import Receipt
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableSession:
     """A session whose node cannot be read.
 
     :ivar node: `cp17`.
@@ -59,16 +59,16 @@ class FileState:
     failure: str = ""
 
 
-def kept_sessions(store: SessionStore) -> list[Session | Unreadable]:
+def kept_sessions(store: SessionStore) -> list[Session | UnreadableSession]:
     """The kept sessions, newest first."""
     return [_read(store, node) for node in reversed(store.session_nodes())]
 
 
-def _read(store: SessionStore, node: str) -> Session | Unreadable:
+def _read(store: SessionStore, node: str) -> Session | UnreadableSession:
     try:
         return store.session(node)
     except SessionError as error:
-        return Unreadable(node, error.why or error.what)
+        return UnreadableSession(node, error.why or error.what)
 
 
 def files_of(staging: Staging, session: Session) -> Iterator[FileState]:
@@ -87,13 +87,13 @@ def files_of(staging: Staging, session: Session) -> Iterator[FileState]:
 
 
 def _state(row: Row, found: tuple[str, Receipt] | None, failure: str) -> FileState:
-    if row.status is Status.GONE:
+    if row.status is RowStatus.GONE:
         return FileState(row.uri, FileStatus.GONE, row.planned.token)
     if failure:
         return FileState(row.uri, FileStatus.FAILED, row.planned.token, failure=failure)
     if found is None:
         # An abandoned session's receipts are deleted: what was done is not there any more.
-        done = row.status is Status.DONE
+        done = row.status is RowStatus.DONE
         return FileState(row.uri, FileStatus.DONE if done else FileStatus.PENDING, row.planned.token)
     key, receipt = found
     return FileState(

@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.table_config import is_refresh
-from pinot_assets.session.context.context import Run
-from pinot_assets.session.plan_report.decision import NEW_SESSION, Forecast, forecast
-from pinot_assets.session.plan_report.switch_cost import Switching, switching
+from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.plan_report.decision import NEW_SESSION, Decision, decide_run
+from pinot_assets.session.plan_report.switch_cost import SwitchCost, switch_cost_of
 from pinot_assets.session.rollback.retention import foreseen
 from pinot_assets.session.rollback.rollback_options import revert_until_ms
-from pinot_assets.session.stores.stored_snapshots import Header
+from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Changes, Row
 from pinot_assets.session.values.state import Mode, Owner
@@ -41,7 +41,7 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True)
-class ModeOutlook:
+class ModeReport:
     """What a session of one mode would do with the same source.
 
     :ivar builds: files.
@@ -58,7 +58,7 @@ class ModeOutlook:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class PlanReport:
     """See the module docstring.
 
     :ivar source: URI of the input directory.
@@ -72,16 +72,16 @@ class Outlook:
     :ivar revert_until_ms: until when a revert leads back from the present snapshot to the one before.
     """
 
-    forecast: Forecast
+    decision: Decision
     source: str
     listed: int
     files: tuple[FileChange, ...]
     build: tuple[Row, ...]
     kept: int
     build_bytes: int
-    modes: tuple[ModeOutlook, ...]
-    switching: Switching | None
-    expiring: tuple[Header, ...]
+    modes: tuple[ModeReport, ...]
+    switching: SwitchCost | None
+    expiring: tuple[SnapshotHeader, ...]
     retries: tuple[int, int]
     holder: Owner | None
     revert_until_ms: int | None
@@ -97,33 +97,33 @@ class Outlook:
         return [change for change in self.files if change.held]
 
 
-def outlook(run: Run) -> Outlook:
+def make_plan_report(context: TriggerContext) -> PlanReport:
     """Read, decide and add up; writes nothing.
 
-    :param run: one that only reads.
-    :raises PinotAssetsError: as `forecast`.
+    :param context: one that only reads.
+    :raises PinotAssetsError: as `decide_run`.
     """
-    seen = forecast(run)
+    seen = decide_run(context)
     found = seen.looked.found if seen.looked is not None else None
-    return Outlook(
-        forecast=seen,
-        source=run.edges.source.uri,
+    return PlanReport(
+        decision=seen,
+        source=context.clients.source.uri,
         listed=len(found.listed.files) if found is not None else 0,
         files=tuple(_files(seen)),
         build=seen.to_build,
         kept=len(seen.plan.done) if seen.plan is not None else 0,
         build_bytes=sum(row.planned.size for row in seen.to_build),
-        modes=tuple(_modes(run, seen)),
-        switching=switching(run, seen) if seen.switches else None,
-        expiring=foreseen(run) if seen.switches else (),
-        retries=(seen.session.retry_count if seen.session else 0, run.spec.ingestion.retries),
-        holder=run.edges.store.holder(),
-        revert_until_ms=_revert_until_ms(run, seen.current),
-        now_ms=run.edges.now_ms(),
+        modes=tuple(_modes(context, seen)),
+        switching=switch_cost_of(context, seen) if seen.switches else None,
+        expiring=foreseen(context) if seen.switches else (),
+        retries=(seen.session.retry_count if seen.session else 0, context.spec.ingestion.retries),
+        holder=context.clients.store.holder(),
+        revert_until_ms=_revert_until_ms(context, seen.current),
+        now_ms=context.clients.now_ms(),
     )
 
 
-def _files(seen: Forecast) -> Iterator[FileChange]:
+def _files(seen: Decision) -> Iterator[FileChange]:
     changes = seen.looked.changes if seen.looked is not None else None
     if changes is None or not changes.any:
         return
@@ -142,14 +142,14 @@ def _files(seen: Forecast) -> Iterator[FileChange]:
         yield FileChange("touched", uri, published(uri), now)
 
 
-def _modes(run: Run, seen: Forecast) -> Iterator[ModeOutlook]:
+def _modes(context: TriggerContext, seen: Decision) -> Iterator[ModeReport]:
     if seen.free is None:
         return
-    refresh = is_refresh(run.table_config)
+    refresh = is_refresh(context.table_config)
     for mode in (Mode.APPEND, Mode.SYNC, Mode.SWAP):
         needs = mode is not Mode.APPEND and not refresh
         why_not = "needs segmentIngestionType: REFRESH" if needs else ""
-        yield ModeOutlook(mode, *_work(mode, seen.free, seen.current, seen.visible), why_not)
+        yield ModeReport(mode, *_work(mode, seen.free, seen.current, seen.visible), why_not)
 
 
 def _work(
@@ -164,11 +164,11 @@ def _work(
     return len(plan.rows), size, len(planning.segments_from(plan, current, visible))
 
 
-def _revert_until_ms(run: Run, current: Snapshot | None) -> int | None:
+def _revert_until_ms(context: TriggerContext, current: Snapshot | None) -> int | None:
     if current is None or current.parent is None:
         return None
     try:
-        before = run.edges.staging.snapshot(current.parent)
+        before = context.clients.staging.snapshot(current.parent)
     except PinotAssetsError:
         return None
-    return revert_until_ms(run.spec, run.edges.pinot, current, before, run.edges.now_ms())
+    return revert_until_ms(context.spec, context.clients.pinot, current, before, context.clients.now_ms())

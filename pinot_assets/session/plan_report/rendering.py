@@ -11,11 +11,11 @@ from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.lineage.ideal_state_size import LIMIT_BYTES
 from pinot_assets.session.lineage.lineage_size import LIMIT_BYTES as LINEAGE_LIMIT
 from pinot_assets.session.plan_report.capacity_after import Disk
-from pinot_assets.session.plan_report.decision import Step
-from pinot_assets.session.plan_report.plan_report import FileChange, Outlook
-from pinot_assets.session.plan_report.switch_cost import Sums, Switching
+from pinot_assets.session.plan_report.decision import PlannedAction
+from pinot_assets.session.plan_report.plan_report import FileChange, PlanReport
+from pinot_assets.session.plan_report.switch_cost import Sums, SwitchCost
 from pinot_assets.session.recover.abandon import rows_twice
-from pinot_assets.session.values.estimate import Amount
+from pinot_assets.session.values.estimate import Estimate
 from pinot_assets.session.values.state import Mode, PushKind, utc_text
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Unready
@@ -35,38 +35,38 @@ class Line:
     warns: bool = False
 
 
-def headline(plan: Outlook) -> str:
+def headline(plan: PlanReport) -> str:
     """What a run would do, in one sentence."""
-    seen, work = plan.forecast, _work(plan)
+    seen, work = plan.decision, _work(plan)
     session = seen.session.id if seen.session is not None else ""
     used, most = plan.retries
     match seen.step:
-        case Step.NOTHING:
+        case PlannedAction.NOTHING:
             those = "all that are ready are" if seen.looked and seen.looked.found.later else "all"
             return f"nothing to do: {plural(plan.listed, 'file')} listed, {those} published"
-        case Step.HELD:
+        case PlannedAction.HELD:
             return "nothing to do: a rollback holds back what is different, until `resume` or another change"
-        case Step.WAITING:
+        case PlannedAction.WAITING:
             return "waits: a file that the table knows is being rewritten"
-        case Step.FINISH:
+        case PlannedAction.FINISH:
             return f"finishes what is left half way, and no more: {seen.why}"
-        case Step.END:
+        case PlannedAction.END:
             return f"goes on with the switch of {session}, whose end gave no answer"
-        case Step.BEGIN:
+        case PlannedAction.BEGIN:
             return f"a new session {work}" + (f"; {seen.why}" if seen.why else "")
-        case Step.CONTINUE:
+        case PlannedAction.CONTINUE:
             return f"session {session} goes on: {work}; no retry is spent"
-        case Step.RETRY:
+        case PlannedAction.RETRY:
             return f"retry {used + 1} of {most} of session {session}: {work}"
-        case Step.RESTART if seen.plan is None:
+        case PlannedAction.RESTART if seen.plan is None:
             return f"session {session} is given up ({seen.why}), and nothing is left to do"
-        case Step.RESTART:
+        case PlannedAction.RESTART:
             return f"session {session} is given up ({seen.why}); a new one {work}"
 
 
-def _work(plan: Outlook) -> str:
+def _work(plan: PlanReport) -> str:
     """What a session does with files, and that it comes to nothing, where that is known."""
-    seen = plan.forecast
+    seen = plan.decision
     removed = len(seen.plan.removals) if seen.plan is not None else 0
     told = [f"builds {plural(len(plan.build), 'file')} of {size(plan.build_bytes)}"]
     if removed:
@@ -76,7 +76,7 @@ def _work(plan: Outlook) -> str:
     return ", ".join(told) + (", and will be refused (see below)" if seen.refused is not None else "")
 
 
-def file_counts(plan: Outlook) -> Iterator[Line]:
+def file_counts(plan: PlanReport) -> Iterator[Line]:
     """How many files of each kind, with their bytes."""
     yield Line("listed", f"{plural(plan.listed, 'file')} in {plan.source}")
     for kind in ("new", "rewritten", "deleted", "touched"):
@@ -85,29 +85,29 @@ def file_counts(plan: Outlook) -> Iterator[Line]:
             yield Line(kind, f"{plural(len(found), 'file')}{_bytes_of(found)}{more}")
     if plan.held:
         yield Line("held back", f"{plural(len(plan.held), 'file')} after a rollback, until `resume`", True)
-    looked = plan.forecast.looked
+    looked = plan.decision.looked
     if looked is not None and looked.found.later:
         yield Line("not ready", f"{plural(len(looked.found.later), 'file')}, left for a later run")
     if looked is not None and looked.found.waiting:
         yield Line("waits for", plural(len(looked.found.waiting), "file"), True)
 
 
-def file_lines(plan: Outlook) -> Iterator[tuple[str, str, str]]:
+def file_lines(plan: PlanReport) -> Iterator[tuple[str, str, str]]:
     """The files one by one: mark, path below the input directory, versions; first ones of each kind, then how
     many more."""
     for kind in ("new", "rewritten", "deleted", "touched"):
         yield from _some(kind, [(_below(plan, c.uri), _versions(c)) for c in plan.of_kind(kind)])
     yield from _some("held", [(_below(plan, c.uri), _versions(c)) for c in plan.held])
-    looked = plan.forecast.looked
+    looked = plan.decision.looked
     unready: tuple[Unready, ...] = (*looked.found.later, *looked.found.waiting) if looked else ()
     yield from _some("waiting", [(_below(plan, u.uri), u.why) for u in unready])
 
 
-def numbers(plan: Outlook) -> Iterator[Line]:
+def numbers(plan: PlanReport) -> Iterator[Line]:
     """Segments, rows and bytes, before and after."""
     if (switch := plan.switching) is None:
         return
-    seen = plan.forecast
+    seen = plan.decision
     least = "at least " if switch.unread else ""
     after = len(seen.visible) - len(seen.segments_from) - len(seen.strays) + len(switch.added)
     yield Line(
@@ -119,15 +119,15 @@ def numbers(plan: Outlook) -> Iterator[Line]:
     yield Line("bytes", f"{_sums(switch.bytes, size)}; of one replica")
 
 
-def mode_lines(plan: Outlook) -> Iterator[tuple[str, str, str, str]]:
+def mode_lines(plan: PlanReport) -> Iterator[tuple[str, str, str, str]]:
     """Mode, what it would build, what it would remove, and a remark; this table's own is marked."""
     for mode in plan.modes:
-        mark = "this table's mode" if mode.mode is plan.forecast.mode else mode.why_not
+        mark = "this table's mode" if mode.mode is plan.decision.mode else mode.why_not
         builds = f"{plural(mode.builds, 'file')}, {size(mode.build_bytes)}"
         yield mode.mode.lower(), builds, plural(mode.removes, "segment"), mark
 
 
-def room_lines(plan: Outlook) -> Iterator[Line]:
+def room_lines(plan: PlanReport) -> Iterator[Line]:
     """Quota, disks, and the two nodes of ZooKeeper."""
     if (switch := plan.switching) is None:
         return
@@ -153,7 +153,7 @@ def room_lines(plan: Outlook) -> Iterator[Line]:
         yield _disk_line(disk)
     if len(room.disks) > SHOWN:
         yield Line("", f"and {len(room.disks) - SHOWN} more servers")
-    yield from _node_lines(switch, plan.forecast.push)
+    yield from _node_lines(switch, plan.decision.push)
 
 
 def _disk_line(disk: Disk) -> Line:
@@ -168,7 +168,7 @@ def _disk_line(disk: Disk) -> Line:
     return Line("disk", f"{text}{tars}: DOES NOT FIT", warns=True)
 
 
-def _node_lines(switch: Switching, push: PushKind) -> Iterator[Line]:
+def _node_lines(switch: SwitchCost, push: PushKind) -> Iterator[Line]:
     least = "at least " if switch.unread else ""
     if push is PushKind.PLAIN:
         yield Line("lineage", "an entry for each file that replaces something (plain push)")
@@ -189,18 +189,18 @@ def _node_lines(switch: Switching, push: PushKind) -> Iterator[Line]:
     )
 
 
-def risk_lines(plan: Outlook) -> Iterator[Line]:
+def risk_lines(plan: PlanReport) -> Iterator[Line]:
     """What it spends and what it takes away for good."""
-    seen, (used, most) = plan.forecast, plan.retries
-    if seen.step is Step.RETRY:
+    seen, (used, most) = plan.decision, plan.retries
+    if seen.step is PlannedAction.RETRY:
         yield Line("retries", f"spends one: {used + 1} of {most} then", warns=used + 1 >= most)
-    elif seen.step is Step.RESTART:
+    elif seen.step is PlannedAction.RESTART:
         new = f"; the new one has {most} of its own" if seen.plan is not None else ""
         yield Line("retries", f"the session is given up after {used} of {most}{new}", warns=True)
     elif seen.session is not None:
         yield Line("retries", f"spends none: {used} of {most} used")
     audit = seen.session.audit if seen.session is not None else None
-    if seen.step in (Step.CONTINUE, Step.RETRY) and audit is not None and not audit.passed:
+    if seen.step in (PlannedAction.CONTINUE, PlannedAction.RETRY) and audit is not None and not audit.passed:
         yield Line("last audit", f"kept the gate shut: {audit.summary}", warns=True)
     yield from _shrinking(plan)
     label = "way back"
@@ -233,11 +233,11 @@ def risk_lines(plan: Outlook) -> Iterator[Line]:
         yield Line("lease", f"held by {plan.holder}: no run can begin until it lets go", warns=True)
 
 
-def _shrinking(plan: Outlook) -> Iterator[Line]:
+def _shrinking(plan: PlanReport) -> Iterator[Line]:
     """Rewritten files that lost most of their bytes: whether their rows, too, only the build can tell."""
-    if plan.forecast.mode is Mode.APPEND:
+    if plan.decision.mode is Mode.APPEND:
         return
-    to_build = {row.uri for row in plan.forecast.to_build}
+    to_build = {row.uri for row in plan.decision.to_build}
     small = [
         change
         for change in plan.of_kind("rewritten")
@@ -255,11 +255,11 @@ def _shrinking(plan: Outlook) -> Iterator[Line]:
         )
 
 
-def _way_back(plan: Outlook, switch: Switching) -> str:
-    if plan.forecast.current is None:
+def _way_back(plan: PlanReport, switch: SwitchCost) -> str:
+    if plan.decision.current is None:
         return "after the switch: none, this is the first snapshot"
     republish = "later by publishing the kept tars again"
-    if plan.forecast.push is PushKind.PLAIN:
+    if plan.decision.push is PushKind.PLAIN:
         return f"afterwards: no revert, as files are shown one by one; {republish}"
     if not switch.revert_ms:
         return f"after the switch: no revert, Pinot deletes at once what is replaced; {republish}"
@@ -268,8 +268,8 @@ def _way_back(plan: Outlook, switch: Switching) -> str:
     return f"after the switch: by one revert for {hours} (until {until} if it switched now); {republish}"
 
 
-def _doomed(switch: Switching) -> Line:
-    doomed = switch.doomed
+def _doomed(switch: SwitchCost) -> Line:
+    doomed = switch.force_cleanup_loss
     if not doomed.segments:
         return Line("forced start", "deletes nothing: no older snapshot is left that it would take")
     when = "before anything is pushed" if doomed.at_start else "right before the switch"
@@ -281,7 +281,7 @@ def _doomed(switch: Switching) -> Line:
     )
 
 
-def _expiring(plan: Outlook) -> str:
+def _expiring(plan: PlanReport) -> str:
     names = [f"cp{header.seq}" for header in plan.expiring]
     shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
     return (
@@ -303,17 +303,17 @@ def _sums(sums: Sums, show: Callable[[int], str]) -> str:
     return f"{show(sums.now)} → {after}: {removed} go, {added} come{_if_estimated(sums.added)}"
 
 
-def _amount(amount: Amount, show: Callable[[int], str]) -> str:
+def _amount(amount: Estimate, show: Callable[[int], str]) -> str:
     if amount.total is None:
         return f"unknown (at least {show(amount.known)})" if amount.known > 0 else "unknown"
     return show(amount.total) if amount.exact else f"about {show(amount.total)}"
 
 
-def _below(plan: Outlook, uri: str) -> str:
+def _below(plan: PlanReport, uri: str) -> str:
     return uri.removeprefix(f"{plan.source.removesuffix('/')}/")
 
 
-def _if_estimated(amount: Amount) -> str:
+def _if_estimated(amount: Estimate) -> str:
     return "" if amount.exact or amount.total is None else " (estimated from the published files)"
 
 

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from pinot_assets.session.plan_report.plan_report import FileChange, Outlook
+from pinot_assets.session.plan_report.plan_report import FileChange, PlanReport
 from pinot_assets.session.plan_report.rendering import headline
-from pinot_assets.session.plan_report.switch_cost import Sums, Switching
-from pinot_assets.session.values.estimate import Amount
+from pinot_assets.session.plan_report.switch_cost import Sums, SwitchCost
+from pinot_assets.session.values.estimate import Estimate
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Unready
 
 
-def values(plan: Outlook) -> dict[str, Any]:
+def values(plan: PlanReport) -> dict[str, Any]:
     """Times in UTC, sizes in bytes; null is not known."""
-    seen = plan.forecast
+    seen = plan.decision
     used, most = plan.retries
     found = seen.looked.found if seen.looked is not None else None
     return {
         "table": f"{seen.table}_OFFLINE",
         "mode": seen.mode.lower(),
         "push": seen.push.lower(),
-        "plan": seen.basis.hash,
-        "restsOn": dict(seen.basis.digests),
+        "plan": seen.plan_basis.hash,
+        "restsOn": dict(seen.plan_basis.digests),
         "step": seen.step,
         "summary": headline(plan),
         "why": seen.why or None,
@@ -73,7 +73,7 @@ def values(plan: Outlook) -> dict[str, Any]:
 _KINDS = ("new", "rewritten", "deleted", "touched")
 
 
-def _switch(switch: Switching) -> dict[str, Any]:
+def _switch(switch: SwitchCost) -> dict[str, Any]:
     room = switch.room
     return {
         "segmentsAtLeast": switch.added,
@@ -105,9 +105,9 @@ def _switch(switch: Switching) -> dict[str, Any]:
             "storedBytes": switch.ideal_state.stored_bytes,
         },
         "forcedStart": {
-            "deletes": switch.doomed.segments,
-            "bytes": switch.doomed.bytes,
-            "beforePush": switch.doomed.at_start,
+            "deletes": switch.force_cleanup_loss.segments,
+            "bytes": switch.force_cleanup_loss.bytes,
+            "beforePush": switch.force_cleanup_loss.at_start,
         },
         "revertForMs": switch.revert_ms,
     }
@@ -122,7 +122,7 @@ def _sums(sums: Sums) -> dict[str, Any]:
     }
 
 
-def _amount(amount: Amount) -> dict[str, int | None]:
+def _amount(amount: Estimate) -> dict[str, int | None]:
     return {
         "total": amount.total,
         "known": amount.known,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pinot_assets.core.text import plural
 from pinot_assets.session.plan_report.history import counts_text
-from pinot_assets.session.rollback.rollback_options import Way, WayBack
+from pinot_assets.session.rollback.rollback_options import RollbackPlan, RollbackWay
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 
@@ -16,17 +16,17 @@ SHOWN = 5
 HOUR_MS = 3_600_000
 
 
-def preview(way: WayBack, now_ms: int) -> Iterator[tuple[str, str]]:
+def preview(way: RollbackPlan, now_ms: int) -> Iterator[tuple[str, str]]:
     """Labels and texts, one pair for a line."""
     yield "now", of_snapshot(way.current.snapshot)
     yield "back to", of_snapshot(way.target.snapshot)
-    if way.way is Way.REVERT and way.until_ms is not None:
+    if way.way is RollbackWay.REVERT and way.until_ms is not None:
         left = (way.until_ms - now_ms) / HOUR_MS
         yield "way", f"revert of lineage entry {way.entry_id}: at once, nothing is pushed"
         yield "open", f"until {utc_text(way.until_ms)}, for {left:.1f} h"
-    elif way.way is Way.REVERT:
+    elif way.way is RollbackWay.REVERT:
         yield "way", "a revert that was left half way; it is finished"
-    elif way.way is Way.REPUBLISH:
+    elif way.way is RollbackWay.REPUBLISH:
         size = f"{sum(o.tar_bytes for o in way.comes) / 1024**2:,.1f} MB"
         yield "way", f"re-publish of {len(way.comes)} staged segments ({size}) under new names, no Spark"
         if way.no_revert:
@@ -45,11 +45,11 @@ def of_snapshot(snapshot: Snapshot) -> str:
     return f"{snapshot.session} ({snapshot.mode}) of {utc_text(snapshot.published_ms)}: {what}"
 
 
-def reach(way: WayBack) -> str:
+def rollback_way_text(way: RollbackPlan) -> str:
     """How a kept snapshot is reached, in a few words."""
     if way.current.ref == way.target.ref:
         return "current"
-    if way.way is Way.REVERT and way.until_ms is not None:
+    if way.way is RollbackWay.REVERT and way.until_ms is not None:
         return f"revert until {utc_text(way.until_ms)}"
     return str(way.way) if way.way is not None else f"not: {way.why_not}"
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import versions
 from pinot_assets.session.checks.capacity import bytes_before, generation_before, replication_of
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.lineage.ideal_state_size import IdealState, ideal_state
 from pinot_assets.session.lineage.lineage_size import beside, names_at_least, znode_bytes
-from pinot_assets.session.plan_report.capacity_after import RoomAfter, room_after
-from pinot_assets.session.plan_report.decision import Forecast
+from pinot_assets.session.plan_report.capacity_after import CapacityAfter, capacity_after_switch
+from pinot_assets.session.plan_report.decision import Decision
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values.estimate import Amount, at_least, of_files
+from pinot_assets.session.values.estimate import Estimate, at_least, of_files
 from pinot_assets.session.values.plan import Row
 from pinot_assets.session.values.state import Mode, PushKind
 from pinot_assets.snapshot.receipt import Output
@@ -33,13 +33,13 @@ class Sums:
     """
 
     now: int
-    removed: Amount
-    added: Amount
-    after: Amount
+    removed: Estimate
+    added: Estimate
+    after: Estimate
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
+class ForceCleanupLoss:
     """What a forced start deletes for good: the segments of the snapshot before the present one.
 
     :ivar at_start: before anything is pushed (`rollbackWindow: pinotDefault`), else right before the end.
@@ -51,7 +51,7 @@ class Doomed:
 
 
 @dataclass(frozen=True, slots=True)
-class Switching:
+class SwitchCost:
     """What one switch takes and leaves.
 
     :ivar added: names of new segments, at least; those of files that are not built yet as far as they can be
@@ -65,53 +65,53 @@ class Switching:
     unread: bool
     rows: Sums
     bytes: Sums
-    room: RoomAfter
+    room: CapacityAfter
     lineage_bytes: int
     entry_bytes: int
     ideal_state: IdealState
-    doomed: Doomed
+    force_cleanup_loss: ForceCleanupLoss
     revert_ms: int
 
 
-def switching(run: Run, seen: Forecast) -> Switching:
+def switch_cost_of(context: TriggerContext, seen: Decision) -> SwitchCost:
     """Read and add up; writes nothing.
 
     :param seen: a forecast that leads up to a switch.
     """
     built = list(seen.outputs)
     unread = [row for row in seen.to_build if row.planned.size]
-    to_come = names_at_least(run.spec.name, seen.plan, unread) if seen.plan is not None else []
+    to_come = names_at_least(context.spec.name, seen.plan, unread) if seen.plan is not None else []
     added = (*(o.segment for o in built), *to_come)
-    present = run.edges.pinot.all_segments(run.spec.name)
-    doomed = _doomed(run, seen)
+    present = context.clients.pinot.all_segments(context.spec.name)
+    doomed = _doomed(context, seen)
     rows, size = _sums(seen, built, unread)
     pushed = size.added.plus(-sum(o.loaded_bytes for o in built if o.segment in present))
     tars = [o.tar_bytes for o in built if o.segment not in present]
     tars += _tars_to_come(seen, size.added.guess, len(to_come))
     removed = size.removed.total or 0
     freed = doomed.bytes if doomed.at_start else 0
-    kept, ours = beside(run.switcher.lineage, seen.segments_from, added)
-    node = znode_bytes(run.spec.name, [*kept, ours])
-    return Switching(
+    kept, ours = beside(context.switcher.fetch(), seen.segments_from, added)
+    node = znode_bytes(context.spec.name, [*kept, ours])
+    return SwitchCost(
         added=added,
         unread=bool(unread),
         rows=rows,
         bytes=size,
-        room=room_after(run, pushed, freed, removed + doomed.bytes - freed, tars),
+        room=capacity_after_switch(context, pushed, freed, removed + doomed.bytes - freed, tars),
         lineage_bytes=node,
-        entry_bytes=node - znode_bytes(run.spec.name, kept),
+        entry_bytes=node - znode_bytes(context.spec.name, kept),
         ideal_state=ideal_state(
-            run.spec.name,
+            context.spec.name,
             present.difference(doomed.segments).union(added),
-            _servers(run),
-            replication_of(run.table_config),
+            _servers(context),
+            replication_of(context.table_config),
         ),
-        doomed=doomed,
-        revert_ms=_revert_ms(run, seen, added),
+        force_cleanup_loss=doomed,
+        revert_ms=_revert_ms(context, seen, added),
     )
 
 
-def _sums(seen: Forecast, built: list[Output], unread: list[Row]) -> tuple[Sums, Sums]:
+def _sums(seen: Decision, built: list[Output], unread: list[Row]) -> tuple[Sums, Sums]:
     """Rows and bytes."""
     known: Mapping[str, Output] = seen.current.segments if seen.current is not None else {}
     gone = [known[name] for name in seen.segments_from if name in known]
@@ -125,7 +125,7 @@ def _sums(seen: Forecast, built: list[Output], unread: list[Row]) -> tuple[Sums,
         come = of_files(added, to_read, len(unread), per_byte)
         # Nothing that is visible stays of a swap.
         after = come if seen.mode is Mode.SWAP else come.plus(now - removed)
-        return Sums(now, at_least(removed) if foreign else Amount(removed), come, after)
+        return Sums(now, at_least(removed) if foreign else Estimate(removed), come, after)
 
     loaded = sum(o.loaded_bytes for o in known.values())
     return (
@@ -134,7 +134,7 @@ def _sums(seen: Forecast, built: list[Output], unread: list[Row]) -> tuple[Sums,
     )
 
 
-def _tars_to_come(seen: Forecast, loaded: int | None, segments: int) -> list[int]:
+def _tars_to_come(seen: Decision, loaded: int | None, segments: int) -> list[int]:
     """Bytes of each tar of files that are not read yet, packed as those of the ledger are.
 
     :param loaded: bytes of all of them, unpacked; None where the ledger has nothing to go by.
@@ -146,27 +146,29 @@ def _tars_to_come(seen: Forecast, loaded: int | None, segments: int) -> list[int
     return [loaded * sum(o.tar_bytes for o in known) // unpacked // segments] * segments
 
 
-def _doomed(run: Run, seen: Forecast) -> Doomed:
-    at_start = run.switcher.starts_forced
+def _doomed(context: TriggerContext, seen: Decision) -> ForceCleanupLoss:
+    at_start = context.switcher.starts_forced
     if seen.push is PushKind.PLAIN:  # entries of one file each
-        return Doomed((), 0, at_start)
+        return ForceCleanupLoss((), 0, at_start)
     switch = Switch(0, seen.segments_from, ())
-    return Doomed(tuple(sorted(generation_before(run, switch))), bytes_before(run, switch), at_start)
+    return ForceCleanupLoss(
+        tuple(sorted(generation_before(context, switch))), bytes_before(context, switch), at_start
+    )
 
 
-def _servers(run: Run) -> tuple[str, ...]:
+def _servers(context: TriggerContext) -> tuple[str, ...]:
     """The table's, or as many of usual names as it has replicas, where Pinot does not say."""
     try:
-        return tuple(run.edges.pinot.table_servers(run.spec.name))
+        return tuple(context.clients.pinot.table_servers(context.spec.name))
     except PinotAssetsError:
-        return tuple(f"Server_pinot-server-{n}_8098" for n in range(replication_of(run.table_config)))
+        return tuple(f"Server_pinot-server-{n}_8098" for n in range(replication_of(context.table_config)))
 
 
-def _revert_ms(run: Run, seen: Forecast, added: tuple[str, ...]) -> int:
+def _revert_ms(context: TriggerContext, seen: Decision, added: tuple[str, ...]) -> int:
     no_entry = seen.push is PushKind.PLAIN or not (added or seen.segments_from)
     if no_entry or seen.current is None:
         return 0
-    # As `way_back`: one that replaced nothing has nothing that Pinot could delete.
+    # As `rollback_plan`: one that replaced nothing has nothing that Pinot could delete.
     if not seen.segments_from:
         return versions.RENEWAL_MS
-    return versions.way_back_ms(run.pinot_version, run.table_config)
+    return versions.way_back_ms(context.pinot_version, context.table_config)

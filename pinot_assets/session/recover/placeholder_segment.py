@@ -11,60 +11,62 @@ from dataclasses import replace
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import PushKind
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 
 
-def carry_one(run: Run, plan: Plan, current: Snapshot, switch: Switch, visible: frozenset[str]) -> Switch:
+def add_placeholder(
+    context: TriggerContext, plan: Plan, current: Snapshot, switch: Switch, visible: frozenset[str]
+) -> Switch:
     """The same switch with the smallest segment that stays carried along.
 
     :param visible: every visible segment of the table; another cannot be a source.
     :raises SwitchConflict: no segment stays: this Pinot cannot switch to an empty table.
     """
-    foreseen = _with_smallest(run, plan, current, switch, visible)
+    foreseen = _with_smallest(context, plan, current, switch, visible)
     (output,) = foreseen.segments_to
     carried = current.segments[foreseen.carried]
-    return replace(foreseen, segments_to=(run.edges.staging.put_renamed(carried, output.segment),))
+    return replace(foreseen, segments_to=(context.clients.staging.put_renamed(carried, output.segment),))
 
 
-def with_carry(
-    run: Run, plan: Plan, current: Snapshot | None, switch: Switch, visible: frozenset[str]
+def with_placeholder(
+    context: TriggerContext, plan: Plan, current: Snapshot | None, switch: Switch, visible: frozenset[str]
 ) -> Switch:
     """What a switch becomes in `stage`, foreseen: where nothing is left to build, and it removes only.
 
     :raises SwitchConflict: as `carry_one`.
     """
-    only_removes = switch.segments_from and not plan.to_build and run.push is not PushKind.PLAIN
-    if not only_removes or current is None or not needs_carry(run, switch):
+    only_removes = switch.segments_from and not plan.to_build and context.push is not PushKind.PLAIN
+    if not only_removes or current is None or not needs_placeholder(context, switch):
         return switch
-    return _with_smallest(run, plan, current, switch, visible)
+    return _with_smallest(context, plan, current, switch, visible)
 
 
 def _with_smallest(
-    run: Run, plan: Plan, current: Snapshot, switch: Switch, visible: frozenset[str]
+    context: TriggerContext, plan: Plan, current: Snapshot, switch: Switch, visible: frozenset[str]
 ) -> Switch:
     free = visible - set(switch.segments_from)
     staying = [output for name, output in current.segments.items() if name in free]
     if not staying:
         raise SwitchConflict(
-            f"{run.spec.name} cannot be emptied by a switch",
+            f"{context.spec.name} cannot be emptied by a switch",
             why="this Pinot is older than 1.0 and refuses a replacement by nothing",
             hint="drop the table's segments by hand, or keep one file",
         )
     smallest = min(staying, key=lambda o: (o.tar_bytes, o.segment))
     ordinal = max((row.ordinal for row in plan.rows), default=-1) + 1
-    name = segment_name(run.spec.name, plan.session, plan.attempt, ordinal, 0)
+    name = segment_name(context.spec.name, plan.session, plan.attempt, ordinal, 0)
     sources = tuple(sorted((*switch.segments_from, smallest.segment)))
     renamed = replace(smallest, segment=name)
     return replace(switch, segments_from=sources, segments_to=(renamed,), carried=smallest.segment)
 
 
-def needs_carry(run: Run, switch: Switch) -> bool:
+def needs_placeholder(context: TriggerContext, switch: Switch) -> bool:
     """Whether a switch removes only, and this Pinot takes none that does."""
-    return not switch.segments_to and not versions.takes_empty_outputs(run.pinot_version)
+    return not switch.segments_to and not versions.takes_empty_outputs(context.pinot_version)
 
 
 def renamed_files(files: tuple[PublishedFile, ...], switch: Switch) -> tuple[PublishedFile, ...]:

@@ -18,11 +18,17 @@ from pinot_assets.errors import SessionError
 from pinot_assets.ingest.contract.keys import version_from_text
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.segments import SegmentMetadata
-from pinot_assets.session.context.context import Run
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.naming import beyond_all, is_fresh
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.stores.stored_receipts import kept_receipts
-from pinot_assets.session.stores.stored_snapshots import Kept, kept_refs, outlines, read_kept, segments_of
+from pinot_assets.session.stores.stored_snapshots import (
+    StoredSnapshot,
+    outlines,
+    read_snapshots,
+    segments_of,
+    snapshot_refs,
+)
 from pinot_assets.session.values.hold import still_held
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, close, is_ours, new_session_id
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
@@ -32,21 +38,23 @@ REBUILT = "REBUILT"
 """Mode of a snapshot that no session published."""
 
 
-def ledger(run: Run) -> Snapshot | None:
+def ledger(context: TriggerContext) -> Snapshot | None:
     """The current snapshot, rebuilt first if the pointer to it was lost; None when nothing is published.
 
     :raises SnapshotCorrupt: the pointer names an object that is not there.
     :raises SessionError: a visible segment of ours does not say what it holds.
     """
-    if is_fresh(run.lease.pointer) and _ours(run, run.edges.pinot.all_segments(run.spec.name)):
-        close_lost_entries(run)
-        visible = _ours(run, run.edges.pinot.visible_segments(run.spec.name))
+    if is_fresh(context.lease.pointer) and _ours(
+        context, context.clients.pinot.all_segments(context.spec.name)
+    ):
+        close_lost_entries(context)
+        visible = _ours(context, context.clients.pinot.visible_segments(context.spec.name))
         if visible:
-            _rebuild(run, visible, "the pointer in ZooKeeper was lost")
-    return run.current_snapshot()
+            _rebuild(context, visible, "the pointer in ZooKeeper was lost")
+    return context.current_snapshot()
 
 
-def rebuild(run: Run) -> Snapshot | None:
+def rebuild(context: TriggerContext) -> Snapshot | None:
     """Make the ledger anew from what queries see, whatever the pointer says: a person decided so, since the
     pointer is behind what was published, or the objects that it names are lost.
 
@@ -55,69 +63,69 @@ def rebuild(run: Run) -> Snapshot | None:
     :returns: the ledger.
     :raises SessionError: a visible segment of ours does not say what it holds.
     """
-    close_lost_entries(run)
-    visible = _ours(run, run.edges.pinot.visible_segments(run.spec.name))
-    _rebuild(run, visible, "as asked for")
-    return run.current_snapshot()
+    close_lost_entries(context)
+    visible = _ours(context, context.clients.pinot.visible_segments(context.spec.name))
+    _rebuild(context, visible, "as asked for")
+    return context.current_snapshot()
 
 
-def _ours(run: Run, names: Iterable[str]) -> frozenset[str]:
-    return frozenset(name for name in names if is_ours(run.spec.name, name))
+def _ours(context: TriggerContext, names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name for name in names if is_ours(context.spec.name, name))
 
 
-def close_lost_entries(run: Run) -> None:
+def close_lost_entries(context: TriggerContext) -> None:
     """Revert what a lost session had staged: nobody will end it (I14).
 
     What was published and is hidden by a delayed start is shown again: a revert would delete it (R1).
     """
-    staging = run.edges.staging
-    completed = run.edges.pinot.lineage(run.spec.name).in_state(LineageState.COMPLETED)
+    staging = context.clients.staging
+    completed = context.clients.pinot.lineage(context.spec.name).in_state(LineageState.COMPLETED)
     published = {name for entry in completed for name in entry.segments_to}
-    for _, names in segments_of(staging, kept_refs(staging)):
+    for _, names in segments_of(staging, snapshot_refs(staging)):
         published |= names
-    run.switcher.undo_delayed_starts(published)
-    for entry in run.edges.pinot.lineage(run.spec.name).in_state(LineageState.IN_PROGRESS):
-        if entry.segments_to and _ours(run, entry.segments_to) == entry.segments_to:
-            run.switcher.revert_entry(entry.id)
-            run.note(f"reverted lineage entry {entry.id}: its session is lost")
+    context.switcher.undo_delayed_starts(published)
+    for entry in context.clients.pinot.lineage(context.spec.name).in_state(LineageState.IN_PROGRESS):
+        if entry.segments_to and _ours(context, entry.segments_to) == entry.segments_to:
+            context.switcher.revert_entry(entry.id)
+            context.note(f"reverted lineage entry {entry.id}: its session is lost")
 
 
-def _rebuild(run: Run, visible: frozenset[str], why: str) -> None:
+def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None:
     """:param why: the ledger is made anew, as the beginning of a sentence."""
-    staging, seq = run.edges.staging, beyond_all(run)
-    ours = {"", run.edges.store.owner()}  # others may have been given this staging area, too
-    kept = [k for k in outlines(staging, kept_refs(staging)) if k.snapshot.owner in ours]
+    staging, seq = context.clients.staging, beyond_all(context)
+    ours = {"", context.clients.store.owner()}  # others may have been given this staging area, too
+    kept = [k for k in outlines(staging, snapshot_refs(staging)) if k.snapshot.owner in ours]
     refs = [k.ref for k in kept]
     exactly = next((ref for ref, names in segments_of(staging, refs) if names == visible), None)
     same = next((k for k in kept if k.ref == exactly), None)
     if same is not None:
-        hold = hold_of_last_rollback(run, kept, staging.snapshot(same.ref))
-        _point_to(run, same.ref, seq, hold, same.snapshot.format)
-        run.note(
+        hold = hold_of_last_rollback(context, kept, staging.snapshot(same.ref))
+        _point_to(context, same.ref, seq, hold, same.snapshot.format)
+        context.note(
             f"{why}: queries see exactly snapshot {same.snapshot.session}, "
             "which is the ledger again" + _told(hold)
         )
         return
-    crcs = run.edges.pinot.segment_crcs(run.spec.name)
-    files = tuple(_files(run, visible, _known(read_kept(staging, refs), crcs)))
+    crcs = context.clients.pinot.segment_crcs(context.spec.name)
+    files = tuple(_files(context, visible, _known(read_snapshots(staging, refs), crcs)))
     snapshot = Snapshot(
         seq=seq,
-        table=run.spec.name_with_type,
+        table=context.spec.name_with_type,
         session=new_session_id(seq),
         mode=REBUILT,
         lineage_entry_id="",
         parent=None,
         listing_digest="",
-        config_fingerprint=run.fingerprint,
-        published_ms=run.edges.now_ms(),
+        config_fingerprint=context.fingerprint,
+        published_ms=context.clients.now_ms(),
         files=files,
-        owner=run.edges.store.owner(),
+        owner=context.clients.store.owner(),
         format=max((k.snapshot.format for k in kept), default=FIRST),  # nothing says that it was another one
     )
-    hold = hold_of_last_rollback(run, kept, snapshot)
-    _point_to(run, staging.put_snapshot(snapshot), seq + 1, hold, snapshot.format)
+    hold = hold_of_last_rollback(context, kept, snapshot)
+    _point_to(context, staging.put_snapshot(snapshot), seq + 1, hold, snapshot.format)
     unknown = sum(not f.sha256 for f in files)
-    run.note(
+    context.note(
         f"{why}: the ledger is rebuilt from "
         f"{plural(len(visible), 'visible segment')} "
         f"({plural(len(files), 'file')}; the content hash of {unknown} is unknown: one that is only touched "
@@ -125,8 +133,10 @@ def _rebuild(run: Run, visible: frozenset[str], why: str) -> None:
     )
 
 
-def _point_to(run: Run, ref: SnapshotRef, seq: int, hold: ObjectRef | None, number: int) -> None:
-    before = run.lease.pointer
+def _point_to(
+    context: TriggerContext, ref: SnapshotRef, seq: int, hold: ObjectRef | None, number: int
+) -> None:
+    before = context.lease.pointer
     pointer = replace(
         before,
         active_session="",
@@ -135,37 +145,41 @@ def _point_to(run: Run, ref: SnapshotRef, seq: int, hold: ObjectRef | None, numb
         hold=hold,
         format=max(number, before.format),
     )
-    session = run.active_session()
+    session = context.active_session()
     if session is not None:
-        session = close(session, Outcome.CLEARED, run.edges.now_ms())
-    run.lease.write(pointer=pointer, session=session)
+        session = close(session, Outcome.CLEARED, context.clients.now_ms())
+    context.lease.write(pointer=pointer, session=session)
 
 
 def _told(hold: ObjectRef | None) -> str:
     return "; what the last rollback held back is held again until `resume`" if hold else ""
 
 
-def hold_of_last_rollback(run: Run, kept: Iterable[Kept], now: Snapshot) -> ObjectRef | None:
+def hold_of_last_rollback(
+    context: TriggerContext, kept: Iterable[StoredSnapshot], now: Snapshot
+) -> ObjectRef | None:
     """What the last rollback held back and is not visible now. Whether a `resume` came since then nobody
     knows: it can be repeated, and what comes back unasked cannot be undone as easily."""
     newest = next((k.snapshot for k in kept if k.snapshot.mode == Mode.ROLLBACK), None)
     # A swap table is held as a whole: only as long as it still shows what the rollback brought back.
-    if newest is None or (run.mode is Mode.SWAP and newest.seq != now.seq):
+    if newest is None or (context.mode is Mode.SWAP and newest.seq != now.seq):
         return None
-    staging, folder = run.edges.staging, f"sessions/{newest.session}"
+    staging, folder = context.clients.staging, f"sessions/{newest.session}"
     found = [info for info in staged(staging, folder) if info.key.startswith(f"{folder}/hold-")]
     if not found:
         return None
     last = max(found, key=lambda info: info.fingerprint.mtime_us).key
     ref = ObjectRef(last, last.removeprefix(f"{folder}/hold-").removesuffix(".json"))
     hold = still_held(staging.hold(ref), now)
-    return staging.put_hold(newest.session, hold) if not hold.is_empty or run.mode is Mode.SWAP else None
+    return staging.put_hold(newest.session, hold) if not hold.is_empty or context.mode is Mode.SWAP else None
 
 
 # --- file by file ----------------------------------------------------------------------------------
 
 
-def _known(kept: Iterable[Kept], crcs: Mapping[str, int]) -> dict[str, tuple[PublishedFile, Output]]:
+def _known(
+    kept: Iterable[StoredSnapshot], crcs: Mapping[str, int]
+) -> dict[str, tuple[PublishedFile, Output]]:
     """What snapshots say of segments that Pinot holds with the same content; the newest wins."""
     found: dict[str, tuple[PublishedFile, Output]] = {}
     for one in kept:
@@ -177,12 +191,12 @@ def _known(kept: Iterable[Kept], crcs: Mapping[str, int]) -> dict[str, tuple[Pub
 
 
 def _files(
-    run: Run, visible: frozenset[str], known: Mapping[str, tuple[PublishedFile, Output]]
+    context: TriggerContext, visible: frozenset[str], known: Mapping[str, tuple[PublishedFile, Output]]
 ) -> list[PublishedFile]:
     """One row for each version of a file, oldest session first."""
     files: dict[tuple[str, str, str], PublishedFile] = {}
     for name in sorted(visible):
-        file, output = known.get(name) or _read_back(run, name)
+        file, output = known.get(name) or _read_back(context, name)
         key = file.session, file.uri, file.version
         files.setdefault(key, replace(file, rows=0, outputs=()))
         there = files[key]
@@ -194,20 +208,20 @@ def _seq(session: str) -> int:
     return int(session.removeprefix("cp").partition("-")[0])
 
 
-def _read_back(run: Run, name: str) -> tuple[PublishedFile, Output]:
+def _read_back(context: TriggerContext, name: str) -> tuple[PublishedFile, Output]:
     """One segment by its custom map, with the receipt of its file where that is kept."""
-    metadata = run.edges.pinot.segment_metadata(run.spec.name, name)
+    metadata = context.clients.pinot.segment_metadata(context.spec.name, name)
     try:
         uri, session = metadata.custom["pinotAssets.file"], metadata.custom["pinotAssets.session"]
         read = version_from_text(metadata.custom["pinotAssets.version"])
         _seq(session)
     except (KeyError, ValueError) as error:
         raise SessionError(
-            f"{run.spec.name} shows segment {name}, which does not say what it holds",
+            f"{context.spec.name} shows segment {name}, which does not say what it holds",
             why=f"ZooKeeper remembers no snapshot, and the segment's custom map cannot be read: {error!r}",
-            hint=f"restore {run.edges.store.path}, or delete this project's segments and ingest again",
+            hint=f"restore {context.clients.store.path}, or delete this project's segments and ingest again",
         ) from error
-    receipt = kept_receipts(run.edges.staging, session, {uri: read.token}).get(uri)
+    receipt = kept_receipts(context.clients.staging, session, {uri: read.token}).get(uri)
     return PublishedFile(
         uri=uri,
         fingerprint=read,
@@ -218,7 +232,7 @@ def _read_back(run: Run, name: str) -> tuple[PublishedFile, Output]:
         outputs=(),
         version=read.token,
         seconds=receipt.seconds if receipt else 0.0,
-    ), _output(run.edges.staging, metadata, receipt)
+    ), _output(context.clients.staging, metadata, receipt)
 
 
 def _output(staging: Staging, metadata: SegmentMetadata, receipt: Receipt | None) -> Output:

@@ -17,11 +17,16 @@ from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, SnapshotCorrupt
 from pinot_assets.pinot import versions
 from pinot_assets.session.context.cluster_marker import MARKS, why_not_ours
-from pinot_assets.session.context.context import Run
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.removal import remove, tar_keys
 from pinot_assets.session.stores.staging import Reach, Staging, staged
-from pinot_assets.session.stores.stored_snapshots import Header, headers, left_behind, revertible
+from pinot_assets.session.stores.stored_snapshots import (
+    SnapshotHeader,
+    left_behind,
+    revertible,
+    snapshot_headers,
+)
 from pinot_assets.session.values.state import Mode, Pointer, Session
 from pinot_assets.snapshot.manifest import SnapshotRef
 from pinot_assets.source.object_info import ObjectInfo
@@ -35,7 +40,7 @@ read for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class SnapshotRetention:
     """What a table spec asks for.
 
     :ivar number: of newest snapshots; None where the number does not count.
@@ -46,13 +51,13 @@ class Retention:
     days: int | None
 
     @classmethod
-    def of(cls, spec: TableSpec) -> Retention:
+    def of(cls, spec: TableSpec) -> SnapshotRetention:
         """A table's."""
         return cls(spec.ingestion.snapshots_to_keep, spec.ingestion.snapshot_days_to_keep)
 
     def expired(
-        self, kept: Sequence[Header], needed: Collection[SnapshotRef], now_ms: int
-    ) -> tuple[Header, ...]:
+        self, kept: Sequence[SnapshotHeader], needed: Collection[SnapshotRef], now_ms: int
+    ) -> tuple[SnapshotHeader, ...]:
         """Those that nothing asks for, newest first.
 
         :param kept: all that lie in the staging area.
@@ -74,8 +79,8 @@ class Retention:
 
 def needed(
     spec: TableSpec,
-    edges: Edges,
-    there: Sequence[Header],
+    clients: TableClients,
+    there: Sequence[SnapshotHeader],
     pointer: Pointer,
     session: Session | None,
 ) -> frozenset[SnapshotRef]:
@@ -87,10 +92,10 @@ def needed(
     :param session: the open one.
     :raises SnapshotCorrupt: one of them cannot be read.
     """
-    ref, found = pointer.current_snapshot, set(_of_hold(edges.staging, there, pointer))
+    ref, found = pointer.current_snapshot, set(_of_hold(clients.staging, there, pointer))
     if ref is not None:
-        current = edges.staging.outline(ref)
-        found |= {ref, *left_behind(current), *_revertible(spec, edges, there)}
+        current = clients.staging.outline(ref)
+        found |= {ref, *left_behind(current), *_revertible(spec, clients, there)}
         if current.parent is not None:
             found.add(current.parent)
     if session is not None and session.target is not None:
@@ -98,7 +103,7 @@ def needed(
     return frozenset(found)
 
 
-def _of_hold(staging: Staging, there: Sequence[Header], pointer: Pointer) -> Iterator[SnapshotRef]:
+def _of_hold(staging: Staging, there: Sequence[SnapshotHeader], pointer: Pointer) -> Iterator[SnapshotRef]:
     """The rollback that holds something back: over it alone that is found again, once the pointer is lost.
 
     A later one that was given up has written the hold anew, and left no snapshot.
@@ -112,35 +117,41 @@ def _of_hold(staging: Staging, there: Sequence[Header], pointer: Pointer) -> Ite
             return
 
 
-def _revertible(spec: TableSpec, edges: Edges, there: Sequence[Header]) -> Iterator[SnapshotRef]:
-    version, config = edges.pinot.version(), held_table_config(spec, edges.pinot)
+def _revertible(
+    spec: TableSpec, clients: TableClients, there: Sequence[SnapshotHeader]
+) -> Iterator[SnapshotRef]:
+    version, config = clients.pinot.version(), held_table_config(spec, clients.pinot)
     window_ms = max(versions.RENEWAL_MS, versions.way_back_ms(version, config))
-    return revertible(edges.staging, there, edges.now_ms(), window_ms)
+    return revertible(clients.staging, there, clients.now_ms(), window_ms)
 
 
-def foreseen(run: Run) -> tuple[Header, ...]:
+def foreseen(context: TriggerContext) -> tuple[SnapshotHeader, ...]:
     """What `expire` would take away after a switch that was made now, newest first; only looked at."""
-    keep = Retention.of(run.spec)
-    if keep == Retention(None, None):
+    keep = SnapshotRetention.of(context.spec)
+    if keep == SnapshotRetention(None, None):
         return ()
     try:
-        return _foreseen(run, keep)
+        return _foreseen(context, keep)
     except SnapshotCorrupt:
         return ()  # as `expire`: they stay for now
 
 
-def _foreseen(run: Run, keep: Retention) -> tuple[Header, ...]:
-    there, now_ms = headers(staged(run.edges.staging, "snapshots")), run.edges.now_ms()
-    pointer = run.lease.pointer
+def _foreseen(context: TriggerContext, keep: SnapshotRetention) -> tuple[SnapshotHeader, ...]:
+    there, now_ms = snapshot_headers(staged(context.clients.staging, "snapshots")), context.clients.now_ms()
+    pointer = context.lease.pointer
     ref = pointer.current_snapshot  # which is the one before then
-    new = Header(SnapshotRef("", ""), 1 + max((header.seq for header in there), default=0), now_ms)
-    asked = {new.ref, *_revertible(run.spec, run.edges, there), *_of_hold(run.edges.staging, there, pointer)}
+    new = SnapshotHeader(SnapshotRef("", ""), 1 + max((header.seq for header in there), default=0), now_ms)
+    asked = {
+        new.ref,
+        *_revertible(context.spec, context.clients, there),
+        *_of_hold(context.clients.staging, there, pointer),
+    }
     asked |= {ref} if ref is not None else set()
     gone = keep.expired([new, *there], asked, now_ms)
-    return () if len(gone) * SHARE < len(there) + 1 or _why_none_goes(run) else gone
+    return () if len(gone) * SHARE < len(there) + 1 or _why_none_goes(context) else gone
 
 
-def reach_of(staging: Staging, some: Iterable[Header]) -> Reach:
+def reach_of(staging: Staging, some: Iterable[SnapshotHeader]) -> Reach:
     """What these snapshots need together.
 
     :raises SnapshotCorrupt: one cannot be read, so nobody knows.
@@ -148,36 +159,38 @@ def reach_of(staging: Staging, some: Iterable[Header]) -> Reach:
     return _all(staging.reach(header.ref) for header in some)
 
 
-def expire(run: Run) -> None:
+def expire(context: TriggerContext) -> None:
     """After a switch: take away the snapshots that nothing asks for.
 
     The switch has happened: what cannot be taken away is told, and left to `gc`.
     """
     try:
-        failed = [*_expire(run)]
+        failed = [*_expire(context)]
     except PinotAssetsError as error:
-        run.note(f"old snapshots stay for now: {error.reason}")
+        context.note(f"old snapshots stay for now: {error.reason}")
         return
     if failed:
         key, why = failed[0]
-        run.note(f"{plural(len(failed), 'object')} of old snapshots could not be deleted, first {key}: {why}")
+        context.note(
+            f"{plural(len(failed), 'object')} of old snapshots could not be deleted, first {key}: {why}"
+        )
 
 
-def _expire(run: Run) -> Iterator[tuple[str, str]]:
-    keep, staging = Retention.of(run.spec), run.edges.staging
-    if keep == Retention(None, None):
+def _expire(context: TriggerContext) -> Iterator[tuple[str, str]]:
+    keep, staging = SnapshotRetention.of(context.spec), context.clients.staging
+    if keep == SnapshotRetention(None, None):
         return
-    there = headers(staged(staging, "snapshots"))
+    there = snapshot_headers(staged(staging, "snapshots"))
     # By the clock that stamped them: the newest has just been written.
     now_ms = max((header.stored_ms for header in there), default=0)
     if not keep.expired(there, (), now_ms):
         return
-    asked = needed(run.spec, run.edges, there, run.lease.pointer, run.active_session())
+    asked = needed(context.spec, context.clients, there, context.lease.pointer, context.active_session())
     gone = keep.expired(there, asked, now_ms)
     if not gone or len(gone) * SHARE < len(there):
         return
-    if why := _why_none_goes(run):
-        run.note(f"old snapshots stay: {why}")
+    if why := _why_none_goes(context):
+        context.note(f"old snapshots stay: {why}")
         return
     reaches = {header: staging.reach(header.ref) for header in there}
     alone = _all(reaches[header] for header in gone)
@@ -186,39 +199,39 @@ def _expire(run: Run) -> Iterator[tuple[str, str]]:
         *sorted(alone.objects - left.objects - {header.ref.key for header in gone}),
         *(key for name in sorted(alone.segments - left.segments) for key in tar_keys(name)),
     ]
-    removed = take_away(staging.store, gone, keys, reaches.__getitem__, run.lease.assert_held)
+    removed = take_away(staging.store, gone, keys, reaches.__getitem__, context.lease.assert_held)
     yield from ((key, why) for key, why in removed if why)
-    run.note(f"{len(gone)} old snapshots are not kept any more")
+    context.note(f"{len(gone)} old snapshots are not kept any more")
 
 
-def _why_none_goes(run: Run) -> str:
-    staging = run.edges.staging
+def _why_none_goes(context: TriggerContext) -> str:
+    staging = context.clients.staging
     listed = [*staged(staging, MARKS), *staged(staging, "snapshots")]
     try:
-        return why_none_goes(run.edges, listed, run.lease.pointer.current_snapshot)
+        return why_none_goes(context.clients, listed, context.lease.pointer.current_snapshot)
     except SnapshotCorrupt as error:
         return error.reason
 
 
-def why_none_goes(edges: Edges, listed: Sequence[ObjectInfo], ref: SnapshotRef | None) -> str:
+def why_none_goes(clients: TableClients, listed: Sequence[ObjectInfo], ref: SnapshotRef | None) -> str:
     """Why nothing that is staged may be taken away, "" where it may.
 
     :param listed: at least the folders of marks and of snapshots.
     :param ref: the current snapshot.
     :raises SnapshotCorrupt: one cannot be read, so nobody knows whose it is.
     """
-    staging = edges.staging
-    if ref is not None and all(header.ref != ref for header in headers(listed)):
+    staging = clients.staging
+    if ref is not None and all(header.ref != ref for header in snapshot_headers(listed)):
         uri = f"{staging.store.uri}/snapshots"
         return f"a listing of {uri} lacks the current one, {ref.key}, so maybe others, too"
-    return why_not_ours(staging, edges.store.owner(), listed, ref)
+    return why_not_ours(staging, clients.store.owner(), listed, ref)
 
 
 def take_away(
     store: ObjectStore,
-    gone: Iterable[Header],
+    gone: Iterable[SnapshotHeader],
     others: Sequence[str],
-    reach: Callable[[Header], Reach],
+    reach: Callable[[SnapshotHeader], Reach],
     before_batch: Callable[[], None],
 ) -> Iterator[tuple[str, str]]:
     """Delete the headers of these snapshots, then these objects. One whose header cannot be deleted is kept,

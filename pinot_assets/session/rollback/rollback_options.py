@@ -13,11 +13,11 @@ from enum import StrEnum
 from itertools import islice
 
 from pinot_assets.pinot import versions
-from pinot_assets.pinot.api import Pinot
+from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState, why_not_revert
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import staged
-from pinot_assets.session.stores.stored_snapshots import Kept, published
+from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, published
 from pinot_assets.session.values.state import Session, is_ours
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output
@@ -25,7 +25,7 @@ from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.apply import held_table_config
 
 
-class Way(StrEnum):
+class RollbackWay(StrEnum):
     """How a snapshot is reached."""
 
     REVERT = "revert"
@@ -33,7 +33,7 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class WayBack:
+class RollbackPlan:
     """From the current snapshot to a kept one.
 
     :ivar way: None where there is none; `why_not` says why.
@@ -47,9 +47,9 @@ class WayBack:
         is left.
     """
 
-    current: Kept
-    target: Kept
-    way: Way | None
+    current: StoredSnapshot
+    target: StoredSnapshot
+    way: RollbackWay | None
     entry_id: str
     until_ms: int | None
     comes: tuple[Output, ...]
@@ -80,7 +80,7 @@ def _without(some: Snapshot, others: Snapshot) -> tuple[PublishedFile, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RollbackFacts:
     """What decides over the ways of one table.
 
     :ivar swap: whether every visible segment is the table's own to replace (mode swap).
@@ -100,17 +100,17 @@ class Facts:
     takes_empty_outputs: bool
     now_ms: int
 
-    def way(self, current: Kept, target: Kept) -> WayBack:
+    def plan(self, current: StoredSnapshot, target: StoredSnapshot) -> RollbackPlan:
         """The way from one snapshot to another."""
         no_revert, until_ms = self.revert(current.snapshot, target.snapshot)
         no_republish = self._republish(current, target)
-        way = Way.REVERT if not no_revert else Way.REPUBLISH if not no_republish else None
-        return WayBack(
+        way = RollbackWay.REVERT if not no_revert else RollbackWay.REPUBLISH if not no_republish else None
+        return RollbackPlan(
             current=current,
             target=target,
             way=way,
-            entry_id=current.snapshot.lineage_entry_id if way is Way.REVERT else "",
-            until_ms=until_ms if way is Way.REVERT else None,
+            entry_id=current.snapshot.lineage_entry_id if way is RollbackWay.REVERT else "",
+            until_ms=until_ms if way is RollbackWay.REVERT else None,
             comes=coming(self.visible, target.snapshot),
             goes=going(self.table, self.swap, self.visible, target.snapshot),
             no_revert=no_revert,
@@ -147,7 +147,7 @@ class Facts:
             if other.timestamp_ms > entry.timestamp_ms and any(is_ours(self.table, n) for n in names):
                 yield other
 
-    def _republish(self, current: Kept, target: Kept) -> str:
+    def _republish(self, current: StoredSnapshot, target: StoredSnapshot) -> str:
         """Why the snapshot's tars cannot be published again, "" if they can."""
         away = going(self.table, self.swap, self.visible, target.snapshot)
         if current.ref == target.ref and not any(is_ours(self.table, name) for name in away):
@@ -166,15 +166,15 @@ class Facts:
         return f"{len(gone)} of its tars are gone from the staging area, first {min(gone)}" if gone else ""
 
 
-def look(spec: TableSpec, edges: Edges) -> Facts:
+def look(spec: TableSpec, clients: TableClients) -> RollbackFacts:
     """Read what decides; changes nothing."""
-    tars = {info.key: info.fingerprint.size for info in staged(edges.staging, "segments")}
-    return _facts(spec, edges.pinot, tars, edges.now_ms())
+    tars = {info.key: info.fingerprint.size for info in staged(clients.staging, "segments")}
+    return _facts(spec, clients.pinot, tars, clients.now_ms())
 
 
-def _facts(spec: TableSpec, pinot: Pinot, tars: Mapping[str, int], now_ms: int) -> Facts:
+def _facts(spec: TableSpec, pinot: PinotClient, tars: Mapping[str, int], now_ms: int) -> RollbackFacts:
     version = pinot.version()
-    return Facts(
+    return RollbackFacts(
         table=spec.name,
         swap=spec.mode == "swap",
         lineage=pinot.lineage(spec.name),
@@ -188,7 +188,7 @@ def _facts(spec: TableSpec, pinot: Pinot, tars: Mapping[str, int], now_ms: int) 
 
 
 def revert_until_ms(
-    spec: TableSpec, pinot: Pinot, current: Snapshot, before: Snapshot, now_ms: int
+    spec: TableSpec, pinot: PinotClient, current: Snapshot, before: Snapshot, now_ms: int
 ) -> int | None:
     """Until when one revert leads from a snapshot to the one before.
 
@@ -213,15 +213,15 @@ def before_switch(table: str, current: Snapshot, entry: LineageEntry) -> set[str
     return (set(current.segments) - entry.segments_to) | {s for s in entry.segments_from if is_ours(table, s)}
 
 
-def ways(spec: TableSpec, edges: Edges, newest: int) -> Iterator[WayBack]:
+def rollback_plans(spec: TableSpec, clients: TableClients, newest: int) -> Iterator[RollbackPlan]:
     """The ways to the newest kept snapshots that can be read, newest first; needs no lease.
 
     :param newest: how many to look at.
     """
-    ref = edges.store.pointer().current_snapshot
+    ref = clients.store.pointer().current_snapshot
     if ref is None:
         return
-    staging, facts = edges.staging, look(spec, edges)
-    current = Kept(ref, staging.snapshot(ref))
+    staging, facts = clients.staging, look(spec, clients)
+    current = StoredSnapshot(ref, staging.snapshot(ref))
     for kept in islice(published(staging, current), newest):
-        yield facts.way(current, kept)
+        yield facts.plan(current, kept)

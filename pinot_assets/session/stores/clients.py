@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pinot_assets.core.connections.waits import Waits
 from pinot_assets.ingest.contract.build_spec import Builder
-from pinot_assets.pinot.api import Pinot
+from pinot_assets.pinot.api import PinotClient
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.source.object_store import ObjectStore
@@ -19,7 +19,7 @@ def _now_ms() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Edges:
+class TableClients:
     """The clients of one table.
 
     :ivar source: the input directory.
@@ -29,7 +29,7 @@ class Edges:
     """
 
     store: SessionStore
-    pinot: Pinot
+    pinot: PinotClient
     source: ObjectStore
     staging: Staging
     builder: Builder

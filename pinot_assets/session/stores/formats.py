@@ -43,7 +43,7 @@ _KINDS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredObject:
     """A stored object and what it says of its format.
 
     :ivar kind: `pointer`, `session`, `snapshot`, `plan`, `receipt`, `failures`, `switch`, `hold` or
@@ -68,7 +68,7 @@ def require_known(store: SessionStore, staging: Staging) -> None:
         found.marks.require_known(found.name)
 
 
-def look(store: SessionStore, staging: Staging) -> Iterator[Found]:
+def look(store: SessionStore, staging: Staging) -> Iterator[StoredObject]:
     """What decides: the nodes, what they name, and of each kind in the staging area what was written last.
 
     An older release never writes after a newer one, since it is stopped here. So the last object of a kind
@@ -84,12 +84,12 @@ def look(store: SessionStore, staging: Staging) -> Iterator[Found]:
             yield found
 
 
-def _nodes(store: SessionStore) -> Iterator[Found]:
+def _nodes(store: SessionStore) -> Iterator[StoredObject]:
     for node in ("", *store.session_nodes()):
         kind = "session" if node else POINTER
         found = _marks_of_node(store.content(node))
         if found is not None:
-            yield Found(kind, f"the {kind} {node}".rstrip() + f" of {store.table} in ZooKeeper", found)
+            yield StoredObject(kind, f"the {kind} {node}".rstrip() + f" of {store.table} in ZooKeeper", found)
 
 
 def _marks_of_node(data: bytes | None) -> Marks | None:
@@ -134,7 +134,7 @@ def _kind_of(key: str) -> str:
     return next((kind for kind, pattern in _KINDS if pattern.fullmatch(key)), "")
 
 
-def _object(staging: Staging, key: str) -> Found | None:
+def _object(staging: Staging, key: str) -> StoredObject | None:
     if not (kind := _kind_of(key)) or staging.store.stat(key) is None:
         return None
     try:
@@ -143,6 +143,8 @@ def _object(staging: Staging, key: str) -> Found | None:
         return None  # whoever needs it says so
     try:
         said: Any = metadata_of(data) if key.endswith(".parquet") else read_json(data)
-        return Found(kind, f"{staging.store.uri}/{key}", Marks.of(said if isinstance(said, Mapping) else {}))
+        return StoredObject(
+            kind, f"{staging.store.uri}/{key}", Marks.of(said if isinstance(said, Mapping) else {})
+        )
     except (ValueError, OSError):  # Arrow's errors are these
         return None

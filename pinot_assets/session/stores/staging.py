@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pinot_assets.core.limits import MIB, OBJECT, RECEIPT, RECEIPTS, Limit
+from pinot_assets.core.limits import MIB, OBJECT, RECEIPT, RECEIPTS, ByteLimit
 from pinot_assets.core.stored_format import FIRST, Marks, Stored, marks, plain, structured
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.core.text import plural, size
@@ -449,7 +449,7 @@ class Staging:
             )
         return data
 
-    def _read(self, key: str, most: Limit = OBJECT) -> bytes:
+    def _read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
         """What an object holds that was written once.
 
         :raises SnapshotCorrupt: it is missing, or more than is read of its kind.

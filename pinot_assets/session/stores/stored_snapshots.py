@@ -17,7 +17,7 @@ _HEADER = re.compile(r"snapshots/(?P<seq>[0-9]+)-(?P<sha256>[0-9a-f]{64})\.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredSnapshot:
     """A snapshot that lies in the staging area."""
 
     ref: SnapshotRef
@@ -25,7 +25,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class SnapshotHeader:
     """A snapshot as a listing shows it.
 
     :ivar stored_ms: when it was written, by the store's clock.
@@ -36,23 +36,23 @@ class Header:
     stored_ms: int
 
 
-def headers(listed: Iterable[ObjectInfo]) -> list[Header]:
+def snapshot_headers(listed: Iterable[ObjectInfo]) -> list[SnapshotHeader]:
     """The snapshots among these objects, newest first, and of one number the one first that was written
     last; whether they can be read is not known."""
     found = (
-        Header(SnapshotRef(m[0], m["sha256"]), int(m["seq"]), info.fingerprint.mtime_us // 1000)
+        SnapshotHeader(SnapshotRef(m[0], m["sha256"]), int(m["seq"]), info.fingerprint.mtime_us // 1000)
         for info in listed
         if (m := _HEADER.fullmatch(info.key))
     )
     return sorted(found, key=lambda header: (header.seq, header.stored_ms), reverse=True)
 
 
-def kept_refs(staging: Staging) -> list[SnapshotRef]:
+def snapshot_refs(staging: Staging) -> list[SnapshotRef]:
     """Every snapshot that lies in the staging area, newest first; whether it can be read is not known."""
-    return [header.ref for header in headers(staged(staging, "snapshots"))]
+    return [header.ref for header in snapshot_headers(staged(staging, "snapshots"))]
 
 
-def before(staging: Staging, snapshot: Snapshot) -> Kept | None:
+def before(staging: Staging, snapshot: Snapshot) -> StoredSnapshot | None:
     """The snapshot before; None where there is none, or it is not kept any more (`retention.py`).
 
     :raises SnapshotCorrupt: it is there and cannot be read.
@@ -60,11 +60,11 @@ def before(staging: Staging, snapshot: Snapshot) -> Kept | None:
     ref = snapshot.parent
     if ref is None or staging.store.stat(ref.key) is None:
         return None
-    return Kept(ref, staging.snapshot(ref))
+    return StoredSnapshot(ref, staging.snapshot(ref))
 
 
 def revertible(
-    staging: Staging, there: Sequence[Header], now_ms: int, window_ms: int
+    staging: Staging, there: Sequence[SnapshotHeader], now_ms: int, window_ms: int
 ) -> Iterator[SnapshotRef]:
     """The snapshots that one revert after the other could still reach.
 
@@ -92,20 +92,20 @@ def left_behind(snapshot: Snapshot) -> tuple[SnapshotRef, ...]:
     return tuple(structured(SnapshotRef, ref, "the name of a snapshot") for ref in left)
 
 
-def read_kept(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[Kept]:
+def read_snapshots(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[StoredSnapshot]:
     """These snapshots, as far as they can be read. Keep one at a time: each may be of a million files."""
     for ref in refs:
         try:
-            yield Kept(ref, staging.snapshot(ref))
+            yield StoredSnapshot(ref, staging.snapshot(ref))
         except SnapshotCorrupt:
             continue
 
 
-def outlines(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[Kept]:
+def outlines(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[StoredSnapshot]:
     """The same without their files, of which hundreds fit into memory."""
     for ref in refs:
         try:
-            yield Kept(ref, staging.outline(ref))
+            yield StoredSnapshot(ref, staging.outline(ref))
         except SnapshotCorrupt:
             continue
 
@@ -121,14 +121,14 @@ def segments_of(
             continue
 
 
-def of_its_cluster(kept: Iterable[Kept], current: Snapshot) -> Iterator[Kept]:
+def of_its_cluster(kept: Iterable[StoredSnapshot], current: Snapshot) -> Iterator[StoredSnapshot]:
     """Those that were not published to another cluster, which was given the same staging area; what releases
     wrote that did not write down their cluster counts as this one's."""
     known = {"", current.owner}
     return (one for one in kept if not current.owner or one.snapshot.owner in known)
 
 
-def published(staging: Staging, current: Kept) -> Iterator[Kept]:
+def published(staging: Staging, current: StoredSnapshot) -> Iterator[StoredSnapshot]:
     """The current snapshot and the kept ones before it, newest first, each read when it is asked for.
 
     What a driver left that died before its last transaction is none of them: of several of one number that
@@ -136,10 +136,10 @@ def published(staging: Staging, current: Kept) -> Iterator[Kept]:
     """
     yield current
     named = came_from(current.snapshot)
-    older = (h for h in headers(staged(staging, "snapshots")) if h.seq < current.snapshot.seq)
+    older = (h for h in snapshot_headers(staged(staging, "snapshots")) if h.seq < current.snapshot.seq)
     for _, same in groupby(older, key=lambda header: header.seq):
         refs = sorted((header.ref for header in same), key=lambda ref: ref not in named)
-        kept = next(of_its_cluster(read_kept(staging, refs), current.snapshot), None)
+        kept = next(of_its_cluster(read_snapshots(staging, refs), current.snapshot), None)
         if kept is not None:
             named |= came_from(kept.snapshot)
             yield kept
@@ -150,7 +150,7 @@ def came_from(snapshot: Snapshot) -> set[SnapshotRef]:
     return {*left_behind(snapshot), *((snapshot.parent,) if snapshot.parent is not None else ())}
 
 
-def find_target(staging: Staging, current: Kept, wanted: str) -> Kept:
+def find_target(staging: Staging, current: StoredSnapshot, wanted: str) -> StoredSnapshot:
     """The snapshot to go back to.
 
     :param wanted: a number (`17`) or a session (`cp17-0a1b2c`); "" is the snapshot before the current one.
@@ -171,11 +171,11 @@ def find_target(staging: Staging, current: Kept, wanted: str) -> Kept:
             )
         return parent
     seq = re.match(r"(?:cp)?([0-9]+)(?:-[0-9a-f]{6})?$", wanted)
-    refs = [r for r in kept_refs(staging) if seq and r.key.startswith(f"snapshots/{seq[1]}-")]
+    refs = [r for r in snapshot_refs(staging) if seq and r.key.startswith(f"snapshots/{seq[1]}-")]
     if len(refs) > 1:
         known = {kept.ref for kept in published(staging, current)}
         refs.sort(key=lambda ref: ref not in known)
-    there = (Kept(ref, staging.snapshot(ref)) for ref in refs)
+    there = (StoredSnapshot(ref, staging.snapshot(ref)) for ref in refs)
     for found in of_its_cluster(there, current.snapshot):
         if "-" not in wanted or found.snapshot.session == wanted:
             return found

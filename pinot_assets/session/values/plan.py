@@ -31,7 +31,7 @@ from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output, Receipt
 
 
-class Status(StrEnum):
+class RowStatus(StrEnum):
     """What the plan says of one file."""
 
     BUILD = "BUILD"
@@ -51,7 +51,7 @@ class Row(Open):
     uri: str
     ordinal: int
     planned: Fingerprint
-    status: Status
+    status: RowStatus
     receipt: str = ""
 
 
@@ -76,12 +76,12 @@ class Plan(Stored):
     @property
     def to_build(self) -> tuple[Row, ...]:
         """Rows without an accepted receipt."""
-        return tuple(r for r in self.rows if r.status is Status.BUILD)
+        return tuple(r for r in self.rows if r.status is RowStatus.BUILD)
 
     @property
     def done(self) -> tuple[Row, ...]:
         """Rows with one."""
-        return tuple(r for r in self.rows if r.status is Status.DONE)
+        return tuple(r for r in self.rows if r.status is RowStatus.DONE)
 
     @property
     def only_remembers(self) -> bool:
@@ -94,7 +94,7 @@ class Plan(Stored):
 
     def counts(self, failed: int = 0) -> dict[str, int]:
         """Files by status, for people."""
-        gone = sum(r.status is Status.GONE for r in self.rows)
+        gone = sum(r.status is RowStatus.GONE for r in self.rows)
         return {
             "files": len(self.rows) - gone,
             "done": len(self.done),
@@ -225,7 +225,7 @@ def new_plan(session: str, mode: Mode, changes: Changes) -> Plan:
     """The first plan of a session (docs/design/session.md#modes-and-kinds-of-push)."""
     work = work_of(mode, changes)
     rows = tuple(
-        Row(uri, ordinal, work[uri].fingerprint, Status.BUILD) for ordinal, uri in enumerate(sorted(work))
+        Row(uri, ordinal, work[uri].fingerprint, RowStatus.BUILD) for ordinal, uri in enumerate(sorted(work))
     )
     return Plan(
         session=session,
@@ -260,23 +260,23 @@ def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Re
     for row in plan.rows:
         listed = changes.listed.get(row.uri)
         found = receipts.get(row.ordinal)
-        if row.status is Status.GONE:
+        if row.status is RowStatus.GONE:
             rows.append(row)
         elif listed is None:
-            rows.append(replace(row, status=Status.GONE, receipt=""))
+            rows.append(replace(row, status=RowStatus.GONE, receipt=""))
         elif found is not None:
             key, receipt = found
-            rows.append(replace(row, planned=receipt.read, status=Status.DONE, receipt=key))
+            rows.append(replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key))
         elif row.uri not in work:
             # Back to the version that is published: built again, append would show its rows twice.
-            rows.append(replace(row, status=Status.GONE, receipt=""))
+            rows.append(replace(row, status=RowStatus.GONE, receipt=""))
         else:
             # A receipt that it had is revoked (R14), also for a driver that follows one which dies now.
-            rows.append(replace(row, planned=listed.fingerprint, status=Status.BUILD))
-    live = {r.uri for r in rows if r.status is not Status.GONE}
+            rows.append(replace(row, planned=listed.fingerprint, status=RowStatus.BUILD))
+    live = {r.uri for r in rows if r.status is not RowStatus.GONE}
     free = max((r.ordinal for r in rows), default=-1) + 1
     for ordinal, uri in enumerate(sorted(set(work) - live), start=free):
-        rows.append(Row(uri, ordinal, work[uri].fingerprint, Status.BUILD))
+        rows.append(Row(uri, ordinal, work[uri].fingerprint, RowStatus.BUILD))
     return replace(
         plan,
         attempt=plan.attempt + 1,
@@ -314,7 +314,8 @@ def with_spent_names(
 def revoked(plan: Plan, ordinals: Collection[int]) -> Plan:
     """The plan without the receipts that those rows accepted."""
     rows = (
-        replace(row, status=Status.BUILD, receipt="") if row.ordinal in ordinals else row for row in plan.rows
+        replace(row, status=RowStatus.BUILD, receipt="") if row.ordinal in ordinals else row
+        for row in plan.rows
     )
     return replace(plan, rows=tuple(rows))
 
@@ -326,7 +327,9 @@ def returned(before: Plan, after: Plan, receipts: Mapping[int, tuple[str, Receip
     :param receipts: valid receipts by ordinal.
     :returns: by the ordinal of the file's new row.
     """
-    gone = [receipts[r.ordinal][1] for r in before.rows if r.status is Status.GONE and r.ordinal in receipts]
+    gone = [
+        receipts[r.ordinal][1] for r in before.rows if r.status is RowStatus.GONE and r.ordinal in receipts
+    ]
     built = {(receipt.uri, receipt.read): receipt for receipt in gone}
     rows = ((row.ordinal, (row.uri, row.planned)) for row in after.to_build)
     return {ordinal: built[key] for ordinal, key in rows if key in built}
@@ -337,17 +340,19 @@ def accept(plan: Plan, receipts: Mapping[int, tuple[str, Receipt]]) -> Plan:
 
     def taken(row: Row) -> Row:
         found = receipts.get(row.ordinal)
-        if row.status is not Status.BUILD or found is None:
+        if row.status is not RowStatus.BUILD or found is None:
             return row
         key, receipt = found
-        return replace(row, planned=receipt.read, status=Status.DONE, receipt=key)
+        return replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key)
 
     return replace(plan, rows=tuple(taken(r) for r in plan.rows))
 
 
 def as_built(plan: Plan) -> Plan:
     """The plan as it stands once every file of it is built."""
-    rows = (replace(row, status=Status.DONE) if row.status is Status.BUILD else row for row in plan.rows)
+    rows = (
+        replace(row, status=RowStatus.DONE) if row.status is RowStatus.BUILD else row for row in plan.rows
+    )
     return replace(plan, rows=tuple(rows))
 
 
@@ -497,7 +502,9 @@ def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
             touched[row["uri"]] = version
             continue
         kept = {"kept": kept_of(row, unknown)} if unknown else {}
-        rows.append(Row(row["uri"], row["ordinal"], version, Status(row["status"]), row["receipt"], **kept))
+        rows.append(
+            Row(row["uri"], row["ordinal"], version, RowStatus(row["status"]), row["receipt"], **kept)
+        )
     return Plan(
         session=meta["session"],
         attempt=int(meta["attempt"]),

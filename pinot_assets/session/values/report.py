@@ -14,7 +14,7 @@ from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.readiness import Unready, told
 
 
-class Result(StrEnum):
+class TriggerResult(StrEnum):
     """How far a trigger came."""
 
     NOTHING = "NOTHING"
@@ -28,7 +28,7 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class TriggerReport:
     """One trigger.
 
     :ivar session: as stored at the end, None when there was nothing to do.
@@ -44,7 +44,7 @@ class Report:
     :ivar paused: why a PAUSED report leaves the session alone.
     """
 
-    result: Result
+    result: TriggerResult
     session: Session | None
     listed: int
     files: Mapping[str, SourceFile] | None = None
@@ -65,27 +65,27 @@ class Report:
         changes = f"{len(self.new)} new, {len(self.rewritten)} rewritten, {len(self.deleted)} deleted"
         built = f"built {len(self.built)} of {self.listed} files listed"
         match self.result:
-            case Result.NOTHING:
+            case TriggerResult.NOTHING:
                 if self.unready:
                     return f"nothing to do yet: {plural(self.listed, 'file')} listed, {told(self.unready)}"
                 return f"nothing to do: {plural(self.listed, 'file')} listed, all published"
-            case Result.HELD:
+            case TriggerResult.HELD:
                 return (
                     "held after a rollback: nothing is brought back until `resume` or a change of the source"
                 )
-            case Result.NOOP:
+            case TriggerResult.NOOP:
                 return f"{changes}; {built}; no segment changes"
-            case Result.FAILED:
+            case TriggerResult.FAILED:
                 return f"{changes}; {built}, kept {self.kept}{self._failed}"
-            case Result.STAGED:
+            case TriggerResult.STAGED:
                 one_by_one = self.session is not None and self.session.push is PushKind.PLAIN
                 how = "to be published one by one" if one_by_one else "staged, hidden"
                 return f"{changes}; {built}, kept {self.kept}{self._failed}; {how}"
-            case Result.WAITING:
+            case TriggerResult.WAITING:
                 return f"waiting, nothing was changed: {told(self.unready)}"
-            case Result.SETTLED:
+            case TriggerResult.SETTLED:
                 return "finished what was left half way, as planned; plan again for what the source holds"
-            case Result.PAUSED:
+            case TriggerResult.PAUSED:
                 return (
                     f"paused, nothing was changed: the open session {self.paused} and waits for the schedule "
                     "or a run by hand"

@@ -197,7 +197,7 @@ class Session(Stored):
         return f"cp{self.seq}"
 
     @property
-    def held_up(self) -> bool:
+    def has_blocking_failures(self) -> bool:
         """Whether files that failed keep back all the others."""
         alone = self.push is PushKind.PLAIN and self.outcome is not Outcome.ABANDONED_RETRIES
         return self.failures is not None and not alone
@@ -213,12 +213,12 @@ class Session(Stored):
         return self.state is State.IN_PROGRESS and self.audit is not None and self.audit.passed
 
     @property
-    def ending(self) -> bool:
+    def end_sent(self) -> bool:
         """Whether the end of its lineage entry was sent: it may complete at any moment."""
         return bool(self.end_issued) and self.end_issued == self.lineage_entry_id
 
     @property
-    def reverting(self) -> bool:
+    def revert_sent(self) -> bool:
         """Whether a revert of its lineage entry was sent: it may happen at any moment, however long the
         answer has been overdue, so that entry must never be ended."""
         return bool(self.revert_issued) and self.revert_issued == self.lineage_entry_id

@@ -33,7 +33,7 @@ _PRINCIPAL = ("tenantId", "clientId", "clientSecret")
 
 @dataclass(frozen=True)
 class AdlsSettings:
-    """`Settings` (see there) of ADLS.
+    """`BucketSettings` (see there) of ADLS.
 
     :ivar config: obstore's `AzureConfig`. Without credentials obstore asks the standard chain:
         AZURE_STORAGE_ACCOUNT_KEY and the like, workload identity, managed identity.
@@ -47,7 +47,7 @@ class AdlsSettings:
 
     @classmethod
     def of(cls, root: Root, props: Mapping[str, str], policy: Policy) -> Self:
-        """As `Settings.of`."""
+        """As `BucketSettings.of`."""
         values = endpoints.resolve("ADLS", KNOWN_PROPS, props, policy)
         container, account, host = adls_names(root.bucket)
         endpoint = values.get("endpoint")
@@ -62,7 +62,7 @@ class AdlsSettings:
         return cls(container, config, allow_http, credentials)
 
     def client(self, timeout: timedelta) -> AzureStore:
-        """As `Settings.client`."""
+        """As `BucketSettings.client`."""
         from obstore.store import AzureStore
 
         return AzureStore(

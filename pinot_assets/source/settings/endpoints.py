@@ -32,7 +32,7 @@ RETRY: RetryConfig = {
 }
 
 
-class Settings(Protocol):
+class BucketSettings(Protocol):
     """How to reach a bucket. Holds secrets: lives in one process, is never printed or pickled."""
 
     @classmethod

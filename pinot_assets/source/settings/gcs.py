@@ -28,7 +28,7 @@ _GOOGLE = "https://storage.googleapis.com"
 
 @dataclass(frozen=True)
 class GcsSettings:
-    """`Settings` (see there) of GCS.
+    """`BucketSettings` (see there) of GCS.
 
     :ivar config: obstore's `GCSConfig`. Without a key file obstore asks the standard chain:
         GOOGLE_APPLICATION_CREDENTIALS, gcloud's own, the machine's service account.
@@ -40,7 +40,7 @@ class GcsSettings:
 
     @classmethod
     def of(cls, root: Root, props: Mapping[str, str], policy: Policy) -> Self:
-        """As `Settings.of`."""
+        """As `BucketSettings.of`."""
         values = endpoints.resolve("GCS", KNOWN_PROPS, props, policy)
         endpoint = values.get("endpoint")
         config: GCSConfig = {}
@@ -56,7 +56,7 @@ class GcsSettings:
         return cls(root.bucket, config, endpoints.allow_http("GCS", endpoint, values, "gcpKey"))
 
     def client(self, timeout: timedelta) -> GCSStore:
-        """As `Settings.client`."""
+        """As `BucketSettings.client`."""
         from obstore.exceptions import BaseError
         from obstore.store import GCSStore
 

@@ -13,10 +13,10 @@ from pydantic_core import ErrorDetails
 
 from pinot_assets.expressions.refused import ExpressionRefused
 from pinot_assets.table_spec.blocks.assertion_query import Question
-from pinot_assets.table_spec.blocks.audit_checks import CHECKS, Check, Replicas, Severity, TimeRange
+from pinot_assets.table_spec.blocks.audit_checks import CHECKS, CheckBound, Replicas, Severity, TimeRange
 from pinot_assets.table_spec.blocks.expectation import Expectation, read_expectation
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
-from pinot_assets.table_spec.yaml.document import Part, canonical_json
+from pinot_assets.table_spec.yaml.document import DocumentNode, canonical_json
 from pinot_assets.table_spec.yaml.environment import has_reference
 from pinot_assets.table_spec.yaml.problem import Problem, did_you_mean
 from pinot_assets.table_spec.yaml.values import any_case, one_of
@@ -87,7 +87,7 @@ class Audit:
     """
 
     assertions: tuple[Assertion, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[CheckBound, ...] = ()
     replicas: Literal["all", "one"] = "all"
 
     @property
@@ -102,7 +102,7 @@ _KINDS: Final[Mapping[str, str]] = {"sql": "an assertion", "check": "a check", "
 
 
 def read_audit_block(
-    block: Part,
+    block: DocumentNode,
     table: str,
     columns: Collection[str],
     nullable: Collection[str],
@@ -120,7 +120,7 @@ def read_audit_block(
         return Audit(), [block.problem("is no list", "write - sql: … and expect: … below it")]
     problems: list[Problem] = []
     assertions: list[Assertion] = []
-    checks: list[Check] = []
+    checks: list[CheckBound] = []
     replicas: list[Replicas] = []
     for number in range(len(block.value)):
         place = block.at(number)
@@ -145,11 +145,11 @@ def read_audit_block(
     return Audit(tuple(assertions), tuple(checks), policy), []
 
 
-def _item(place: Part) -> tuple[Assertion | Check | Replicas | None, list[Problem]]:
+def _item(place: DocumentNode) -> tuple[Assertion | CheckBound | Replicas | None, list[Problem]]:
     """One item of the list; None where it has problems."""
     if not isinstance(place.value, dict):
         return None, [place.problem("is no mapping", f"it begins with {', '.join(_KINDS)}")]
-    kind: type[Assertion] | type[Replicas] | type[Check] = Assertion
+    kind: type[Assertion] | type[Replicas] | type[CheckBound] = Assertion
     if "check" in place.value:
         name = str(place.value["check"])
         if name not in CHECKS:
@@ -179,7 +179,7 @@ def _reason(error: ErrorDetails) -> tuple[str, str | None]:
     return error["msg"].removeprefix("Value error, ").replace("Field required", "is missing"), None
 
 
-def _strange(place: Part, kind: type[BaseModel]) -> Iterator[Problem]:
+def _strange(place: DocumentNode, kind: type[BaseModel]) -> Iterator[Problem]:
     keys = [field.alias or name for name, field in kind.model_fields.items()]
     for key, value in place.value.items():
         inner = place.at(key)
@@ -194,7 +194,7 @@ def _strange(place: Part, kind: type[BaseModel]) -> Iterator[Problem]:
 
 
 def _misplaced(
-    place: Part, question: Question, table: str, columns: Collection[str], nullable: Collection[str]
+    place: DocumentNode, question: Question, table: str, columns: Collection[str], nullable: Collection[str]
 ) -> Iterator[Problem]:
     """What a question names that the table does not have."""
     if question.table not in (table, table + OFFLINE_SUFFIX):

@@ -147,8 +147,8 @@ class Replicas(_Item):
     """all, or one of each segment: the others are told, where a server is down."""
 
 
-Check = RowChange | TimeRange | EmptyOutputs | Loss | CutCheck
-CHECKS: Final[dict[str, type[Check]]] = {
+CheckBound = RowChange | TimeRange | EmptyOutputs | Loss | CutCheck
+CHECKS: Final[dict[str, type[CheckBound]]] = {
     "row_change": RowChange,
     "time_range": TimeRange,
     "empty_outputs": EmptyOutputs,

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from pinot_assets.table_spec.yaml.document import Part
+from pinot_assets.table_spec.yaml.document import DocumentNode
 from pinot_assets.table_spec.yaml.environment import has_reference
 from pinot_assets.table_spec.yaml.problem import Problem, did_you_mean
 from pinot_assets.table_spec.yaml.values import Count, Flag, Positive
@@ -116,7 +116,7 @@ _NOT_OF: Final = {
 _KEYS: Final = tuple(field.alias or name for name, field in DagsterSettings.model_fields.items())
 
 
-def read_dagster_block(block: Part) -> tuple[DagsterSettings, list[Problem]]:
+def read_dagster_block(block: DocumentNode) -> tuple[DagsterSettings, list[Problem]]:
     """Read the `dagster:` block.
 
     :returns: its settings (those in order alone, where there are problems) and its problems.
@@ -146,7 +146,7 @@ def read_dagster_block(block: Part) -> tuple[DagsterSettings, list[Problem]]:
         return DagsterSettings(), problems
 
 
-def stray_keys(block: Part, table_type: str) -> Iterator[Problem]:
+def stray_keys(block: DocumentNode, table_type: str) -> Iterator[Problem]:
     """Keys of the block that mean nothing to such a table.
 
     :param table_type: `OFFLINE` or `REALTIME`.
@@ -156,7 +156,7 @@ def stray_keys(block: Part, table_type: str) -> Iterator[Problem]:
             yield block.at(key).problem(why, "remove it")
 
 
-def _misshapen(place: Part, key: str) -> Iterator[Problem]:
+def _misshapen(place: DocumentNode, key: str) -> Iterator[Problem]:
     """What is wrong with a value's shape: owners are a list, tags a mapping, the rest single values."""
     wanted, fix = {
         "owners": (list, "write a list: [team:data]"),
@@ -180,7 +180,7 @@ def _steps(value: Any) -> list[Any]:
     return list(range(len(value))) if isinstance(value, list) else list(value)
 
 
-def _texts(place: Part) -> Any:
+def _texts(place: DocumentNode) -> Any:
     """The value with every scalar as it is written, so that `tier: 0.10` stays `0.10`."""
     if isinstance(place.value, dict):
         return {key: place.at(key).text() for key in place.value}

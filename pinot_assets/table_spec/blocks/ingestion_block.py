@@ -19,9 +19,9 @@ from pinot_assets.table_spec.blocks.ingestion import (
     refused_expression,
     stray_reference,
 )
-from pinot_assets.table_spec.blocks.ingestion_rules import RULES, Case, Finding, Surroundings
+from pinot_assets.table_spec.blocks.ingestion_rules import RULES, Case, RuleFinding, Surroundings
 from pinot_assets.table_spec.blocks.permissions import policy_findings
-from pinot_assets.table_spec.yaml.document import Part
+from pinot_assets.table_spec.yaml.document import DocumentNode
 from pinot_assets.table_spec.yaml.environment import missing_variables
 from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, nearest
 
@@ -43,7 +43,7 @@ _OWN_NAME_GENERATORS: Final = ("fixed", "inputfile")
 
 
 def read_block(
-    block: Part, refused: Collection[KeyPath], surroundings: Surroundings
+    block: DocumentNode, refused: Collection[KeyPath], surroundings: Surroundings
 ) -> tuple[FileIngestion | None, list[Problem], list[Note]]:
     """Read one ingestion block.
 
@@ -68,7 +68,7 @@ def read_block(
 class _Reading:
     """One block being read: the texts that are in order so far, and what was found."""
 
-    def __init__(self, block: Part) -> None:
+    def __init__(self, block: DocumentNode) -> None:
         self.block = block
         self.texts: dict[str, str] = {}
         self.broken: set[str] = set()
@@ -132,7 +132,7 @@ class _Reading:
             for name in missing_variables(text):
                 self.notes.append(self.block.at(key).note(f"the environment variable {name} is not set here"))
 
-    def _report(self, finding: Finding) -> None:
+    def _report(self, finding: RuleFinding) -> None:
         place = self.block.at(finding.key) if finding.key in self.block.value else self.block
         if finding.is_note:
             self.notes.append(place.note(finding.text))

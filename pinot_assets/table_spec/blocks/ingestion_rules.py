@@ -51,7 +51,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RuleFinding:
     """A problem (`fix` may be given) or a note at one key."""
 
     key: str
@@ -74,23 +74,23 @@ class Case:
     written: frozenset[str]
 
 
-Check = Callable[[Case], Iterator[Finding]]
+RuleCheck = Callable[[Case], Iterator[RuleFinding]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class IngestionRule:
     """One check and the keys that it looks at."""
 
     keys: frozenset[str]
-    check: Check
+    check: RuleCheck
 
 
-RULES: list[Rule] = []
+RULES: list[IngestionRule] = []
 
 
-def _rule(*keys: str) -> Callable[[Check], Check]:
-    def register(check: Check) -> Check:
-        RULES.append(Rule(frozenset(keys), check))
+def _rule(*keys: str) -> Callable[[RuleCheck], RuleCheck]:
+    def register(check: RuleCheck) -> RuleCheck:
+        RULES.append(IngestionRule(frozenset(keys), check))
         return check
 
     return register
@@ -101,18 +101,18 @@ _PUSH_KEYS = ("consistentPushEnabled", "consistentPushSwapEnabled", "enableAtomi
 
 
 @_rule(*_PUSH_KEYS)
-def _plain_shows_file_by_file(case: Case) -> Iterator[Finding]:
+def _plain_shows_file_by_file(case: Case) -> Iterator[RuleFinding]:
     if case.spec.push_kind == "plain":
         key = "consistentPushEnabled" if "consistentPushEnabled" in case.written else ""
         text = (
             "a plain push: queries see each file as soon as it is pushed, one after the other;"
             ' consistentPushEnabled: "true" shows them all together'
         )
-        yield Finding(key, text, is_note=True)
+        yield RuleFinding(key, text, is_note=True)
 
 
 @_rule(*_PUSH_KEYS)
-def _atomic_upload_has_limits(case: Case) -> Iterator[Finding]:
+def _atomic_upload_has_limits(case: Case) -> Iterator[RuleFinding]:
     """Edge case E16."""
     if not case.spec.atomic_upload or case.spec.push_kind == "atomic":
         return
@@ -120,11 +120,11 @@ def _atomic_upload_has_limits(case: Case) -> Iterator[Finding]:
         text = "has no effect: consistent push goes further"
     else:
         text = "has no effect in append mode: it is a switch of ingestionMode: sync"
-    yield Finding("enableAtomicUpload", text, is_note=True)
+    yield RuleFinding("enableAtomicUpload", text, is_note=True)
 
 
 @_rule("consistentPushMaxRetries", *_PUSH_KEYS)
-def _retries_need_a_session(case: Case) -> Iterator[Finding]:
+def _retries_need_a_session(case: Case) -> Iterator[RuleFinding]:
     if case.spec.max_retries and case.spec.push_kind != "consistent":
         again = (
             "a run that failed starts over"
@@ -132,21 +132,21 @@ def _retries_need_a_session(case: Case) -> Iterator[Finding]:
             else "failed files are tried again"
         )
         text = f"has no effect without consistent push: {again} at the next trigger"
-        yield Finding("consistentPushMaxRetries", text, is_note=True)
+        yield RuleFinding("consistentPushMaxRetries", text, is_note=True)
 
 
 @_rule("ingestionMode", "consistentPushSwapEnabled")
-def _swap_wins(case: Case) -> Iterator[Finding]:
+def _swap_wins(case: Case) -> Iterator[RuleFinding]:
     if case.spec.consistent_push_swap and "ingestionMode" in case.written:
-        yield Finding(
+        yield RuleFinding(
             "ingestionMode", "has no effect: consistentPushSwapEnabled replaces the whole table", is_note=True
         )
 
 
 @_rule("ingestionMode", "consistentPushSwapEnabled")
-def _replacing_needs_refresh(case: Case) -> Iterator[Finding]:
+def _replacing_needs_refresh(case: Case) -> Iterator[RuleFinding]:
     if case.spec.mode != "append" and not case.around.is_refresh:
-        yield Finding(
+        yield RuleFinding(
             "consistentPushSwapEnabled" if case.spec.mode == "swap" else "ingestionMode",
             f"{case.spec.mode} mode needs a REFRESH table: elsewhere Pinot deletes what is replaced at once,"
             " and there would be no way back",
@@ -155,9 +155,9 @@ def _replacing_needs_refresh(case: Case) -> Iterator[Finding]:
 
 
 @_rule("sensorRetries", "consistentPushMaxRetries")
-def _sensor_retries_need_retries(case: Case) -> Iterator[Finding]:
+def _sensor_retries_need_retries(case: Case) -> Iterator[RuleFinding]:
     if case.spec.sensor_retries and case.spec.retries == 0:
-        yield Finding(
+        yield RuleFinding(
             "sensorRetries",
             "has no effect: the table has no retries (consistentPushMaxRetries)",
             is_note=True,
@@ -165,9 +165,9 @@ def _sensor_retries_need_retries(case: Case) -> Iterator[Finding]:
 
 
 @_rule("clearConsistentPushState")
-def _clear_is_an_edge(case: Case) -> Iterator[Finding]:
+def _clear_is_an_edge(case: Case) -> Iterator[RuleFinding]:
     if case.spec.clear_state:
-        yield Finding(
+        yield RuleFinding(
             "clearConsistentPushState",
             "is applied once; set it to false before it can be applied again",
             is_note=True,
@@ -175,48 +175,48 @@ def _clear_is_an_edge(case: Case) -> Iterator[Finding]:
 
 
 @_rule("skipFileIfFailToInitReader")
-def _skipping_is_explicit(case: Case) -> Iterator[Finding]:
+def _skipping_is_explicit(case: Case) -> Iterator[RuleFinding]:
     if case.spec.skip_unreadable:
         text = "files that cannot be read are left out of what is published, until they change"
-        yield Finding("skipFileIfFailToInitReader", text, is_note=True)
+        yield RuleFinding("skipFileIfFailToInitReader", text, is_note=True)
 
 
 @_rule("schedule", "scheduleTimezone")
-def _timezone_needs_schedule(case: Case) -> Iterator[Finding]:
+def _timezone_needs_schedule(case: Case) -> Iterator[RuleFinding]:
     if case.spec.schedule is None and "scheduleTimezone" in case.written:
-        yield Finding("scheduleTimezone", "has no effect without a schedule", is_note=True)
+        yield RuleFinding("scheduleTimezone", "has no effect without a schedule", is_note=True)
 
 
 @_rule("desiredSegmentSize")
-def _size_is_above_nothing(case: Case) -> Iterator[Finding]:
+def _size_is_above_nothing(case: Case) -> Iterator[RuleFinding]:
     if case.spec.desired_segment_bytes == 0:
-        yield Finding("desiredSegmentSize", "is not above 0")
+        yield RuleFinding("desiredSegmentSize", "is not above 0")
 
 
 @_rule("inputFormat")
-def _avro_needs_its_extra(case: Case) -> Iterator[Finding]:
+def _avro_needs_its_extra(case: Case) -> Iterator[RuleFinding]:
     if case.spec.input_format == "avro" and importlib.util.find_spec("datafusion") is None:
         text = 'needs pip install "pinot-assets[avro]" where Spark\'s executors run; here it is missing'
-        yield Finding("inputFormat", text, is_note=True)
+        yield RuleFinding("inputFormat", text, is_note=True)
 
 
 @_rule("onBadRow", "maxBadRows")
-def _limit_needs_quarantine(case: Case) -> Iterator[Finding]:
+def _limit_needs_quarantine(case: Case) -> Iterator[RuleFinding]:
     if case.spec.on_bad_row == "fail" and "maxBadRows" in case.written:
-        yield Finding("maxBadRows", "has no effect without onBadRow: quarantine", is_note=True)
+        yield RuleFinding("maxBadRows", "has no effect without onBadRow: quarantine", is_note=True)
     if case.spec.on_bad_row == "quarantine":
         text = f"rows that cannot be read are put aside, up to {case.spec.max_bad_rows} of each file"
-        yield Finding("onBadRow", text, is_note=True)
+        yield RuleFinding("onBadRow", text, is_note=True)
 
 
 @_rule("inputFormat", *(f"{READER_PROP}.{name}" for name in sorted(SINGLE_CHARACTER)))
-def _reader_settings_are_known(case: Case) -> Iterator[Finding]:
+def _reader_settings_are_known(case: Case) -> Iterator[RuleFinding]:
     keys = sorted(key for key in case.written if key.startswith(f"{READER_PROP}."))
     if not keys:
         return
     if case.spec.input_format != "csv":
         for key in keys:
-            yield Finding(key, f"has no use with inputFormat {case.spec.input_format}", is_note=True)
+            yield RuleFinding(key, f"has no use with inputFormat {case.spec.input_format}", is_note=True)
         return
     from pinot_assets.ingest.contract.csv_settings import CsvSettings  # here, since it brings Spark along
 
@@ -224,13 +224,13 @@ def _reader_settings_are_known(case: Case) -> Iterator[Finding]:
         settings = CsvSettings.from_reader(case.spec.reader)
     except BuildError as error:
         named = f"{READER_PROP}.{error.what.partition(' ')[0]}"
-        yield Finding(named if named in keys else keys[0], str(error.what), error.hint)
+        yield RuleFinding(named if named in keys else keys[0], str(error.what), error.hint)
         return
     if settings.header is not None:
         yield from _header_names_columns(case, [name.strip() for name in settings.header])
 
 
-def _header_names_columns(case: Case, names: list[str]) -> Iterator[Finding]:
+def _header_names_columns(case: Case, names: list[str]) -> Iterator[RuleFinding]:
     """What the readers would refuse each file for: Arrow's look at the table's columns alone."""
     from pinot_assets.ingest.contract.csv_settings import twice  # here, since it brings Spark along
 
@@ -238,22 +238,22 @@ def _header_names_columns(case: Case, names: list[str]) -> Iterator[Finding]:
     looked_at = [name for name in names if by_spark or name in case.around.columns]
     key = f"{READER_PROP}.header"
     if again := twice(looked_at):
-        yield Finding(key, f"names {', '.join(again)} twice", "give each column a name of its own")
+        yield RuleFinding(key, f"names {', '.join(again)} twice", "give each column a name of its own")
     elif case.around.columns and not looked_at:
-        yield Finding(
+        yield RuleFinding(
             key, "names none of the table's columns", "write the schema's names, in the files' order"
         )
 
 
 @_rule("engine", "filter")
-def _sql_needs_spark(case: Case) -> Iterator[Finding]:
+def _sql_needs_spark(case: Case) -> Iterator[RuleFinding]:
     needs = _sql_keys(case)
     if case.spec.engine == "arrow" and "engine" in case.written:
         for key in needs:
-            yield Finding(key, "is Spark SQL, which engine: arrow cannot do", "write engine: spark")
+            yield RuleFinding(key, "is Spark SQL, which engine: arrow cannot do", "write engine: spark")
         if case.around.has_transforms:
             text = "cannot do the transformConfigs and filterConfig of the table, which are Spark's work"
-            yield Finding("engine", text, "write engine: spark, or leave engine out")
+            yield RuleFinding("engine", text, "write engine: spark, or leave engine out")
     elif reads_by_spark(case):
         text = (
             "files are read by Spark: csv, json (one object a line), parquet and orc need nothing else,"
@@ -264,17 +264,17 @@ def _sql_needs_spark(case: Case) -> Iterator[Finding]:
                 "files are read by Spark, and the run fails unless spark-avro is on its class path: set"
                 " spark.jars.packages to org.apache.spark:spark-avro_<Scala>:<Spark>; s3 needs hadoop-aws"
             )
-        yield Finding(needs[0] if needs else "engine", text, is_note=True)
+        yield RuleFinding(needs[0] if needs else "engine", text, is_note=True)
 
 
 @_rule("inputDirURI", "engine", "filter")
-def _spark_reads_disk_and_s3(case: Case) -> Iterator[Finding]:
+def _spark_reads_disk_and_s3(case: Case) -> Iterator[RuleFinding]:
     location = case.spec.input_dir_uri
     if not reads_by_spark(case) or _is_unknown(location, case):
         return
     scheme = resolve_env(location, case.around.policy).partition(":")[0].lower()
     if scheme in ("gs", "abfs", "abfss"):
-        yield Finding(
+        yield RuleFinding(
             "inputDirURI",
             f"lies on {scheme}, which Spark's own readers are not set up for: transforms, filter,"
             " engine: spark, and Pinot's transformConfigs and filterConfig need them",
@@ -292,7 +292,7 @@ def reads_by_spark(case: Case) -> bool:
 
 
 @_rule(*_PLACES)
-def _staging_is_apart(case: Case) -> Iterator[Finding]:
+def _staging_is_apart(case: Case) -> Iterator[RuleFinding]:
     places = {}
     for key, text in (
         ("inputDirURI", case.spec.input_dir_uri),
@@ -303,7 +303,7 @@ def _staging_is_apart(case: Case) -> Iterator[Finding]:
         try:
             places[key] = normalise_location(resolve_env(text, case.around.policy), case.around.base)
         except SourceError as error:
-            yield Finding(key, error.why or error.what, error.hint)
+            yield RuleFinding(key, error.why or error.what, error.hint)
     if len(places) == 2:
         yield from _apart(*places.values())
 
@@ -317,32 +317,32 @@ _STORES: Final = ("s3:", "s3a:", "s3n:", "gs:", "abfs:", "abfss:")
 
 
 @_rule(*_PLACES)
-def _props_are_for_stores(case: Case) -> Iterator[Finding]:
+def _props_are_for_stores(case: Case) -> Iterator[RuleFinding]:
     locations = {INPUT_PROP: case.spec.input_dir_uri, OUTPUT_PROP: case.spec.staging_uri}
     for key in sorted(case.written):
         for family, location in locations.items():
             is_local = "${" not in location and not location.lower().startswith(_STORES)
             if key.startswith(f"{family}.") and is_local:
-                yield Finding(key, "has no use with a local directory", is_note=True)
+                yield RuleFinding(key, "has no use with a local directory", is_note=True)
 
 
 @_rule(*_PLACES)
-def _props_are_those_of_the_store(case: Case) -> Iterator[Finding]:
+def _props_are_those_of_the_store(case: Case) -> Iterator[RuleFinding]:
     """Opening the place would refuse it at each run."""
     for family, scheme, props in _stores(case):
         for name in unknown_settings(scheme, props):
             fix = did_you_mean(name, KNOWN[scheme]) or f"those are {', '.join(KNOWN[scheme])}"
-            yield Finding(f"{family}.{name}", f"is no setting of {scheme}", fix)
+            yield RuleFinding(f"{family}.{name}", f"is no setting of {scheme}", fix)
 
 
 @_rule(*_PLACES, *(f"{family}.{name}" for family in (INPUT_PROP, OUTPUT_PROP) for name in IN_NEED))
-def _credentials_are_whole(case: Case) -> Iterator[Finding]:
+def _credentials_are_whole(case: Case) -> Iterator[RuleFinding]:
     """As above, of half a pair of keys. Of a part that is refused, another rule tells."""
     for family, scheme, props in _stores(case):
         for name, lacking in incomplete_settings(scheme, props):
             keys = " and ".join(f"{family}.{other}" for other in lacking)
             text = f"has no use without {' and '.join(lacking)}"
-            yield Finding(f"{family}.{name}", text, f"write {keys} as well, or leave all of them out")
+            yield RuleFinding(f"{family}.{name}", text, f"write {keys} as well, or leave all of them out")
 
 
 def _stores(case: Case) -> Iterator[tuple[str, str, Mapping[str, str]]]:
@@ -366,7 +366,7 @@ def _root_of(location: str, case: Case) -> Root | None:
 
 
 @_rule("inputDirURI")
-def _local_input_is_there(case: Case) -> Iterator[Finding]:
+def _local_input_is_there(case: Case) -> Iterator[RuleFinding]:
     """No problem: it may be mounted later, or on the machines that read it alone. A run fails without it."""
     location = case.spec.input_dir_uri
     root = None if _is_unknown(location, case) else _root_of(location, case)
@@ -378,16 +378,16 @@ def _local_input_is_there(case: Case) -> Iterator[Finding]:
         text = f"{root.path} is no folder on this machine, and a run fails until it is one"
     else:
         return
-    yield Finding("inputDirURI", text, is_note=True)
+    yield RuleFinding("inputDirURI", text, is_note=True)
 
 
 @_rule("notificationQueue", "sweepSeconds", "inputDirURI")
-def _hints_are_of_s3(case: Case) -> Iterator[Finding]:
+def _hints_are_of_s3(case: Case) -> Iterator[RuleFinding]:
     queue = case.spec.notification_queue
     if queue is None and "sweepSeconds" in case.written:
-        yield Finding("sweepSeconds", "has no effect without notificationQueue", is_note=True)
+        yield RuleFinding("sweepSeconds", "has no effect without notificationQueue", is_note=True)
     if queue is not None and not case.spec.input_dir_uri.lower().startswith(("s3:", "s3a:", "s3n:", "${")):
-        yield Finding(
+        yield RuleFinding(
             "notificationQueue", "is for buckets of S3 alone: nobody else sends to SQS", "remove it"
         )
 
@@ -403,11 +403,11 @@ def check_apart(input_uri: str, staging_uri: str) -> None:
         raise SpecError(f"{finding.key} {finding.text}", hint=finding.fix)
 
 
-def _apart(input_uri: str, staging_uri: str) -> Iterator[Finding]:
+def _apart(input_uri: str, staging_uri: str) -> Iterator[RuleFinding]:
     if is_within(staging_uri, input_uri):
         text = "lies inside inputDirURI, so its objects would be taken for input"
     elif is_within(input_uri, staging_uri):
         text = "contains inputDirURI, and what lies in the staging area may be deleted"
     else:
         return
-    yield Finding("output.segment.dir.uri", text, "name a directory of its own")
+    yield RuleFinding("output.segment.dir.uri", text, "name a directory of its own")

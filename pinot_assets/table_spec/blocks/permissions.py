@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from pinot_assets.core.policy import Policy, Refusal
+from pinot_assets.core.policy import Policy, PolicyRefusal
 from pinot_assets.errors import SourceError
 from pinot_assets.source import resolve_env
 from pinot_assets.source.policy import refused_by_spark, refused_place, refused_queue, refused_variables
 from pinot_assets.source.uris import Root, parse_root
 from pinot_assets.table_spec.blocks.ingestion import INPUT_PROP, OUTPUT_PROP
-from pinot_assets.table_spec.blocks.ingestion_rules import Case, Finding, reads_by_spark
+from pinot_assets.table_spec.blocks.ingestion_rules import Case, RuleFinding, reads_by_spark
 from pinot_assets.table_spec.yaml.location import normalise_location
 
 _QUEUE: Final = "notificationQueue"
 
 
-def policy_findings(case: Case, broken: Collection[str]) -> Iterator[Finding]:
+def policy_findings(case: Case, broken: Collection[str]) -> Iterator[RuleFinding]:
     """Everything that the policy refuses of a block.
 
     :param broken: keys that something else is wrong with, which are not judged.
@@ -36,7 +36,7 @@ def policy_findings(case: Case, broken: Collection[str]) -> Iterator[Finding]:
 
 def _of_place(
     case: Case, broken: Collection[str], key: str, text: str, family: str, props: Mapping[str, str]
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     if key in broken:
         return
     policy = case.around.policy
@@ -56,7 +56,7 @@ def _of_place(
             yield _finding(key, refusal)
 
 
-def _of_queue(policy: Policy, url: str, props: Mapping[str, str]) -> Iterator[Finding]:
+def _of_queue(policy: Policy, url: str, props: Mapping[str, str]) -> Iterator[RuleFinding]:
     refused = [_finding(_QUEUE, refusal) for refusal in refused_variables(url, policy)]
     yield from refused
     try:
@@ -74,5 +74,5 @@ def _root(case: Case, text: str) -> Root | None:
         return None  # a variable is not set here, or the place is none, which another rule says
 
 
-def _finding(key: str, refusal: Refusal) -> Finding:
-    return Finding(key, refusal.reason, refusal.fix)
+def _finding(key: str, refusal: PolicyRefusal) -> RuleFinding:
+    return RuleFinding(key, refusal.reason, refusal.fix)

@@ -21,7 +21,7 @@ from pinot_assets.expressions.refused import ExpressionRefused, refuse_length, r
 from pinot_assets.expressions.tokens import END, PINOT, Token, read_tokens
 from pinot_assets.expressions.whole import check_whole
 from pinot_assets.table_spec.blocks.pinot_json import field_specs
-from pinot_assets.table_spec.yaml.document import Part
+from pinot_assets.table_spec.yaml.document import DocumentNode
 from pinot_assets.table_spec.yaml.problem import Problem
 
 _GROOVY: Final = re.compile(
@@ -36,7 +36,7 @@ _FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
 """Without expressions; the settings of a stream may refer to the environment."""
 
 
-def code_problems(schema: Part, table: Part, policy: Policy) -> list[Problem]:
+def code_problems(schema: DocumentNode, table: DocumentNode, policy: Policy) -> list[Problem]:
     """Every expression of a REALTIME table that has code or refers to the environment.
 
     :param schema: a schema, a mapping.
@@ -56,19 +56,19 @@ def code_problems(schema: Part, table: Part, policy: Policy) -> list[Problem]:
     return [*_in_all(parts, policy), *query_code_problems(table, policy)]
 
 
-def query_code_problems(table: Part, policy: Policy) -> list[Problem]:
+def query_code_problems(table: DocumentNode, policy: Policy) -> list[Problem]:
     """The same of what brokers put into queries of any table (`query.expressionOverrideMap`)."""
     return list(_in_all([table.at("query")] if "query" in table.value else [], policy))
 
 
-def _in_all(parts: Iterable[Part], policy: Policy) -> Iterator[Problem]:
+def _in_all(parts: Iterable[DocumentNode], policy: Policy) -> Iterator[Problem]:
     for part in parts:
         for place, text in _texts(part, part.value):
             if (problem := _problem(place, text, policy)) is not None:
                 yield problem
 
 
-def _texts(part: Part, value: Any) -> Iterator[tuple[Part, str]]:
+def _texts(part: DocumentNode, value: Any) -> Iterator[tuple[DocumentNode, str]]:
     """Every text at or below a place: keys, which are expressions in some maps, as well as values."""
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -81,7 +81,7 @@ def _texts(part: Part, value: Any) -> Iterator[tuple[Part, str]]:
         yield part, value
 
 
-def _problem(place: Part, text: str, policy: Policy) -> Problem | None:
+def _problem(place: DocumentNode, text: str, policy: Policy) -> Problem | None:
     try:
         refuse_reference(text)
         refuse_length(text)

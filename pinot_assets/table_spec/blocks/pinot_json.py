@@ -12,7 +12,7 @@ from typing import Any, Final
 from pinot_assets.segment.column.json_values import is_true
 from pinot_assets.table_spec.blocks.column_names import has_blank, without_blanks
 from pinot_assets.table_spec.blocks.pinot_settings import bearings
-from pinot_assets.table_spec.yaml.document import Part
+from pinot_assets.table_spec.yaml.document import DocumentNode
 from pinot_assets.table_spec.yaml.problem import Note, Problem, did_you_mean
 
 FIELD_KINDS: Final = {
@@ -40,7 +40,7 @@ def raw_table_name(name: str) -> str:
     return name.removesuffix(OFFLINE_SUFFIX).removesuffix(REALTIME_SUFFIX)
 
 
-def field_specs(schema: Part) -> Iterator[tuple[str, Part]]:
+def field_specs(schema: DocumentNode) -> Iterator[tuple[str, DocumentNode]]:
     """Every well-formed field spec of a schema with its kind (`DIMENSION`, …)."""
     for group, kind in FIELD_KINDS.items():
         specs = schema.value.get(group)
@@ -50,7 +50,7 @@ def field_specs(schema: Part) -> Iterator[tuple[str, Part]]:
                     yield kind, schema.at(group, position)
 
 
-def nullable_columns(schema: Part, table: Part) -> frozenset[str]:
+def nullable_columns(schema: DocumentNode, table: DocumentNode) -> frozenset[str]:
     """Columns whose segments say which rows are null: those of a table with `nullHandlingEnabled`, or, with
     the schema's `enableColumnBasedNullHandling`, those without `notNull`."""
     by_column = is_true(schema.value.get("enableColumnBasedNullHandling"))
@@ -62,14 +62,14 @@ def nullable_columns(schema: Part, table: Part) -> frozenset[str]:
     )
 
 
-def schema_problems(schema: Part) -> list[Problem]:
+def schema_problems(schema: DocumentNode) -> list[Problem]:
     """What is wrong with the schema itself."""
     if not isinstance(schema.value, dict):
         return [schema.problem("is no mapping", "paste the Pinot schema as it is")]
     return [*_schema_shape(schema), *_fields(schema)]
 
 
-def schema_notes(schema: Part) -> list[Note]:
+def schema_notes(schema: DocumentNode) -> list[Note]:
     """What is accepted in a schema, a mapping, but worth knowing."""
     first: dict[str, str] = {}
     notes: list[Note] = []
@@ -87,26 +87,26 @@ def schema_notes(schema: Part) -> list[Note]:
     return notes
 
 
-def table_problems(table: Part) -> list[Problem]:
+def table_problems(table: DocumentNode) -> list[Problem]:
     """What is wrong with the config of an OFFLINE table itself."""
     if not isinstance(table.value, dict):
         return [table.problem("is no mapping", "paste the Pinot table config as it is")]
     return [*_table_name(table), *_is_offline(table), *_table_shape(table), *_refused_settings(table)]
 
 
-def realtime_table_problems(table: Part) -> list[Problem]:
+def realtime_table_problems(table: DocumentNode) -> list[Problem]:
     """What is wrong with the config of a REALTIME table itself."""
     if not isinstance(table.value, dict):
         return [table.problem("is no mapping", "paste the Pinot table config as it is")]
     return [*_table_name(table), *_is_realtime(table), *_table_shape(table), *_stream_shape(table)]
 
 
-def agreement_problems(schema: Part, table: Part) -> list[Problem]:
+def agreement_problems(schema: DocumentNode, table: DocumentNode) -> list[Problem]:
     """Where schema and table config, each a mapping, do not fit together."""
     return [*_same_name(schema, table), *_columns_exist(schema, table)]
 
 
-def table_notes(table: Part) -> list[Note]:
+def table_notes(table: DocumentNode) -> list[Note]:
     """What is accepted in the table config but worth knowing."""
     return [table.at(*b.path).note(b.text) for b in bearings(table.value) if b.fix is None]
 
@@ -124,7 +124,7 @@ def without_file_ingestion(table: dict[str, Any]) -> dict[str, Any]:
     return rest
 
 
-def _schema_shape(schema: Part) -> Iterator[Problem]:
+def _schema_shape(schema: DocumentNode) -> Iterator[Problem]:
     if not isinstance(schema.value.get("schemaName"), str):
         yield schema.problem("schemaName is missing", "write schemaName: <table name>")
     for group in FIELD_KINDS:
@@ -137,7 +137,7 @@ def _schema_shape(schema: Part) -> Iterator[Problem]:
         yield schema.problem("has no columns", "write dimensionFieldSpecs")
 
 
-def _fields(schema: Part) -> Iterator[Problem]:
+def _fields(schema: DocumentNode) -> Iterator[Problem]:
     first: dict[str, int] = {}
     for group in FIELD_KINDS:
         specs = schema.value.get(group)
@@ -162,7 +162,7 @@ def _fields(schema: Part) -> Iterator[Problem]:
                         yield place.problem(f"column {name} has no {key}")
 
 
-def _data_type(place: Part, name: str, data_type: object) -> Iterator[Problem]:
+def _data_type(place: DocumentNode, name: str, data_type: object) -> Iterator[Problem]:
     if not isinstance(data_type, str):
         yield place.problem(f"column {name} has no dataType", f"one of {', '.join(DATA_TYPES)}")
     elif data_type not in DATA_TYPES:
@@ -178,7 +178,7 @@ def usable_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and "__cp" not in name
 
 
-def _table_name(table: Part) -> Iterator[Problem]:
+def _table_name(table: DocumentNode) -> Iterator[Problem]:
     name = table.value.get("tableName")
     if not isinstance(name, str) or not name:
         yield table.problem("tableName is missing", "write tableName: <name>")
@@ -186,7 +186,7 @@ def _table_name(table: Part) -> Iterator[Problem]:
         yield table.at("tableName").problem("is not a usable table name", NAMES)
 
 
-def _is_offline(table: Part) -> Iterator[Problem]:
+def _is_offline(table: DocumentNode) -> Iterator[Problem]:
     if _kind(table) != "OFFLINE":
         place = table.at("tableType") if "tableType" in table.value else table
         is_realtime = _kind(table) == "REALTIME"
@@ -203,7 +203,7 @@ def _is_offline(table: Part) -> Iterator[Problem]:
         )
 
 
-def _is_realtime(table: Part) -> Iterator[Problem]:
+def _is_realtime(table: DocumentNode) -> Iterator[Problem]:
     if _kind(table) != "REALTIME":
         place = table.at("tableType") if "tableType" in table.value else table
         fix = "write tableType: REALTIME, or fileIngestion: in place of realtime:"
@@ -215,12 +215,12 @@ def _is_realtime(table: Part) -> Iterator[Problem]:
         )
 
 
-def _kind(table: Part) -> str | None:
+def _kind(table: DocumentNode) -> str | None:
     kind = table.value.get("tableType")
     return kind.upper() if isinstance(kind, str) else None
 
 
-def _table_shape(table: Part) -> Iterator[Problem]:
+def _table_shape(table: DocumentNode) -> Iterator[Problem]:
     for key in ("segmentsConfig", "tenants", "tableIndexConfig", "metadata"):
         value = table.value.get(key)
         if value is None:
@@ -229,13 +229,13 @@ def _table_shape(table: Part) -> Iterator[Problem]:
             yield table.at(key).problem("is no mapping")
 
 
-def _refused_settings(table: Part) -> Iterator[Problem]:
+def _refused_settings(table: DocumentNode) -> Iterator[Problem]:
     for bearing in bearings(table.value):
         if bearing.fix is not None:
             yield table.at(*bearing.path).problem(bearing.text, bearing.fix)
 
 
-def _stream_shape(table: Part) -> Iterator[Problem]:
+def _stream_shape(table: DocumentNode) -> Iterator[Problem]:
     ingestion = table.value.get("ingestionConfig")
     for path in (("ingestionConfig",), ("ingestionConfig", "streamIngestionConfig")):
         value = _get(table.value, *path)
@@ -250,7 +250,7 @@ def _stream_shape(table: Part) -> Iterator[Problem]:
         yield place.problem("is no list of mappings", "write - streamType: kafka, …")
 
 
-def _same_name(schema: Part, table: Part) -> Iterator[Problem]:
+def _same_name(schema: DocumentNode, table: DocumentNode) -> Iterator[Problem]:
     schema_name, table_name = schema.value.get("schemaName"), table.value.get("tableName")
     if not isinstance(schema_name, str) or not isinstance(table_name, str):
         return
@@ -266,7 +266,7 @@ def _same_name(schema: Part, table: Part) -> Iterator[Problem]:
         yield place.problem(f"is not the table's name, {raw}", "remove it")
 
 
-def _columns_exist(schema: Part, table: Part) -> Iterator[Problem]:
+def _columns_exist(schema: DocumentNode, table: DocumentNode) -> Iterator[Problem]:
     columns = {place.value["name"] for _, place in field_specs(schema)}
     for place, name in _mentioned_columns(table):
         if name not in columns and not name.startswith("$"):
@@ -278,7 +278,7 @@ def _columns_exist(schema: Part, table: Part) -> Iterator[Problem]:
         yield place.problem(f"column {time_column} is none of the schema's dateTimeFieldSpecs")
 
 
-def _mentioned_columns(table: Part) -> Iterator[tuple[Part, str]]:
+def _mentioned_columns(table: DocumentNode) -> Iterator[tuple[DocumentNode, str]]:
     """Places of the table config that name a column."""
     segments, index = table.value.get("segmentsConfig"), table.value.get("tableIndexConfig")
     if isinstance(segments, dict) and isinstance(segments.get("timeColumnName"), str):

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
-from pinot_assets.core.policy import Policy, Refusal
+from pinot_assets.core.policy import Policy, PolicyRefusal
 from pinot_assets.errors import SourceError
 from pinot_assets.source.policy import refused_place, refused_variables
 from pinot_assets.source.settings.references import is_reference, referenced
@@ -29,7 +29,7 @@ from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAMS, TABL
 from pinot_assets.table_spec.yaml.environment import is_secret_key, variable_for
 from pinot_assets.table_spec.yaml.problem import KeyPath
 
-Refused = tuple[KeyPath, Refusal]
+Refused = tuple[KeyPath, PolicyRefusal]
 """The place of a setting, and why."""
 
 _EXPRESSIONS: Final = {
@@ -152,19 +152,19 @@ def require_stream(stream: Mapping[str, str], policy: Policy) -> None:
             raise reach.error(f"{key} of the stream")
 
 
-def _in_notes(key: str, text: str, policy: Policy) -> Refusal | None:
+def _in_notes(key: str, text: str, policy: Policy) -> PolicyRefusal | None:
     """What Pinot puts in place of a value: its environment's variables."""
     if "${" not in text:
         return None
     if not is_reference(text):
-        return Refusal(
+        return PolicyRefusal(
             "refers to the environment in the midst of a text, with a default, or in a way of its own",
             f"write the value, or let all of it be one ${{{variable_for(key)}}}",
         )
     return next(refused_variables(text, policy), None)
 
 
-def _in_table(key: str, text: str, policy: Policy) -> Refusal | None:
+def _in_table(key: str, text: str, policy: Policy) -> PolicyRefusal | None:
     """Outside of feeds a key may be the name of a column, so a plain word is no class and no path."""
     if (refusal := _in_notes(key, text, policy)) or is_reference(text):
         return refusal
@@ -175,7 +175,7 @@ def _in_table(key: str, text: str, policy: Policy) -> Refusal | None:
     return None
 
 
-def _in_feed(key: str, text: str, policy: Policy) -> Refusal | None:
+def _in_feed(key: str, text: str, policy: Policy) -> PolicyRefusal | None:
     if refusal := _in_notes(key, text, policy):
         return refusal
     if not is_reference(text) and _is_code(key, text) and (refusal := policy.refuses_code()):
@@ -183,7 +183,7 @@ def _in_feed(key: str, text: str, policy: Policy) -> Refusal | None:
     return _refused_reach(key, text, policy)
 
 
-def _refused_reach(key: str, text: str, policy: Policy) -> Refusal | None:
+def _refused_reach(key: str, text: str, policy: Policy) -> PolicyRefusal | None:
     """Why a reader's setting may not name a service or a file; None if it may, or names neither."""
     plain = _plain(key)
     is_own = is_reference(text)
@@ -204,22 +204,22 @@ def _refused_reach(key: str, text: str, policy: Policy) -> Refusal | None:
     return None
 
 
-def _refused_broker(policy: Policy, scheme: str, text: str) -> Refusal | None:
+def _refused_broker(policy: Policy, scheme: str, text: str) -> PolicyRefusal | None:
     return policy.refuses_endpoint(_broker(text, scheme))
 
 
-def _refused_service(url: str, policy: Policy) -> Refusal | None:
+def _refused_service(url: str, policy: Policy) -> PolicyRefusal | None:
     scheme = _URL.match(url)
     if scheme and scheme[1].lower() in _STORES:
         return _refused_store(url, policy)
     return policy.refuses_endpoint(url)
 
 
-def _refused_places(key: str, text: str, policy: Policy) -> Refusal | None:
+def _refused_places(key: str, text: str, policy: Policy) -> PolicyRefusal | None:
     return _first(lambda one: _refused_location(key, one, policy), text)
 
 
-def _refused_location(key: str, text: str, policy: Policy) -> Refusal | None:
+def _refused_location(key: str, text: str, policy: Policy) -> PolicyRefusal | None:
     """A file of Pinot's machines, or what a URL names."""
     if _URL.match(text) and not _FILE_URI.match(text.lower()):
         return _refused_service(text, policy)
@@ -228,7 +228,7 @@ def _refused_location(key: str, text: str, policy: Policy) -> Refusal | None:
         if not policy.layers:
             return None
         what = "names a file of Pinot's machines without saying where it lies"
-        return _or_variable(Refusal(what, "write its whole path"), key)
+        return _or_variable(PolicyRefusal(what, "write its whole path"), key)
     refuses = policy.refuses_data if _DATA.search(_plain(key)) else policy.refuses_path
     # Pinot takes some paths for URIs, whose escapes are other characters, and others not.
     for one in (unquote(path), path):
@@ -237,12 +237,14 @@ def _refused_location(key: str, text: str, policy: Policy) -> Refusal | None:
     return None
 
 
-def _refused_store(url: str, policy: Policy) -> Refusal | None:
+def _refused_store(url: str, policy: Policy) -> PolicyRefusal | None:
     """A bucket that Pinot opens with credentials of its own."""
     try:
         root = parse_root(url)
     except SourceError as error:
-        return Refusal(f"names a place that cannot be: {error.why or error.what}", error.hint or "correct it")
+        return PolicyRefusal(
+            f"names a place that cannot be: {error.why or error.what}", error.hint or "correct it"
+        )
     return next((refusal for _, refusal in refused_place(root, {}, policy)), None)
 
 
@@ -251,7 +253,7 @@ def literal_secrets(config: Mapping[str, Any]) -> Iterator[Refused]:
     for path, text in _texts((), config):
         key = str(path[-1])
         if text and _is_feed(path) and is_secret_key(key) and not is_reference(text):
-            yield path, Refusal("holds a literal secret", f"write {key}: ${{{variable_for(key)}}}")
+            yield path, PolicyRefusal("holds a literal secret", f"write {key}: ${{{variable_for(key)}}}")
 
 
 def _ambient(config: Mapping[str, Any], policy: Policy) -> Iterator[Refused]:
@@ -321,15 +323,15 @@ def _host(text: str) -> str:
     return match[1] if match else ""
 
 
-def _peer_scheme(text: str) -> Refusal | None:
+def _peer_scheme(text: str) -> PolicyRefusal | None:
     if text.lower() in _PEER_SCHEMES:
         return None
-    return Refusal(
+    return PolicyRefusal(
         "is none of the ways by which servers take segments from each other", "write http or https"
     )
 
 
-def _in_task(path: KeyPath, text: str, table: str, policy: Policy) -> Refusal | None:
+def _in_task(path: KeyPath, text: str, table: str, policy: Policy) -> PolicyRefusal | None:
     """What a task may not work on: a query reads any table, with the rights of Pinot's minions."""
     key = _plain(path[-1])
     if _TABLE.search(key):
@@ -341,22 +343,22 @@ def _in_task(path: KeyPath, text: str, table: str, policy: Policy) -> Refusal | 
     if refusal is None:
         return None
     reason = "is, or is of, a query that Pinot's minions would run, and that may read any table"
-    return _or_variable(Refusal(reason, refusal.fix, refusal.line), str(path[-1]))
+    return _or_variable(PolicyRefusal(reason, refusal.fix, refusal.line), str(path[-1]))
 
 
-def _other_table(text: str, table: str) -> Refusal | None:
+def _other_table(text: str, table: str) -> PolicyRefusal | None:
     if raw_table_name(text) == table:
         return None
-    return Refusal("names another table than its own", f"write {table}, or remove it")
+    return PolicyRefusal("names another table than its own", f"write {table}, or remove it")
 
 
-def _or_variable(refusal: Refusal, key: str) -> Refusal:
+def _or_variable(refusal: PolicyRefusal, key: str) -> PolicyRefusal:
     name = variable_for(key)
     fix = f"let a variable of Pinot's own machines say it ({key}: ${{{name}}}), or {refusal.fix}"
-    return Refusal(refusal.reason, fix, refusal.line)
+    return PolicyRefusal(refusal.reason, fix, refusal.line)
 
 
-def _first(judge: Callable[[str], Refusal | None], text: str) -> Refusal | None:
+def _first(judge: Callable[[str], PolicyRefusal | None], text: str) -> PolicyRefusal | None:
     """Of a list with commas, the first one that is refused."""
     items = (item.strip() for item in text.split(","))
     return next((refusal for item in items if item and (refusal := judge(item))), None)

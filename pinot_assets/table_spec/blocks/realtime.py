@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pinot_assets.source.settings.references import is_reference
-from pinot_assets.table_spec.yaml.document import Part
+from pinot_assets.table_spec.yaml.document import DocumentNode
 from pinot_assets.table_spec.yaml.environment import has_reference
 from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, did_you_mean
 from pinot_assets.table_spec.yaml.values import Count, Flag, Period, Size, any_case, one_of
@@ -85,7 +85,7 @@ KEYS: Final = tuple(_FIELDS)
 
 
 def merge_block(
-    block: Part, table: Part, refused: frozenset[KeyPath]
+    block: DocumentNode, table: DocumentNode, refused: frozenset[KeyPath]
 ) -> tuple[dict[str, Any], list[Problem], list[Note]]:
     """Lay a `realtime:` block into a table config.
 
@@ -104,7 +104,7 @@ def merge_block(
     return merging.config, merging.problems, merging.notes
 
 
-def merged_from(block: Part, table: Part, *path: str | int) -> Part:
+def merged_from(block: DocumentNode, table: DocumentNode, *path: str | int) -> DocumentNode:
     """Where a value of the merged table config is written: in the block, or in the table config."""
     stream = block.value.get("stream") if isinstance(block.value, dict) else None
     if path[: len(STREAMS)] == STREAMS and isinstance(stream, dict) and path[-1] in stream:
@@ -120,7 +120,7 @@ def merged_from(block: Part, table: Part, *path: str | int) -> Part:
 class _Merging:
     """One block on its way into one table config."""
 
-    def __init__(self, block: Part, table: Part, refused: frozenset[KeyPath]) -> None:
+    def __init__(self, block: DocumentNode, table: DocumentNode, refused: frozenset[KeyPath]) -> None:
         self.block = block
         self.table = table
         self.refused = refused
@@ -188,7 +188,7 @@ class _Merging:
                 self.problems.append(self.block.at("flushThresholdSegmentSize").problem(reason, fix))
                 return
 
-    def _take_stream(self, place: Part) -> None:
+    def _take_stream(self, place: DocumentNode) -> None:
         if not isinstance(place.value, dict):
             self.problems.append(place.problem("is no mapping", "write the stream's settings below it"))
             return
@@ -211,21 +211,21 @@ class _Merging:
             else:
                 self._into_streams(setting, key, text)
 
-    def _into_streams(self, place: Part, key: str, value: str) -> None:
+    def _into_streams(self, place: DocumentNode, key: str, value: str) -> None:
         for stream in self._streams:
             said = stream.setdefault(key, value)
             if _text(said) != value:
                 self._contradicts(place, self._stream_place(key))
                 return
 
-    def _lay(self, place: Part, path: KeyPath, value: Any) -> None:
+    def _lay(self, place: DocumentNode, path: KeyPath, value: Any) -> None:
         said = _at(self.config, path)
         if said is None:
             _put(self.config, path, value)
         elif _text(said).lower() != _text(value).lower():
             self._contradicts(place, self.table.at(*path))
 
-    def _contradicts(self, place: Part, other: Part) -> None:
+    def _contradicts(self, place: DocumentNode, other: DocumentNode) -> None:
         line = other.document.line(other.path)
         where = (
             f"line {line}" if other.document.file == place.document.file else f"{other.document.file}:{line}"
@@ -234,11 +234,11 @@ class _Merging:
             place.problem(f"says something else than the table config in {where}", "keep one of the two")
         )
 
-    def _stream_place(self, key: str) -> Part:
+    def _stream_place(self, key: str) -> DocumentNode:
         former = self.table.at(*FORMER_STREAM)
         return former.at(key) if _at(self.table.value, FORMER_STREAM) else self.table.at(*STREAMS, 0, key)
 
-    def _single(self, place: Part) -> str | None:
+    def _single(self, place: DocumentNode) -> str | None:
         """The value as written, None where it is none, after a problem."""
         text = place.text()
         if isinstance(place.value, dict | list):
@@ -259,7 +259,7 @@ def _reason(invalid: ValidationError) -> str:
     return limits.get(error["type"], error["msg"].removeprefix("Value error, "))
 
 
-def stream_places(table: Part) -> Iterator[Part]:
+def stream_places(table: DocumentNode) -> Iterator[DocumentNode]:
     """Every stream of a table config, at either of its places."""
     if isinstance(_at(table.value, FORMER_STREAM), dict):
         yield table.at(*FORMER_STREAM)

@@ -10,7 +10,7 @@ from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.table_spec.blocks.ingestion import TRANSFORMS
 from pinot_assets.table_spec.blocks.pinot_json import field_specs
-from pinot_assets.table_spec.yaml.document import Part
+from pinot_assets.table_spec.yaml.document import DocumentNode
 from pinot_assets.table_spec.yaml.problem import Note, Problem, did_you_mean
 
 _COLUMN: Final = re.compile(r"column (.*?):")
@@ -18,7 +18,7 @@ _TRANSFORM: Final = re.compile(r"ingestionConfig\.transformConfigs: column (.*?)
 _FILTER: Final = "ingestionConfig.filterConfig:"
 
 
-def transform_problems(block: Part, schema: Part, transforms: Iterable[str]) -> list[Problem]:
+def transform_problems(block: DocumentNode, schema: DocumentNode, transforms: Iterable[str]) -> list[Problem]:
     """Columns that `transforms` makes and the table does not have."""
     columns = [place.value["name"] for _, place in field_specs(schema)]
     return [
@@ -28,7 +28,9 @@ def transform_problems(block: Part, schema: Part, transforms: Iterable[str]) -> 
     ]
 
 
-def writer_findings(schema: Part, table: Part, min_server: str) -> tuple[list[Problem], list[Note]]:
+def writer_findings(
+    schema: DocumentNode, table: DocumentNode, min_server: str
+) -> tuple[list[Problem], list[Note]]:
     """What the segment writer refuses, and what it leaves to the server, each at its column's line.
 
     :param schema: a schema without problems of its own.
@@ -36,7 +38,7 @@ def writer_findings(schema: Part, table: Part, min_server: str) -> tuple[list[Pr
     """
     places = {place.value["name"]: place for _, place in field_specs(schema)}
 
-    def place_of(text: str) -> Part:
+    def place_of(text: str) -> DocumentNode:
         column = _COLUMN.match(text)
         return places.get(column.group(1), table) if column else _expression_place(table, text)
 
@@ -53,7 +55,7 @@ def writer_findings(schema: Part, table: Part, min_server: str) -> tuple[list[Pr
     return [], [place_of(text).note(text) for text in spec.notes]
 
 
-def _expression_place(table: Part, text: str) -> Part:
+def _expression_place(table: DocumentNode, text: str) -> DocumentNode:
     """Where the function is that a reason is about; the table config, where it is about none."""
     if text.startswith(_FILTER):
         return table.at("ingestionConfig", "filterConfig", "filterFunction")

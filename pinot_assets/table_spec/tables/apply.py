@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol
 from pinot_assets.core.effects import recording
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecDrift, SpecError, SwitchStateUnknown
 from pinot_assets.table_spec.blocks.pinot_permissions import literal_secrets, refused_schema, refused_table
-from pinot_assets.table_spec.tables.difference import Difference, diff_schema, diff_table
+from pinot_assets.table_spec.tables.difference import SpecDifference, diff_schema, diff_table
 from pinot_assets.table_spec.tables.offline import TableSpec
 from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec
 from pinot_assets.table_spec.yaml.problem import show_path
@@ -58,7 +58,7 @@ class Change:
     """What applying a spec would do to its schema or its table."""
 
     action: Action
-    differences: tuple[Difference, ...]
+    differences: tuple[SpecDifference, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def apply_plan(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
         )
 
 
-def _applied(plan: ApplyPlan, store: SchemaAndTableStore) -> list[Difference]:
+def _applied(plan: ApplyPlan, store: SchemaAndTableStore) -> list[SpecDifference]:
     """Write both, and say what Pinot made otherwise."""
     spec = plan.spec
     is_new = plan.schema.action == "create" and store.get_schema(spec.name) is None
@@ -188,12 +188,12 @@ def _lasting(schema: Change, table: Change) -> Iterator[str]:
 COLUMN: Final = "schema.columns."
 
 
-def _is_new_column(difference: Difference) -> bool:
+def _is_new_column(difference: SpecDifference) -> bool:
     name = difference.path.removeprefix(COLUMN)
     return difference.path.startswith(COLUMN) and "." not in name and difference.found is None
 
 
-def drift(spec: AnyTableSpec, store: SchemaAndTableStore) -> list[Difference]:
+def drift(spec: AnyTableSpec, store: SchemaAndTableStore) -> list[SpecDifference]:
     """Where Pinot is not what the spec says; a missing schema or table is one difference.
 
     :raises PinotError: Pinot could not be asked.
@@ -201,12 +201,12 @@ def drift(spec: AnyTableSpec, store: SchemaAndTableStore) -> list[Difference]:
     schema, table = store.get_schema(spec.name), held_config(spec, store)
     return [
         *(
-            [Difference("schema", spec.name, None)]
+            [SpecDifference("schema", spec.name, None)]
             if schema is None
             else diff_schema(spec.schema_json, schema)
         ),
         *(
-            [Difference("table", spec.name_with_type, None)]
+            [SpecDifference("table", spec.name_with_type, None)]
             if table is None
             else diff_table(spec.table_json, table)
         ),
@@ -241,11 +241,11 @@ def refuse_drift(spec: TableSpec, store: SchemaAndTableStore) -> None:
         )
 
 
-def _change(differences: list[Difference]) -> Change:
+def _change(differences: list[SpecDifference]) -> Change:
     return Change("update" if differences else "keep", tuple(differences))
 
 
-def _listed(differences: list[Difference]) -> str:
+def _listed(differences: list[SpecDifference]) -> str:
     return "".join(f"\n  {difference}" for difference in differences)
 
 

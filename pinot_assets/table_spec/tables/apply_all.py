@@ -20,7 +20,7 @@ from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableS
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class ApplyOutcome:
     """How far one table came.
 
     :ivar name: its raw name.
@@ -42,27 +42,27 @@ class Fate:
         return self.error is None and self.plan is not None and not self.plan.changes_nothing
 
 
-def plan_each(specs: Iterable[AnyTableSpec], store: SchemaAndTableStore) -> list[Fate]:
+def plan_each(specs: Iterable[AnyTableSpec], store: SchemaAndTableStore) -> list[ApplyOutcome]:
     """Look what applying each would change.
 
     :raises PinotUnreachable: no Pinot answers, so that it is the same for all of them.
     """
 
-    def planned(spec: AnyTableSpec, fate: Fate) -> Fate:
+    def planned(spec: AnyTableSpec, fate: ApplyOutcome) -> ApplyOutcome:
         return replace(fate, plan=plan_apply(spec, store))
 
-    return [_tried(Fate(spec.name, spec.name_with_type), partial(planned, spec)) for spec in specs]
+    return [_tried(ApplyOutcome(spec.name, spec.name_with_type), partial(planned, spec)) for spec in specs]
 
 
 def check_each(
-    fates: Iterable[Fate], store: SchemaAndTableStore, realtime_gate: Callable[[ApplyPlan], None]
-) -> list[Fate]:
+    fates: Iterable[ApplyOutcome], store: SchemaAndTableStore, realtime_gate: Callable[[ApplyPlan], None]
+) -> list[ApplyOutcome]:
     """Ask for each that is due whether it may be applied: a REALTIME table's preflight, and Pinot itself.
 
     :raises PinotUnreachable: no Pinot answers, so that it is the same for all of them.
     """
 
-    def checked(fate: Fate) -> Fate:
+    def checked(fate: ApplyOutcome) -> ApplyOutcome:
         assert fate.plan is not None
         if isinstance(fate.plan.spec, RealtimeTableSpec):
             realtime_gate(fate.plan)
@@ -72,9 +72,9 @@ def check_each(
     return [_tried(fate, checked) if fate.is_due else fate for fate in fates]
 
 
-def apply_each(fates: Iterable[Fate], store: SchemaAndTableStore) -> list[Fate]:
+def apply_each(fates: Iterable[ApplyOutcome], store: SchemaAndTableStore) -> list[ApplyOutcome]:
     """Apply each that is due; once Pinot does not answer any more, the rest is not tried."""
-    done: list[Fate] = []
+    done: list[ApplyOutcome] = []
     gone = False
     for fate in fates:
         if fate.is_due and not gone:
@@ -92,13 +92,13 @@ def apply_each(fates: Iterable[Fate], store: SchemaAndTableStore) -> list[Fate]:
     return done
 
 
-def exit_code_of(fates: Iterable[Fate], left_out: Sequence[LeftOut]) -> ExitCode:
+def exit_code_of(fates: Iterable[ApplyOutcome], left_out: Sequence[LeftOut]) -> ExitCode:
     """What a command ends with."""
     codes = [code_of(fate.error) for fate in fates if fate.error is not None]
     return worst([*codes, *([ExitCode.ERROR] if left_out else [])])
 
 
-def _tried(fate: Fate, step: Callable[[Fate], Fate]) -> Fate:
+def _tried(fate: ApplyOutcome, step: Callable[[ApplyOutcome], ApplyOutcome]) -> ApplyOutcome:
     try:
         return step(fate)
     except PinotUnreachable:

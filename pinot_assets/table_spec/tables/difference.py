@@ -71,7 +71,7 @@ _DIMENSION_NULLS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SpecDifference:
     """One place where Pinot does not hold what the spec says.
 
     :ivar path: dotted path, beginning with `schema` or `table`.
@@ -87,7 +87,7 @@ class Difference:
         return f"{self.path}: wanted {_shown(self.wanted)}, found {_shown(self.found)}"
 
 
-def diff_json(wanted: Any, found: Any, path: str = "") -> list[Difference]:
+def diff_json(wanted: Any, found: Any, path: str = "") -> list[SpecDifference]:
     """Where `found` lacks or contradicts what `wanted` says; what only `found` has does not count.
 
     Equal are: numbers, booleans and their texts (`1`, `"1"`); an empty value, false or null and no value at
@@ -98,7 +98,7 @@ def diff_json(wanted: Any, found: Any, path: str = "") -> list[Difference]:
     return list(_differences(wanted, found, path))
 
 
-def diff_schema(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
+def diff_schema(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[SpecDifference]:
     """Compare two Pinot schemas by column; columns that only `found` has are differences."""
     ours, theirs = _columns(wanted), _columns(found)
     result = diff_json({k: v for k, v in wanted.items() if k not in FIELD_KINDS}, found, "schema")
@@ -107,29 +107,29 @@ def diff_schema(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Dif
         if name in ours and name in theirs:
             result += diff_json(_field(*ours[name]), _field(*theirs[name]), path)
         else:
-            result.append(Difference(path, ours.get(name, (None,))[0], theirs.get(name, (None,))[0]))
+            result.append(SpecDifference(path, ours.get(name, (None,))[0], theirs.get(name, (None,))[0]))
     return result
 
 
-def diff_table(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Difference]:
+def diff_table(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[SpecDifference]:
     """Compare two Pinot table configs; see the module for what counts."""
     ours, theirs = _modern(wanted), _modern(found)
     return [*diff_json(ours, theirs, "table"), *_surplus_settings(ours, theirs)]
 
 
-def _differences(wanted: Any, found: Any, path: str) -> Iterator[Difference]:
+def _differences(wanted: Any, found: Any, path: str) -> Iterator[SpecDifference]:
     if isinstance(wanted, Mapping) and isinstance(found, Mapping | None):
         for name, value in wanted.items():
             yield from _differences(value, (found or {}).get(name), f"{path}.{name}" if path else name)
     elif (ours := _by_name(wanted)) is not None and (theirs := _by_name(found)) is not None:
         yield from _differences(ours, theirs, path)
         for name in theirs.keys() - ours.keys():
-            yield Difference(f"{path}.{name}", None, theirs[name])
+            yield SpecDifference(f"{path}.{name}", None, theirs[name])
     elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
         for position, (one, other) in enumerate(zip(wanted, found, strict=True)):
             yield from _differences(one, other, f"{path}[{position}]")
     elif not _same(wanted, found, _key_of(path)):
-        yield Difference(path, _without_secrets(wanted, path), _without_secrets(found, path))
+        yield SpecDifference(path, _without_secrets(wanted, path), _without_secrets(found, path))
 
 
 def _without_secrets(value: Any, path: str) -> Any:
@@ -265,15 +265,15 @@ def _with_one_place_for_streams(table: dict[str, Any]) -> dict[str, Any]:
     return {**table, section: index, outer: ingestion}
 
 
-def _surplus_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[Difference]:
+def _surplus_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[SpecDifference]:
     for section, watched in _WATCHED.items():
         said = ours.get(section) or {}
         for key, value in (theirs.get(section) or {}).items():
             if watched.fullmatch(key) and _is_nothing(said.get(key)) and not _is_nothing(value):
-                yield Difference(f"table.{section}.{key}", None, value)
+                yield SpecDifference(f"table.{section}.{key}", None, value)
     for path, usual in _WATCHED_REALTIME.items() if theirs.get("tableType") == "REALTIME" else ():
         value = setting(theirs, *path)
         if _is_nothing(setting(ours, *path)) and not _is_nothing(value) and value != usual:
-            yield Difference(".".join(("table", *path)), None, value)
+            yield SpecDifference(".".join(("table", *path)), None, value)
     if not ours.get("fieldConfigList") and theirs.get("fieldConfigList"):
-        yield Difference("table.fieldConfigList", None, theirs["fieldConfigList"])
+        yield SpecDifference("table.fieldConfigList", None, theirs["fieldConfigList"])

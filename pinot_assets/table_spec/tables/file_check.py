@@ -40,7 +40,13 @@ from pinot_assets.table_spec.blocks.writable import transform_problems, writer_f
 from pinot_assets.table_spec.tables.left_out import EITHER
 from pinot_assets.table_spec.tables.offline import TableSpec
 from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec
-from pinot_assets.table_spec.yaml.document import TABLE_SPEC, Document, Part, read_document, read_spec_bytes
+from pinot_assets.table_spec.yaml.document import (
+    TABLE_SPEC,
+    Document,
+    DocumentNode,
+    read_document,
+    read_spec_bytes,
+)
 from pinot_assets.table_spec.yaml.literal_secret import secret_problems
 from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, did_you_mean
 
@@ -90,7 +96,7 @@ class FileCheck:
         if document is None:
             self.kinds = _kinds_in(self.file)
             return None
-        root = Part(document, ())
+        root = DocumentNode(document, ())
         if not isinstance(root.value, dict):
             self.problems.append(root.problem("is no mapping", f"write {', '.join(_TOP_KEYS)}"))
             return None
@@ -104,7 +110,7 @@ class FileCheck:
             return self._realtime(root, schema, table)
         return self._offline(root, schema, table)
 
-    def _identify(self, whole: Mapping[str, Any], table: Part | None) -> None:
+    def _identify(self, whole: Mapping[str, Any], table: DocumentNode | None) -> None:
         """Which table it is about, as far as that can be seen: also of a file that is wrong elsewhere."""
         config = table.value if table is not None and isinstance(table.value, dict) else {}
         name, kind = config.get("tableName"), str(config.get("tableType")).upper()
@@ -115,7 +121,9 @@ class FileCheck:
         elif (_REALTIME in whole) != (_FILES in whole):
             self.kinds = frozenset((REALTIME_SUFFIX if _REALTIME in whole else OFFLINE_SUFFIX,))
 
-    def _offline(self, root: Part, schema: Part | None, table: Part | None) -> TableSpec | None:
+    def _offline(
+        self, root: DocumentNode, schema: DocumentNode | None, table: DocumentNode | None
+    ) -> TableSpec | None:
         if table is not None:
             self.problems += table_problems(table)
         table_value = {}
@@ -162,7 +170,9 @@ class FileCheck:
             notes=tuple(self.notes),
         )
 
-    def _realtime(self, root: Part, schema: Part | None, table: Part | None) -> RealtimeTableSpec | None:
+    def _realtime(
+        self, root: DocumentNode, schema: DocumentNode | None, table: DocumentNode | None
+    ) -> RealtimeTableSpec | None:
         if _FILES in root.value:
             reason = f"stands beside {_FILES}: a table file is OFFLINE or REALTIME"
             fix = "write the halves of a hybrid table into two files"
@@ -195,7 +205,9 @@ class FileCheck:
             notes=tuple(self.notes),
         )
 
-    def _reach(self, schema: Part, config: Mapping[str, Any], place_of: Callable[..., Part]) -> None:
+    def _reach(
+        self, schema: DocumentNode, config: Mapping[str, Any], place_of: Callable[..., DocumentNode]
+    ) -> None:
         """What Pinot would open for the table, and the policy refuses.
 
         :param config: the table config as it is applied.
@@ -205,7 +217,9 @@ class FileCheck:
         found += [(place_of(*path), refusal) for path, refusal in refused_table(config, self.policy)]
         self.problems += [place.problem(refusal.reason, refusal.fix) for place, refusal in found]
 
-    def _audit(self, root: Part, schema: Part, table: Part, ingestion: FileIngestion | None) -> Audit:
+    def _audit(
+        self, root: DocumentNode, schema: DocumentNode, table: DocumentNode, ingestion: FileIngestion | None
+    ) -> Audit:
         if _AUDIT not in root.value:
             return Audit()
         audit, found = read_audit_block(
@@ -221,7 +235,7 @@ class FileCheck:
             self.problems.append(root.at(_AUDIT).problem(reason, "remove it, or push consistently"))
         return audit
 
-    def _dagster(self, root: Part, kind: str) -> DagsterSettings:
+    def _dagster(self, root: DocumentNode, kind: str) -> DagsterSettings:
         if _DAGSTER not in root.value:
             return DagsterSettings()
         settings, found = read_dagster_block(root.at(_DAGSTER))
@@ -232,19 +246,19 @@ class FileCheck:
         document, problems = read_document(file, content)
         self.problems += problems
         if document is not None:
-            found, refused = secret_problems(Part(document, ()))
+            found, refused = secret_problems(DocumentNode(document, ()))
             self.problems += found
             if file == self.file:
                 self._refused |= refused
         return document
 
-    def _top_keys(self, root: Part) -> None:
+    def _top_keys(self, root: DocumentNode) -> None:
         for key in root.value:
             if key not in _TOP_KEYS:
                 fix = did_you_mean(key, _TOP_KEYS) or f"the keys are {', '.join(_TOP_KEYS)}"
                 self.problems.append(root.at(key).problem("is not a key of a table spec", fix))
 
-    def _pinot_json(self, root: Part, key: str) -> Part | None:
+    def _pinot_json(self, root: DocumentNode, key: str) -> DocumentNode | None:
         """The schema or the table config: written here, or in the file named."""
         file_key = _FILE_FOR[key]
         if key in root.value and file_key in root.value:
@@ -271,9 +285,9 @@ class FileCheck:
         document = self._read(
             other, f"write the Pinot {'schema' if key == 'schema' else 'table config'} into it"
         )
-        return None if document is None else Part(document, ())
+        return None if document is None else DocumentNode(document, ())
 
-    def _block(self, root: Part, table: Part | None) -> Part | None:
+    def _block(self, root: DocumentNode, table: DocumentNode | None) -> DocumentNode | None:
         """The ingestion block at either of its two places."""
         pasted = None
         if table is not None and _has(table.value, _TASK_PATH):
@@ -305,14 +319,16 @@ def _kinds_in(file: Path) -> frozenset[str]:
     return frozenset(found) if len(found) == 1 else EITHER
 
 
-def _mappings(schema: Part | None, table: Part | None) -> tuple[Part, Part] | None:
+def _mappings(
+    schema: DocumentNode | None, table: DocumentNode | None
+) -> tuple[DocumentNode, DocumentNode] | None:
     """Both, if they can be held against each other."""
     if schema is None or table is None:
         return None
     return (schema, table) if isinstance(schema.value, dict) and isinstance(table.value, dict) else None
 
 
-def _column_names(schema: Part | None) -> frozenset[str]:
+def _column_names(schema: DocumentNode | None) -> frozenset[str]:
     if schema is None or not isinstance(schema.value, dict):
         return frozenset()
     return frozenset(place.value["name"] for _, place in field_specs(schema))

@@ -24,7 +24,7 @@ _ENDINGS: Final = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SpecsRead:
     """What was read of some files.
 
     :ivar specs: of the files without problems, in the order of the files.
@@ -119,7 +119,7 @@ def check_named(
     return check_files(files) if files else check_tables(directory)
 
 
-def read_files(files: Iterable[Path]) -> Reading:
+def read_files(files: Iterable[Path]) -> SpecsRead:
     """Read these files as one set. Two files that are about one table are both left out.
 
     :raises SpecError: a policy file cannot be used.
@@ -127,7 +127,7 @@ def read_files(files: Iterable[Path]) -> Reading:
     return read_named({file: file.stem for file in files})
 
 
-def read_named(files: Mapping[Path, str]) -> Reading:
+def read_named(files: Mapping[Path, str]) -> SpecsRead:
     """The same of files that are not called as their tables are.
 
     :param files: the name of the table of each, where the file does not say it.
@@ -157,7 +157,7 @@ def read_named(files: Mapping[Path, str]) -> Reading:
         if spec.path in clashes:
             kinds = frozenset((spec.name_with_type.removeprefix(spec.name),))
             wrong.append(LeftOut(spec.path, spec.name, kinds, tuple(in_order(clashes[spec.path]))))
-    return Reading(good, tuple(sorted(wrong, key=lambda one: one.file)), tuple(sorted(set(notes))))
+    return SpecsRead(good, tuple(sorted(wrong, key=lambda one: one.file)), tuple(sorted(set(notes))))
 
 
 def displaced_by(written: Path, target: Path) -> list[Path]:

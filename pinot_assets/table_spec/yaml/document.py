@@ -79,7 +79,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DocumentNode:
     """A place in a document: the schema, the table config or the ingestion block, wherever it is written."""
 
     document: Document
@@ -93,9 +93,9 @@ class Part:
             value = value[step]
         return value
 
-    def at(self, *steps: str | int) -> Part:
+    def at(self, *steps: str | int) -> DocumentNode:
         """A place further in, which need not exist."""
-        return Part(self.document, self.path + steps)
+        return DocumentNode(self.document, self.path + steps)
 
     def text(self) -> str | None:
         """The scalar as written, None for null and for anything that is no scalar."""

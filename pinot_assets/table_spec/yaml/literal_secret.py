@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from pinot_assets.source.settings.references import is_reference
-from pinot_assets.table_spec.yaml.document import Part
+from pinot_assets.table_spec.yaml.document import DocumentNode
 from pinot_assets.table_spec.yaml.environment import is_secret_key, is_secret_value, variable_for
 from pinot_assets.table_spec.yaml.problem import Problem
 
 
-def secret_problems(part: Part) -> tuple[list[Problem], set[tuple[str | int, ...]]]:
+def secret_problems(part: DocumentNode) -> tuple[list[Problem], set[tuple[str | int, ...]]]:
     """Every literal secret at or below a place.
 
     :returns: the problems, and the paths whose values must not be looked at any further.
@@ -32,7 +32,7 @@ def secret_problems(part: Part) -> tuple[list[Problem], set[tuple[str | int, ...
     return problems, paths
 
 
-def _scalars(value: Any, part: Part, key: str) -> Iterator[tuple[str, Part]]:
+def _scalars(value: Any, part: DocumentNode, key: str) -> Iterator[tuple[str, DocumentNode]]:
     """All scalars with the key that they stand at; the items of a list stand at the list's key."""
     if isinstance(value, dict):
         for name, inner in value.items():

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pinot_assets.core.policy import FOR_SPECS, LOOPBACK, POLICY, PROJECT, Layer, Policy
 from pinot_assets.errors import SpecError
-from pinot_assets.table_spec.yaml.document import Part, read_document
+from pinot_assets.table_spec.yaml.document import DocumentNode, read_document
 from pinot_assets.table_spec.yaml.policy_items import item_trouble, path_trouble, root_path
 from pinot_assets.table_spec.yaml.problem import Note, Problem, did_you_mean
 
@@ -66,7 +66,7 @@ def _absent_roots(file: Path) -> Iterator[Note]:
     for position, item in enumerate(written if isinstance(written, list) else ()):
         if document is None or not isinstance(item, str) or item == PROJECT or item_trouble("roots", item):
             continue
-        place = Part(document, ("roots", position))
+        place = DocumentNode(document, ("roots", position))
         path = _root(place, item)
         if not os.path.lexists(path):
             text = f"{path} does not exist on this machine, and allows nothing until it does"
@@ -83,7 +83,7 @@ def read_layer(file: Path) -> tuple[Layer, list[Problem]]:
     document, problems = read_document(file, _EMPTY)
     if document is None:
         return Layer(file=str(file)), problems
-    root = Part(document, ())
+    root = DocumentNode(document, ())
     if not isinstance(root.value, dict):
         return Layer(file=str(file)), [root.problem("is no mapping", f"write {', '.join(_KEYS)}")]
     said: dict[str, Any] = {}
@@ -113,7 +113,7 @@ def _checked(file: Path) -> Layer:
     return layer
 
 
-def _items(place: Part, key: str, problems: list[Problem]) -> list[str]:
+def _items(place: DocumentNode, key: str, problems: list[Problem]) -> list[str]:
     if not isinstance(place.value, list):
         problems.append(place.problem("is no list", f"write {key}: [], or with what is allowed in it"))
         return []
@@ -135,7 +135,7 @@ def _items(place: Part, key: str, problems: list[Problem]) -> list[str]:
     return found
 
 
-def _root(place: Part, item: str) -> str:
+def _root(place: DocumentNode, item: str) -> str:
     return root_path(item, str(place.document.file.parent))
 
 

@@ -16,14 +16,14 @@ from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.model.names import upload_of
-from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, Segment, Status
+from pinot_assets.realtime.model.state import Copy, LlcSegment, PauseReason, RealtimeState, SegmentStatus
 from pinot_assets.realtime.operations.rebalance_plan import Preview, Request, judge
 
 Lab = Any  # fakes.realtime.flowing.FakeClicks or fakes.realtime.kafka_table.Clicks
 URL = "segment.download.url"
 
 
-def count(state: RealtimeState, status: Status) -> int:
+def count(state: RealtimeState, status: SegmentStatus) -> int:
     return sum(segment.status is status for segment in state.segments)
 
 
@@ -42,25 +42,25 @@ def filled(lab: Lab, rows: int) -> RealtimeState:
     """So many rows are sent, and all that makes segments is committed."""
     lab.send(rows)
     full = lab.sent // 1000 * 2
-    state: RealtimeState = lab.until(lambda s: count(s, Status.DONE) == full and settled(s, lab.sent))
+    state: RealtimeState = lab.until(lambda s: count(s, SegmentStatus.DONE) == full and settled(s, lab.sent))
     return state
 
 
-def offsets(state: RealtimeState) -> list[tuple[int, int, Status | None, str | None, str | None]]:
+def offsets(state: RealtimeState) -> list[tuple[int, int, SegmentStatus | None, str | None, str | None]]:
     return [(s.partition, s.sequence, s.status, s.start_offset, s.end_offset) for s in state.segments]
 
 
-def named(state: RealtimeState, name: str) -> Segment | None:
+def named(state: RealtimeState, name: str) -> LlcSegment | None:
     return next((segment for segment in state.segments if segment.name == name), None)
 
 
-def admin_url(state: RealtimeState, segment: Segment) -> str:
+def admin_url(state: RealtimeState, segment: LlcSegment) -> str:
     url = state.servers[segment.replicas[0].server].admin_url
     assert url is not None
     return url
 
 
-def unknown(segment: Segment) -> str:
+def unknown(segment: LlcSegment) -> str:
     """A name like that, which no segment has."""
     return segment.name.replace("__0__", "__7__", 1)
 
@@ -70,7 +70,7 @@ def unknown(segment: Segment) -> str:
 
 def test_a_new_table_consumes_each_partition_from_its_start(lab: Lab) -> None:
     state = lab.until(lambda s: settled(s, 0) and len(s.consumption) == 4)
-    assert offsets(state) == [(p, 0, Status.IN_PROGRESS, "0", None) for p in (0, 1)]
+    assert offsets(state) == [(p, 0, SegmentStatus.IN_PROGRESS, "0", None) for p in (0, 1)]
     assert {(s.copy, s.crc, s.size_bytes, s.total_docs) for s in state.segments} == {
         (Copy.NEVER_SET, None, None, None)
     }
@@ -84,7 +84,7 @@ def test_a_full_segment_is_committed_and_the_next_one_follows(lab: Lab) -> None:
     assert offsets(state) == [
         (partition, *rest)
         for partition in (0, 1)
-        for rest in ((0, Status.DONE, "0", "500"), (1, Status.IN_PROGRESS, "500", None))
+        for rest in ((0, SegmentStatus.DONE, "0", "500"), (1, SegmentStatus.IN_PROGRESS, "500", None))
     ]
     done = state.segments[0]
     assert (done.copy, done.total_docs, len(state.live_copies(done))) == (Copy.DEEP_STORE, 500, 2)
@@ -99,13 +99,15 @@ def test_a_paused_table_commits_what_it_has_and_goes_on_where_it_stopped(lab: La
     lab.send(200)
     lab.until(lambda s: settled(s, 200))
     lab.pinot.pause(lab.table)
-    state = lab.until(lambda s: count(s, Status.IN_PROGRESS) == 0 and settled(s, 200))
+    state = lab.until(lambda s: count(s, SegmentStatus.IN_PROGRESS) == 0 and settled(s, 200))
     assert state.pause.reason is PauseReason.ADMINISTRATIVE
-    assert [(s.status, s.end_offset, s.total_docs) for s in state.segments] == [(Status.DONE, "100", 100)] * 2
+    assert [(s.status, s.end_offset, s.total_docs) for s in state.segments] == [
+        (SegmentStatus.DONE, "100", 100)
+    ] * 2
     lab.send(200)
     lab.pinot.pause(lab.table)
     lab.pinot.run_validation(lab.table)
-    assert count(lab.look(), Status.IN_PROGRESS) == 0
+    assert count(lab.look(), SegmentStatus.IN_PROGRESS) == 0
     lab.pinot.resume(lab.table)
     state = lab.until(lambda s: settled(s, 400))
     assert not state.pause.whole
@@ -119,9 +121,9 @@ def test_a_forced_commit_ends_what_is_consumed_and_names_its_job_from_1_0_on(lab
     state = lab.until(lambda s: settled(s, 200))
     job = lab.pinot.force_commit(lab.table)
     assert (job is None) == (release(state.cluster.version) < Version("1.0"))
-    state = lab.until(lambda s: count(s, Status.DONE) == 2 and settled(s, 200))
-    assert [s.end_offset for s in state.segments if s.status is Status.DONE] == ["100", "100"]
-    assert count(state, Status.IN_PROGRESS) == 2
+    state = lab.until(lambda s: count(s, SegmentStatus.DONE) == 2 and settled(s, 200))
+    assert [s.end_offset for s in state.segments if s.status is SegmentStatus.DONE] == ["100", "100"]
+    assert count(state, SegmentStatus.IN_PROGRESS) == 2
 
 
 def test_a_validation_leaves_a_table_that_is_well_as_it_is(lab: Lab) -> None:
@@ -137,7 +139,7 @@ def test_a_commit_passes_a_deep_store_that_is_away_and_a_server_uploads_it_later
     with lab.store_away():
         state = filled(lab, 1000)
         done = state.segments[0]
-        assert {s.copy for s in state.segments if s.status is Status.DONE} == {Copy.PEERS_ONLY}
+        assert {s.copy for s in state.segments if s.status is SegmentStatus.DONE} == {Copy.PEERS_ONLY}
         assert len(state.live_copies(done)) == 2
         with pytest.raises(PinotError, match="500"):
             lab.pinot.server_uploads(admin_url(state, done), lab.table, done.name, seconds=30)
@@ -212,7 +214,7 @@ def test_a_newest_segment_that_is_deleted_begins_again_when_the_table_is_resumed
     lab.until(lambda s: named(s, newest.name) is None and settled(s, 1100))
     lab.pinot.resume(lab.table)
     again = lab.until(lambda s: settled(s, 1200)).latest()[0]
-    assert (again.status, again.start_offset) == (Status.IN_PROGRESS, "500")
+    assert (again.status, again.start_offset) == (SegmentStatus.IN_PROGRESS, "500")
 
 
 # --- config and rebalance ------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from pinot_assets.assets.keys import partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.assets.table import table_assets
 from pinot_assets.definitions import build_definitions
-from pinot_assets.pinot import PinotCluster
+from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.pinot.client.broker import NoResult
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.connect import open_session_store, open_staging
@@ -34,7 +34,7 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 class Table:
     """One table of the code location."""
 
-    def __init__(self, folder: Path, pinot: PinotCluster, instance: dg.DagsterInstance) -> None:
+    def __init__(self, folder: Path, pinot: HttpPinotClient, instance: dg.DagsterInstance) -> None:
         self.folder = folder
         self.instance = instance
         self.pinot = pinot

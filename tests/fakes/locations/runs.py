@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pinot_assets import definitions
-from pinot_assets.ingest import BuildOrder, FileTask, build_file, nobody
+from pinot_assets.ingest import BuildSpec, FileTask, build_file, nobody
 from pinot_assets.resources import consistent_push
 from pinot_assets.scheduling import stalled_session
 from pinot_assets.sensors import session
@@ -30,7 +30,7 @@ class PausingBuilder:
 
     def build(
         self,
-        order: BuildOrder,
+        build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
         on_rows: Callable[[int], None] = nobody,
@@ -39,7 +39,7 @@ class PausingBuilder:
             name = task.file.uri.rsplit("/", 1)[-1]
             while (FOLDER / f"hold-{name}").exists():
                 time.sleep(0.1)
-            outcome = build_file(order, task)
+            outcome = build_file(build_spec, task)
             with (FOLDER / "built").open("a") as log:
                 log.write(f"{name}\n")
             on_done(outcome)

@@ -10,19 +10,19 @@ from fakes.realtime.memory import FakeRealtime
 
 from pinot_assets import health
 from pinot_assets.audit import Finding
-from pinot_assets.core.check_result import Health, Severity, unknown
-from pinot_assets.health.source import Difference
+from pinot_assets.core.check_result import CheckResult, Severity, unknown
+from pinot_assets.health.source import SourceDifference
 from pinot_assets.metrics.collector import Collector
 from pinot_assets.metrics.family import Sample
 from pinot_assets.metrics.health import health_samples, rollback_sample
-from pinot_assets.metrics.probe import Part
+from pinot_assets.metrics.probe import ScrapePart
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.run import run_samples
 from pinot_assets.metrics.session import Seen, session_samples
 from pinot_assets.metrics.source import LEFT_OUT, source_samples
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
-from pinot_assets.session.driver import Step
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.driver import StepRecord
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import (
     AuditReceipt,
     Checked,
@@ -42,10 +42,10 @@ def every_sample() -> Iterator[Sample]:
     """All of them, through the collector where that is their way."""
     collector = Collector(lambda _: None)
     parts = [
-        Part("t", "session", lambda: [*session_samples("t", _seen(), 3, 24.0)]),
-        Part("t", "health", lambda: [*_health(), *_source()]),
-        Part("r_REALTIME", "realtime", lambda: [*_stream()]),
-        Part("away", "session", _away),
+        ScrapePart("t", "session", lambda: [*session_samples("t", _seen(), 3, 24.0)]),
+        ScrapePart("t", "health", lambda: [*_health(), *_source()]),
+        ScrapePart("r_REALTIME", "realtime", lambda: [*_stream()]),
+        ScrapePart("away", "session", _away),
     ]
     stopped = threading.Event()
     stopped.set()
@@ -94,7 +94,7 @@ def _seen() -> Seen:
 
 
 def _source() -> Iterator[Sample]:
-    found = Difference(3, missing=("a",), stale=("b",), extra=("c",), held=0, unready=1)
+    found = SourceDifference(3, missing=("a",), stale=("b",), extra=("c",), held=0, unready=1)
     yield from (
         *source_samples("t", found, {"a": NOW_MS, "b": NOW_MS}, {"d": NOW_MS}, NOW_MS),
         LEFT_OUT.of(1, "t"),
@@ -104,7 +104,7 @@ def _source() -> Iterator[Sample]:
 def _health() -> Iterator[Sample]:
     numbers = dict.fromkeys(ORPHANS, 1.0)
     answers = [
-        Health(c.name, False, 0, 0, "", severity=Severity.ERROR, numbers=numbers) for c in health.CHECKS
+        CheckResult(c.name, False, 0, 0, "", severity=Severity.ERROR, numbers=numbers) for c in health.CHECKS
     ]
     yield from health_samples("t", [*answers, unknown("room", "no answer", "")])
     yield rollback_sample("t", NOW_MS, 1000)
@@ -116,12 +116,12 @@ def _stream() -> Iterator[Sample]:
     fake.segment(sequence=1, status="COMMITTING", start=100, end=150, age_ms=60_000)
     fake.segment(sequence=2, status="IN_PROGRESS", start=150, end=160, age_ms=60_000)
     yield from realtime_samples("r_REALTIME", fake.look())
-    yield from health_samples("r_REALTIME", [Health(c.name, True, 0, 0, "") for c in OF_STREAMS])
+    yield from health_samples("r_REALTIME", [CheckResult(c.name, True, 0, 0, "") for c in OF_STREAMS])
 
 
-def run_steps() -> dict[str, Step]:
+def run_steps() -> dict[str, StepRecord]:
     """Of a run of `t`, with a build and an audit."""
     return {
-        "trigger": Step(1.0, Report(Result.STAGED, None, 1)),
-        "audit": Step(1.0, (None, (Finding("files_built", True, 1, 1, ""),))),
+        "trigger": StepRecord(1.0, TriggerReport(TriggerResult.STAGED, None, 1)),
+        "audit": StepRecord(1.0, (None, (Finding("files_built", True, 1, 1, ""),))),
     }

@@ -19,17 +19,17 @@ from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import Broker
-from pinot_assets.pinot.client.http import Doors
+from pinot_assets.pinot.client.http import ClientPool
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.lease import OperationsStore
-from pinot_assets.realtime.model.state import RealtimeState, Segment, Status
+from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
 from pinot_assets.realtime.operations.pauseless import Draining
 from pinot_assets.realtime.operations.pauseless_plan import Action, Goal
 from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.read.reading import read_state
-from pinot_assets.realtime.repair.apply import Outcome, Repair
-from pinot_assets.realtime.repair.model import Kind, Plan
+from pinot_assets.realtime.repair.apply import Repair, StepOutcome
+from pinot_assets.realtime.repair.model import RepairPlan, StepKind
 from pinot_assets.realtime.repair.plan import plan
 from pinot_assets.session.values.state import Owner
 
@@ -82,7 +82,7 @@ class Rows:
 
     def found(self, url: str) -> tuple[int, int]:
         """The same of the rows that a query finds there: no row is lost, none is there twice."""
-        with closing(Doors(PinotConnection(self.cluster.controller_url))) as doors:
+        with closing(ClientPool(PinotConnection(self.cluster.controller_url))) as doors:
             try:
                 ((count, total),) = (
                     Broker(url, doors).query(f'SELECT COUNT(*), SUM(id) FROM "{self.table}"').rows
@@ -152,7 +152,7 @@ class Rows:
             ):
                 return True
             later = replace(state, read_ms=state.read_ms + LATER_MS)
-            advised = {step.server for step in plan(later).advice if step.kind is Kind.RESTART}
+            advised = {step.server for step in plan(later).advice if step.kind is StepKind.RESTART}
             for server in self.cluster.live:
                 looks[server.name] = looks[server.name] + 1 if server.name in advised else 0
                 if looks[server.name] > _LOOKS:
@@ -171,11 +171,11 @@ class Rows:
 
     # --- repair ----------------------------------------------------------------------------------------
 
-    def plan(self) -> Plan:
+    def plan(self) -> RepairPlan:
         """What a repair would do now."""
         return plan(self.look())
 
-    def repair(self, rounds: int = 10) -> list[Outcome]:
+    def repair(self, rounds: int = 10) -> list[StepOutcome]:
         """Plan and do until nothing is left to be done now."""
         with self._working() as (_, repair):
             return [outcome for _, outcomes in repair.rounds(rounds) for outcome in outcomes]
@@ -209,9 +209,9 @@ class Rows:
             client.close()
 
 
-def committing(state: RealtimeState) -> list[Segment]:
+def committing(state: RealtimeState) -> list[LlcSegment]:
     """Those that are being committed."""
-    return [segment for segment in state.segments if segment.status is Status.COMMITTING]
+    return [segment for segment in state.segments if segment.status is SegmentStatus.COMMITTING]
 
 
 def told(state: RealtimeState) -> str:
@@ -221,7 +221,8 @@ def told(state: RealtimeState) -> str:
             f"{segment.name} {segment.status} url={segment.url} "
             f"{[(r.server, r.ideal, r.external, r.pending) for r in segment.replicas]}"
             for segment in state.segments
-            if segment.status is not Status.DONE or any(r.external != r.ideal for r in segment.replicas)
+            if segment.status is not SegmentStatus.DONE
+            or any(r.external != r.ideal for r in segment.replicas)
         )
         + f"\n{state.unread}"
     )

@@ -76,7 +76,7 @@ def _whole_count(sql: str, segments: Sequence[Output]) -> QueryResult:
 
 
 class FakePinot:
-    """See the module docstring; for the methods see `pinot_assets.pinot.api.Pinot`.
+    """See the module docstring; for the methods see `pinot_assets.pinot.api.PinotClient`.
 
     :param version: the release whose ways it has (`fakes.pinot.releases`).
     :ivar hurried: whether callers' deadlines are so short that what Pinot answers late is not heard.

@@ -12,7 +12,14 @@ from fakes.realtime.hurt_tables import consuming, replicas, table
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, SwitchStateUnknown
-from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, PauseReason, RealtimeState, Segment, Status
+from pinot_assets.realtime.model.state import (
+    NOT_PAUSED,
+    LlcSegment,
+    Pause,
+    PauseReason,
+    RealtimeState,
+    SegmentStatus,
+)
 
 LOADED = replicas(a="ONLINE", b="ONLINE")
 
@@ -77,7 +84,7 @@ class CommittingPinot:
     def resume(self, name: str) -> None:
         self.state = replace(self.state, pause=NOT_PAUSED)
         for partition, newest in self.state.latest().items():
-            if newest.status is not Status.IN_PROGRESS:
+            if newest.status is not SegmentStatus.IN_PROGRESS:
                 self._start(partition, newest.sequence + 1)
         self._called("resume")
 
@@ -105,24 +112,24 @@ class CommittingPinot:
     def commit_all(self) -> None:
         """Every consuming segment reaches its end now."""
         for newest in self.state.latest().values():
-            if newest.status is Status.IN_PROGRESS:
+            if newest.status is SegmentStatus.IN_PROGRESS:
                 self._commit(newest)
 
-    def _commit(self, one: Segment) -> None:
+    def _commit(self, one: LlcSegment) -> None:
         if self.pauseless_at_start[one.name] is not self.pauseless:
             self.mixed.append(one.name)
         end = str(int(one.start_offset or 0) + 100)
         if self.pauseless:
-            self._change(one.name, status=Status.COMMITTING, end_offset=end, replicas=LOADED)
+            self._change(one.name, status=SegmentStatus.COMMITTING, end_offset=end, replicas=LOADED)
             self._due.append((self.clock.now_ms + int(self.upload_s * 1000), lambda: self._end(one.name)))
         else:
             url = f"s3://d/t/{one.name}" if self.store_up else ""
-            self._change(one.name, status=Status.DONE, end_offset=end, url=url, replicas=LOADED)
+            self._change(one.name, status=SegmentStatus.DONE, end_offset=end, url=url, replicas=LOADED)
         if not self.state.pause.whole:
             self._start(one.partition, one.sequence + 1)
 
     def _end(self, name: str) -> None:
-        self._change(name, status=Status.DONE, url=f"s3://d/t/{name}" if self.store_up else "")
+        self._change(name, status=SegmentStatus.DONE, url=f"s3://d/t/{name}" if self.store_up else "")
 
     def _start(self, partition: int, sequence: int) -> None:
         made = consuming(partition, sequence)

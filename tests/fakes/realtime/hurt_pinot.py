@@ -9,7 +9,7 @@ from fakes.realtime.hurt_tables import consuming
 
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.helix_nodes import Node
-from pinot_assets.realtime.model.state import RealtimeState, Replica, Segment, Status
+from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, Replica, SegmentStatus
 
 
 @dataclass
@@ -57,7 +57,7 @@ class HurtPinot:
         self.state = replace(self.state, read_ms=self.clock.now_ms)
         return self.state
 
-    def segment(self, name: str) -> Segment:
+    def segment(self, name: str) -> LlcSegment:
         return next(s for s in self.state.segments if s.name == name)
 
     def change(self, name: str, **fields: object) -> None:
@@ -130,7 +130,7 @@ class HurtPinot:
         if node.version != self.segment(node.id).modified_ms:
             raise PinotError("written since")
         self._call("write_segment", None, node.id)
-        status = Status(node.simple["segment.realtime.status"])
+        status = SegmentStatus(node.simple["segment.realtime.status"])
         crc = node.simple.get("segment.crc")
         self.change(node.id, status=status, url=node.simple["segment.download.url"], crc=crc)
 
@@ -153,7 +153,7 @@ class HurtPinot:
     def _store(self, segments: Collection[str]) -> None:
         for name in segments:
             at = tuple(_loaded(r) for r in self.segment(name).replicas)
-            self.change(name, status=Status.DONE, url=f"s3://d/t/{name}", replicas=at)
+            self.change(name, status=SegmentStatus.DONE, url=f"s3://d/t/{name}", replicas=at)
 
     def _validate_segments(self) -> None:
         self._store([s.name for s in self.state.segments if s.url is None or not s.url if s.end_offset])
@@ -163,7 +163,7 @@ class HurtPinot:
         for last in self.state.latest().values():
             if (
                 not any(r.ideal == "CONSUMING" for r in last.replicas)
-                or last.status is not Status.IN_PROGRESS
+                or last.status is not SegmentStatus.IN_PROGRESS
             ):
                 following = consuming(last.partition, last.sequence + 1)
                 self.state = replace(self.state, segments=(*self.state.segments, following))

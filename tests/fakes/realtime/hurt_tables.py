@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
 from pinot_assets.realtime.model.state import (
+    LlcSegment,
     Pause,
     PauseReason,
     RealtimeState,
     Replica,
-    Segment,
+    SegmentStatus,
     Server,
-    Status,
     StreamPartition,
     TmpUpload,
 )
-from pinot_assets.realtime.repair.model import Kind, Means, Memory, Step, Try
+from pinot_assets.realtime.repair.model import Means, Memory, Step, StepKind, Try
 
 NOW = 1_800_000_000_000
 OLD = NOW - 3_600_000
@@ -49,7 +49,7 @@ def _replica(name: str, text: str) -> Replica:
 
 
 def segment(
-    status: Status | None,
+    status: SegmentStatus | None,
     at: tuple[Replica, ...],
     url: str | None = None,
     *,
@@ -57,10 +57,10 @@ def segment(
     sequence: int = 0,
     modified_ms: int | None = OLD,
     size_bytes: int | None = 1_000,
-) -> Segment:
+) -> LlcSegment:
     """A segment of 100 rows, whose offsets follow from its sequence."""
-    ended = status is not Status.IN_PROGRESS
-    return Segment(
+    ended = status is not SegmentStatus.IN_PROGRESS
+    return LlcSegment(
         f"t__{partition}__{sequence}__20260101T0000Z",
         partition,
         sequence,
@@ -76,14 +76,14 @@ def segment(
     )
 
 
-def consuming(partition: int = 0, sequence: int = 1, **states: str) -> Segment:
+def consuming(partition: int = 0, sequence: int = 1, **states: str) -> LlcSegment:
     """The segment that is read now: on both servers, unless told otherwise."""
     at = replicas(**(states or {"a": "CONSUMING", "b": "CONSUMING"}))
-    return segment(Status.IN_PROGRESS, at, partition=partition, sequence=sequence)
+    return segment(SegmentStatus.IN_PROGRESS, at, partition=partition, sequence=sequence)
 
 
 def table(
-    *segments: Segment,
+    *segments: LlcSegment,
     settings: RealtimeSettings = PAUSELESS,
     cluster: ClusterSettings | None = None,
     servers: tuple[Server, ...] = (server("a"), server("b")),
@@ -149,7 +149,7 @@ def _healthy(random: Random) -> RealtimeState:
             size = random.choice([0, 1_000, 5_000])
             url = random.choice(["s3://d/t/x", "", ""])
             segments.append(
-                segment(Status.DONE, at, url, partition=partition, sequence=sequence, size_bytes=size)
+                segment(SegmentStatus.DONE, at, url, partition=partition, sequence=sequence, size_bytes=size)
             )
         segments.append(consuming(partition, length, **dict.fromkeys(names, "CONSUMING")))
     mode = random.choice(["", "", "", "dedup", "partial"])
@@ -223,7 +223,7 @@ def _of_commit(random: Random, state: RealtimeState) -> RealtimeState:
     seen = random.choice(["ONLINE", "ONLINE", "ERROR", "ERROR", "OFFLINE", "CONSUMING"])
     at = tuple(replace(r, ideal=random.choice(["ONLINE", r.ideal]), external=seen) for r in chosen.replicas)
     end = str(int(chosen.start_offset or 0) + 100)
-    committing = replace(chosen, status=Status.COMMITTING, url=None, end_offset=end, replicas=at)
+    committing = replace(chosen, status=SegmentStatus.COMMITTING, url=None, end_offset=end, replicas=at)
     return _changed(state, chosen, committing)
 
 
@@ -232,7 +232,9 @@ def _of_disk(random: Random, state: RealtimeState) -> RealtimeState:
     chosen = _recent(random, state)
     at = tuple(replace(r, ideal="ONLINE", external="ERROR") for r in chosen.replicas)
     end = str(int(chosen.start_offset or 0) + 100)
-    return _changed(state, chosen, replace(chosen, status=Status.DONE, url="", end_offset=end, replicas=at))
+    return _changed(
+        state, chosen, replace(chosen, status=SegmentStatus.DONE, url="", end_offset=end, replicas=at)
+    )
 
 
 def _of_node(random: Random, state: RealtimeState) -> RealtimeState:
@@ -244,7 +246,7 @@ def _of_node(random: Random, state: RealtimeState) -> RealtimeState:
         {"modified_ms": None},
         {"stored": False},
         {"status": None},
-        {"status": Status.UPLOADED, "end_offset": "100"},
+        {"status": SegmentStatus.UPLOADED, "end_offset": "100"},
         {"url": None},
         {"url": ""},
         {"url": f"s3://d/t/{chosen.name}.tmp.1"},
@@ -300,27 +302,29 @@ TROUBLES: tuple[Trouble, ...] = (
 )
 
 
-def _recent(random: Random, state: RealtimeState) -> Segment:
+def _recent(random: Random, state: RealtimeState) -> LlcSegment:
     """Often the same one."""
     return random.choice([*state.segments, state.segments[0], state.segments[0]])
 
 
-def _changed(state: RealtimeState, old: Segment, new: Segment) -> RealtimeState:
+def _changed(state: RealtimeState, old: LlcSegment, new: LlcSegment) -> RealtimeState:
     return replace(state, segments=tuple(new if s is old else s for s in state.segments))
 
 
 def _tried(random: Random, state: RealtimeState) -> Memory:
     tried = {}
     for one in state.segments:
-        kind = random.choice([None, None, None, Kind.UPLOAD, Kind.FINISH, Kind.REINGEST, Kind.VALIDATE])
+        kind = random.choice(
+            [None, None, None, StepKind.UPLOAD, StepKind.FINISH, StepKind.REINGEST, StepKind.VALIDATE]
+        )
         if kind is not None:
             at = NOW - random.choice([1_000, 100_000, 10_000_000])
-            means = Means.VALIDATION if kind is Kind.VALIDATE else Means.CONTROLLER
-            segments = () if kind is Kind.VALIDATE else (one.name,)
+            means = Means.VALIDATION if kind is StepKind.VALIDATE else Means.CONTROLLER
+            segments = () if kind is StepKind.VALIDATE else (one.name,)
             tried[f"{kind} {one.name}"] = Try(kind, means, at, at + 360_000, random.randint(1, 5), segments)
         if random.random() < 0.3:
             for replica in one.replicas:
-                reset = Step(Kind.RESET, Means.CONTROLLER_RESET, "", (one.name,), replica.server)
+                reset = Step(StepKind.RESET, Means.CONTROLLER_RESET, "", (one.name,), replica.server)
                 at = NOW - random.choice([1_000, 10_000_000])
                 tried[reset.key] = Try(reset.kind, reset.means, at, at + 360_000, 1, reset.segments)
     return Memory(tried)

@@ -21,7 +21,7 @@ from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.read.deep_store import open_deep_store
 from pinot_assets.realtime.read.opening import hold_table
 from pinot_assets.realtime.read.reading import read_state
-from pinot_assets.realtime.repair.apply import Outcome, Repair
+from pinot_assets.realtime.repair.apply import Repair, StepOutcome
 from pinot_assets.settings.environment import Settings
 
 
@@ -87,7 +87,7 @@ class Clicks:
         store = open_deep_store(self.pinot)
         return read_state(self.pinot, self.name, deep_store=store, clock=lambda: time.time() + later_s)
 
-    def repair(self) -> list[Outcome]:
+    def repair(self) -> list[StepOutcome]:
         """Mend what can be mended now, until nothing of that is left."""
         settings = Settings(self.pinot.connection, self.stack.zookeeper, self.stack.cluster)
         with hold_table(settings, self.table, "a test") as lease:

@@ -8,9 +8,17 @@ from dataclasses import dataclass, field
 from simulator.view import realtime_state
 from simulator.world import World
 
-from pinot_assets.realtime.repair.model import NOTHING_TRIED, USUAL_LIMITS, Kind, Means, Memory, Plan, Step
+from pinot_assets.realtime.repair.model import (
+    NOTHING_TRIED,
+    USUAL_LIMITS,
+    Means,
+    Memory,
+    RepairPlan,
+    Step,
+    StepKind,
+)
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.realtime.repair.verified import Verdict, verified
+from pinot_assets.realtime.repair.verified import Verification, verified
 
 PERIOD_MS = 47_000
 """Out of step with commits."""
@@ -32,7 +40,7 @@ class SimulatedRepair:
     memory: Memory = NOTHING_TRIED
     done: list[Step] = field(default_factory=list)
     open: list[Step] = field(default_factory=list)
-    says: Plan = field(default_factory=Plan)
+    says: RepairPlan = field(default_factory=RepairPlan)
     meanwhile: Callable[[], None] = lambda: None
 
     def run(self, for_ms: float) -> None:
@@ -50,7 +58,7 @@ class SimulatedRepair:
         """Look, verify what was begun, plan, begin."""
         state = realtime_state(self.world)
         for step in list(self.open):
-            if verified(step, state) in (Verdict.DONE, Verdict.GONE):
+            if verified(step, state) in (Verification.DONE, Verification.GONE):
                 self.memory = self.memory.ended(step)
                 self.open.remove(step)
         self.says = plan(state, memory=self.memory)
@@ -91,5 +99,5 @@ class SimulatedRepair:
             case Means.PERSON:
                 world.restart(server)
             case Means.SERVER:
-                assert step.kind is Kind.REINGEST, "Pinot 1.5 uploads through the controller"
+                assert step.kind is StepKind.REINGEST, "Pinot 1.5 uploads through the controller"
                 world.reingest(step.segments[0], server)

@@ -15,8 +15,8 @@ from pinot_assets.realtime.health.copies import URLS
 from pinot_assets.realtime.health.errors import ERRORS
 from pinot_assets.realtime.health.progress import NEXT, STATUS
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
-from pinot_assets.realtime.model.state import Status
-from pinot_assets.sizing.protocol import Answer, MessageKind
+from pinot_assets.realtime.model.state import SegmentStatus
+from pinot_assets.sizing.protocol import CompletionStatus, MessageKind
 
 
 def on_disks(world: World, name: str) -> Ranges:
@@ -80,7 +80,7 @@ class Kept:
             self.before[name] = held
 
 
-COMMITTED = (MessageKind.END, Answer.COMMIT_SUCCESS)
+COMMITTED = (MessageKind.END, CompletionStatus.COMMIT_SUCCESS)
 
 
 def one_committers_data(world: World) -> None:
@@ -89,7 +89,7 @@ def one_committers_data(world: World) -> None:
         for name, copy in server.loaded.items():
             node = world.zookeeper.nodes[name]
             settled = world.helix.current.get(name, {}).get(server.name) == "ONLINE"
-            if settled and node.status is not Status.IN_PROGRESS:
+            if settled and node.status is not SegmentStatus.IN_PROGRESS:
                 assert copy.rows == ((node.start, node.end),), f"{server.name} has other rows of {node}"
             if settled and node.status.completed:
                 assert copy.crc == node.crc, f"{server.name} has another file than {node}"
@@ -100,7 +100,7 @@ def found_by_health(world: World) -> None:
     answers = {health.name: health for health in examine(realtime_state(world))}
     zookeeper = world.zookeeper
     old = [n for name, n in zookeeper.nodes.items() if zookeeper.age_ms(name) > COMPLETION_WINDOW_MS]
-    committing = sum(node.status is Status.COMMITTING for node in old)
+    committing = sum(node.status is SegmentStatus.COMMITTING for node in old)
     assert answers[STATUS].numbers["stuck_committing"] == committing
     peers_only = sum(node.url == "" for node in old)
     assert answers[URLS].passed == (not peers_only)
@@ -109,7 +109,7 @@ def found_by_health(world: World) -> None:
     assert answers[ERRORS].numbers["segments_in_error"] == len(errors)
     for partition, node in zookeeper.latest().items():
         states = zookeeper.ideal.get(str(node.name), {}).values()
-        consumed = "CONSUMING" in states and node.status is Status.IN_PROGRESS
+        consumed = "CONSUMING" in states and node.status is SegmentStatus.IN_PROGRESS
         if node in old and not consumed:
             assert not answers[NEXT].passed, f"nobody consumes partition {partition}"
 
@@ -127,7 +127,7 @@ def all_well(world: World) -> list[str]:
         ideal, external = _wanted(world.zookeeper.ideal, name), _wanted(world.helix.external, name)
         if ideal != external:
             wrong.append(f"{name} is {external}, and should be {ideal}")
-        if node.status is Status.COMMITTING or node.url == "":
+        if node.status is SegmentStatus.COMMITTING or node.url == "":
             wrong.append(f"{name} is not in the deep store: {node}")
     for partition, node in world.zookeeper.latest().items():
         states = world.zookeeper.ideal.get(str(node.name), {})

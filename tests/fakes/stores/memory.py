@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from pinot_assets.core.limits import OBJECT, Limit
+from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.errors import SourceError, StoreConflict
 from pinot_assets.source import Fingerprint
 from pinot_assets.source.file_table import Page, pages_of
@@ -91,7 +91,7 @@ class MemoryObjectStore:
     def is_folder(self, key: str) -> bool:
         return any(path.startswith(f"{self._path(key)}/") for path in tuple(self._objects))
 
-    def read(self, key: str, most: Limit = OBJECT) -> bytes:
+    def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
         found = self._objects.get(self._path(key))
         if found is None:
             raise SourceError(f"{self.uri_of(key)} does not exist")

@@ -12,7 +12,7 @@ from fakes.builder import InProcessBuilder
 from fakes.locations.code_location import Table
 
 from pinot_assets.local import StackState
-from pinot_assets.pinot import PinotCluster
+from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.resources import consistent_push
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
@@ -34,7 +34,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 @pytest.fixture
 def spark_table(environment: None, tmp_path: Path, instance: dg.DagsterInstance) -> Iterator[Table]:
     """As the code location is shipped: builds on Spark."""
-    with PinotCluster(load_settings().pinot) as pinot:
+    with HttpPinotClient(load_settings().pinot) as pinot:
         table = Table(tmp_path, pinot, instance)
         apply_plan(plan_apply(table.spec, pinot), pinot)
         deadline = time.monotonic() + 60

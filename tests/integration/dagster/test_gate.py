@@ -15,7 +15,7 @@ from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.errors import PinotUnreachable
-from pinot_assets.ingest import BuildOrder, FileTask, nobody
+from pinot_assets.ingest import BuildSpec, FileTask, nobody
 from pinot_assets.resources import consistent_push
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.state import State
@@ -212,14 +212,14 @@ class Meanwhile(InProcessBuilder):
 
     def build(
         self,
-        order: BuildOrder,
+        build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
         on_rows: Callable[[int], None] = nobody,
     ) -> None:
         with ThreadPoolExecutor(1) as pool:
             pool.submit(self._act).result()
-        super().build(order, tasks, on_done, on_rows)
+        super().build(build_spec, tasks, on_done, on_rows)
 
 
 def test_e10_of_two_code_locations_one_proceeds(

@@ -17,7 +17,7 @@ from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.assets.published import data_version_of
 from pinot_assets.resources import PinotResource
-from pinot_assets.session.connect import open_edges
+from pinot_assets.session.connect import open_clients
 from pinot_assets.session.driver import Driver
 from pinot_assets.settings.environment import load_settings
 
@@ -28,8 +28,8 @@ pytestmark = pytest.mark.integration
 def driver(table: Table) -> Iterator[Driver]:
     """As the command line makes it."""
     with (
-        open_edges(table.spec, load_settings(), InProcessBuilder()) as edges,
-        Driver(table.spec, edges, "pinot-assets test") as driver,
+        open_clients(table.spec, load_settings(), InProcessBuilder()) as clients,
+        Driver(table.spec, clients, "pinot-assets test") as driver,
     ):
         yield driver
 

@@ -19,7 +19,7 @@ from fakes.monitoring.pushgateway import pushgateway
 from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.metrics.pushing import GATEWAY
-from pinot_assets.scheduling.decision import Cursor
+from pinot_assets.scheduling.decision import FilesCursor
 from pinot_assets.session.connect import open_session_store
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import load_settings
@@ -203,8 +203,8 @@ def test_a_listing_that_fails_is_a_sentence_and_no_empty_listing(table: Table) -
     tick = table.tick(before.cursor)
     assert not tick.run_requests
     assert str(table.folder / "source") in tick.skip_message
-    cursor = Cursor.read(str(tick.cursor))
+    cursor = FilesCursor.read(str(tick.cursor))
     assert cursor.failing_s > 0
-    assert cursor == Cursor.read(str(before.cursor)).fails(cursor.failing_s)
+    assert cursor == FilesCursor.read(str(before.cursor)).fails(cursor.failing_s)
     assert not table.run().success
     assert table.shown() == ["a"]

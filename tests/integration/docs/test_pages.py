@@ -19,7 +19,7 @@ from fakes.processes.shell import Line, Shell, Typed
 
 from pinot_assets.local import StackState
 from pinot_assets.local.sample_data import first_days, write_days
-from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.pinot import HttpPinotClient, PinotConnection
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +38,7 @@ class Story:
     def __init__(self, folder: Path, stack: StackState, name: str) -> None:
         self.folder, self.name = folder, name
         self.table = f"{name}_{time.time_ns()}"
-        self.pinot = PinotCluster(PinotConnection(stack.controller_url))
+        self.pinot = HttpPinotClient(PinotConnection(stack.controller_url))
         for inner in ("tables", "dagster"):
             (folder / inner).mkdir(parents=True)
         (folder / ".pinot-assets").symlink_to(stack.home)

@@ -9,13 +9,13 @@ import pytest
 from fakes.realtime.kafka_table import Clicks
 
 from demos.realtime_faults import kill, kill_committer, lose_disk
-from pinot_assets.core.check_result import Health
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.local import Stack
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.health.copies import only_copies
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment, Status
-from pinot_assets.realtime.repair.apply import Result
-from pinot_assets.realtime.repair.model import Kind, Means
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
+from pinot_assets.realtime.repair.apply import StepResult
+from pinot_assets.realtime.repair.model import Means, StepKind
 
 pytestmark = pytest.mark.integration
 
@@ -24,7 +24,7 @@ SETTLED_S = 120
 PAST_WINDOW_S = 400
 
 
-def health(state: RealtimeState) -> dict[str, Health]:
+def health(state: RealtimeState) -> dict[str, CheckResult]:
     return {answer.name: answer for answer in examine(state)}
 
 
@@ -33,7 +33,7 @@ def failed(state: RealtimeState) -> set[str]:
 
 
 def done(state: RealtimeState) -> set[str]:
-    return {segment.name for segment in state.segments if segment.status is Status.DONE}
+    return {segment.name for segment in state.segments if segment.status is SegmentStatus.DONE}
 
 
 def peers_only(state: RealtimeState) -> set[str]:
@@ -56,7 +56,7 @@ def loaded(state: RealtimeState) -> bool:
     return all(state.live_copies(by_name(state, name)) for name in done(state))
 
 
-def by_name(state: RealtimeState, name: str) -> Segment:
+def by_name(state: RealtimeState, name: str) -> LlcSegment:
     return next(segment for segment in state.segments if segment.name == name)
 
 
@@ -78,7 +78,7 @@ def test_an_outage_of_the_deep_store(clicks: Clicks, kafka_home: Path) -> None:
         assert not later.passed
         assert dict(later.numbers) == {"deep_store": 2, "peers_only": 4, "never_set": 0}
         (refused, *_) = clicks.repair()
-        assert (refused.step.kind, refused.result) == (Kind.UPLOAD, Result.REFUSED)
+        assert (refused.step.kind, refused.result) == (StepKind.UPLOAD, StepResult.REFUSED)
 
         # --- a server dies, the other one commits alone ---
         kill(stack, clicks.stack, "server-2")
@@ -111,7 +111,7 @@ def test_the_back_fill(clicks: Clicks, kafka_home: Path) -> None:
     # The controller of 0.11.0 cannot be asked to: the servers upload, the nodes are written at their version.
     outcomes = clicks.repair()
     assert {(o.step.kind, o.step.means, o.result) for o in outcomes} == {
-        (Kind.UPLOAD, Means.SERVER, Result.DONE)
+        (StepKind.UPLOAD, Means.SERVER, StepResult.DONE)
     }
     state = clicks.look(PAST_WINDOW_S)
     assert {o.step.segments[0] for o in outcomes} == missing
@@ -135,10 +135,10 @@ def test_the_committer_dies(clicks: Clicks, kafka_home: Path) -> None:
     with clicks.flowing():
         _, segment = kill_committer(stack, clicks.pinot, clicks.table, 60)
         state = clicks.look()
-        assert by_name(state, segment).status is Status.IN_PROGRESS
+        assert by_name(state, segment).status is SegmentStatus.IN_PROGRESS
         assert "servers" in failed(state)
         (dead,) = (found for found in state.servers.values() if not found.alive)
-        taken_over = clicks.until(lambda s: by_name(s, segment).status is Status.DONE, 120)
+        taken_over = clicks.until(lambda s: by_name(s, segment).status is SegmentStatus.DONE, 120)
         assert taken_over.servers[dead.name].alive is False
         assert dead.name not in taken_over.live_copies(by_name(taken_over, segment))
     stack.up()

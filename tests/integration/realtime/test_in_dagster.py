@@ -11,7 +11,7 @@ from fakes.realtime.kafka_table import Clicks, schema
 
 from pinot_assets.code_location.realtime import build_realtime_definitions
 from pinot_assets.realtime.health.checks import CHECKS
-from pinot_assets.realtime.model.state import Copy, Status
+from pinot_assets.realtime.model.state import Copy, SegmentStatus
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import realtime_sensor
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables
@@ -44,7 +44,8 @@ def test_a_table_is_looked_at_and_mended(clicks: Clicks, spec: RealtimeTableSpec
     clicks.send(2500)
     clicks.until(
         lambda s: (
-            sum(one.status is Status.DONE for one in s.segments) == 4 and set(s.queryable.values()) == {2500}
+            sum(one.status is SegmentStatus.DONE for one in s.segments) == 4
+            and set(s.queryable.values()) == {2500}
         )
     )
     key = dg.AssetKey([spec.asset_name])
@@ -73,5 +74,5 @@ def test_a_table_is_looked_at_and_mended(clicks: Clicks, spec: RealtimeTableSpec
         assert isinstance(result, dg.SensorResult)
         assert len(result.asset_events) == 1 + len(CHECKS)
         assert not result.run_requests
-    stored = [one.copy for one in clicks.look().segments if one.status is Status.DONE]
+    stored = [one.copy for one in clicks.look().segments if one.status is SegmentStatus.DONE]
     assert stored == [Copy.DEEP_STORE] * 4

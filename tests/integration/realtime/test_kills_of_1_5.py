@@ -20,8 +20,8 @@ from fakes.pauseless.servers import PauselessCluster
 from fakes.pauseless.table import LATER_MS, rows_table
 
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.model.state import Copy, Status
-from pinot_assets.realtime.repair.model import Kind
+from pinot_assets.realtime.model.state import Copy, SegmentStatus
+from pinot_assets.realtime.repair.model import StepKind
 
 pytestmark = pytest.mark.integration
 
@@ -33,9 +33,9 @@ def test_every_row_is_there_once(whole: PauselessCluster) -> None:
     with rows_table(whole, **{"realtime.segment.flush.threshold.rows": str(2 * rows_a_segment)}) as rows:
         rows.send(200_000)
         rows.until_all_found()
-        state = rows.until(lambda state: sum(s.status is Status.DONE for s in state.segments) == 10)
+        state = rows.until(lambda state: sum(s.status is SegmentStatus.DONE for s in state.segments) == 10)
 
-    done = [segment for segment in state.segments if segment.status is Status.DONE]
+    done = [segment for segment in state.segments if segment.status is SegmentStatus.DONE]
     assert {segment.copy for segment in done} == {Copy.DEEP_STORE}
     assert {segment.total_docs for segment in done} == {rows_a_segment}
     for one, following in zip(state.segments, state.segments[1:], strict=False):
@@ -60,5 +60,5 @@ def test_both_servers_are_killed_while_they_commit(whole: PauselessCluster) -> N
         assert numbers(rows, "segment_status")["stuck_committing"] == 2
         outcomes = rows.repair()
         assert [one.text for one in outcomes if not one.helped] == []
-        assert {one.step.segments[0] for one in outcomes if one.step.kind is Kind.REINGEST} == lost
+        assert {one.step.segments[0] for one in outcomes if one.step.kind is StepKind.REINGEST} == lost
         rows.until_mended()

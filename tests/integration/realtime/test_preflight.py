@@ -15,18 +15,18 @@ from fakes.realtime.kafka_topic import create_topic
 
 from pinot_assets.errors import PreflightRefused
 from pinot_assets.local import StackState
-from pinot_assets.pinot import PinotCluster, PinotConnection
+from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.preflight import Aim, Facts, Verdict, judge, refuse_unless_safe
-from pinot_assets.realtime.preflight.facts import Retention
+from pinot_assets.realtime.preflight.facts import StreamRetention
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.preflight.rules_config import PAUSELESS_SINCE
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
 pytestmark = pytest.mark.integration
-WEEK = Retention(7 * 86_400_000)
+WEEK = StreamRetention(7 * 86_400_000)
 
 
 def refused(facts: Facts) -> set[str]:
@@ -82,7 +82,7 @@ def test_a_table_is_judged_made_and_found_as_it_was_written(
     kafka_stack: StackState, spec: RealtimeTableSpec
 ) -> None:
     connection = PinotConnection(kafka_stack.controller_url)
-    with PinotCluster(connection) as store, RealtimePinot(connection) as pinot:
+    with HttpPinotClient(connection) as store, RealtimePinot(connection) as pinot:
         before = gather(pinot, spec.name, spec.table_json)
         assert before.held is None
         assert before.unread == {}

@@ -12,8 +12,8 @@ from fakes.pauseless.servers import PauselessCluster
 from fakes.pauseless.table import rows_table
 from fakes.realtime.kafka_table import schema
 
-from pinot_assets.pinot import PinotCluster, PinotConnection
-from pinot_assets.realtime.model.state import Status
+from pinot_assets.pinot import HttpPinotClient, PinotConnection
+from pinot_assets.realtime.model.state import SegmentStatus
 from pinot_assets.realtime.preflight import Aim, Verdict, judge
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables
@@ -31,7 +31,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PauselessClust
 def test_what_commits_showed_is_judged(cluster: PauselessCluster) -> None:
     with rows_table(cluster, **{"realtime.segment.flush.threshold.rows": "2000"}) as rows:
         rows.send(10_000)
-        rows.until(lambda state: sum(s.status is Status.DONE for s in state.segments) >= 8)
+        rows.until(lambda state: sum(s.status is SegmentStatus.DONE for s in state.segments) >= 8)
         with cluster.pinot() as pinot:
             config = pinot.table_config(rows.table)
             assert config is not None
@@ -66,7 +66,7 @@ def test_a_spec_is_compared_and_applied(cluster: PauselessCluster, tmp_path: Pat
         (tmp_path / "table.yaml").write_text(yaml.safe_dump(whole))
         return load_tables(tmp_path).realtime[name]
 
-    with rows_table(cluster) as rows, PinotCluster(PinotConnection(cluster.controller_url)) as store:
+    with rows_table(cluster) as rows, HttpPinotClient(PinotConnection(cluster.controller_url)) as store:
         held = store.get_realtime_config(rows.name)
         assert held is not None
         assert plan_apply(spec(rows.name, held), store).changes_nothing

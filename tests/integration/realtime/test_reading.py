@@ -13,12 +13,12 @@ from pinot_assets.local import Stack
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.health.copies import only_copies
-from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, Status
+from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus
 
 pytestmark = pytest.mark.integration
 
 
-def statuses(state: RealtimeState, status: Status) -> int:
+def statuses(state: RealtimeState, status: SegmentStatus) -> int:
     return sum(segment.status is status for segment in state.segments)
 
 
@@ -37,7 +37,7 @@ def test_a_table_that_is_consumed_and_committed_past_the_deep_store(clicks: Clic
         clicks.send(2500)
         state = clicks.until(
             lambda s: (
-                statuses(s, Status.DONE) == 4
+                statuses(s, SegmentStatus.DONE) == 4
                 and settled(s, 2500)
                 # Brokers count what one replica of a partition has; the other may be a moment behind.
                 and {one.offset for one in s.consumption} == {1250}
@@ -61,9 +61,9 @@ def test_a_table_that_is_consumed_and_committed_past_the_deep_store(clicks: Clic
         for partition in (0, 1)
         for sequence, (status, start, end) in enumerate(
             [
-                (Status.DONE, "0", "500"),
-                (Status.DONE, "500", "1000"),
-                (Status.IN_PROGRESS, "1000", None),
+                (SegmentStatus.DONE, "0", "500"),
+                (SegmentStatus.DONE, "500", "1000"),
+                (SegmentStatus.IN_PROGRESS, "1000", None),
             ]
         )
     ]
@@ -90,24 +90,28 @@ def test_paused_resumed_and_committed_by_force(clicks: Clicks) -> None:
     clicks.send(200)
     clicks.until(lambda s: settled(s, 200))
     assert clicks.pinot.force_commit(clicks.table) is None  # 0.11 names no job
-    clicks.until(lambda s: (statuses(s, Status.DONE), statuses(s, Status.IN_PROGRESS)) == (2, 2))
+    clicks.until(
+        lambda s: (statuses(s, SegmentStatus.DONE), statuses(s, SegmentStatus.IN_PROGRESS)) == (2, 2)
+    )
     clicks.send(200)
     clicks.until(lambda s: settled(s, 400))
     clicks.pinot.pause(clicks.table)
-    state = clicks.until(lambda s: statuses(s, Status.DONE) == 4 and statuses(s, Status.IN_PROGRESS) == 0)
+    state = clicks.until(
+        lambda s: statuses(s, SegmentStatus.DONE) == 4 and statuses(s, SegmentStatus.IN_PROGRESS) == 0
+    )
     assert state.pause.reason is PauseReason.ADMINISTRATIVE
     by_name = {answer.name: answer for answer in examine(state)}
     assert by_name["consumption"].message == "an operator paused the table"
     assert by_name["next_segment"].passed
     clicks.pinot.resume(clicks.table)
-    state = clicks.until(lambda s: statuses(s, Status.IN_PROGRESS) == 2 and settled(s, 400))
+    state = clicks.until(lambda s: statuses(s, SegmentStatus.IN_PROGRESS) == 2 and settled(s, 400))
     assert not state.pause.whole
 
 
 def test_a_server_that_is_killed(clicks: Clicks, kafka_home: Path) -> None:
     with clicks.store_away():
         clicks.send(1200)
-        clicks.until(lambda s: statuses(s, Status.DONE) == 2 and settled(s, 1200))
+        clicks.until(lambda s: statuses(s, SegmentStatus.DONE) == 2 and settled(s, 1200))
     stack = Stack(kafka_home)
     (part,) = (part for part in stack.status() if part.name == "server-2")
     assert part.pid is not None
@@ -115,7 +119,7 @@ def test_a_server_that_is_killed(clicks: Clicks, kafka_home: Path) -> None:
     try:
 
         def alone(state: RealtimeState) -> bool:
-            done = {segment.name for segment in state.segments if segment.status is Status.DONE}
+            done = {segment.name for segment in state.segments if segment.status is SegmentStatus.DONE}
             return set(only_copies(state)) == done and "servers" in failed(state)
 
         def noted(state: RealtimeState) -> bool:
@@ -133,7 +137,7 @@ def test_a_server_that_is_killed(clicks: Clicks, kafka_home: Path) -> None:
 
 def test_one_replica_is_reset_alone(clicks: Clicks) -> None:
     clicks.send(1000)
-    state = clicks.until(lambda s: statuses(s, Status.DONE) == 2 and settled(s, 1000))
+    state = clicks.until(lambda s: statuses(s, SegmentStatus.DONE) == 2 and settled(s, 1000))
     segment = state.segments[0]
     assert segment.copy is Copy.DEEP_STORE
     clicks.pinot.reset_replica(clicks.table, segment.name, segment.replicas[0].server)

@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, Status, StreamPartition
+from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus, StreamPartition
 from pinot_assets.realtime.read.reading import read_state
 
 pytestmark = pytest.mark.integration
@@ -43,7 +43,11 @@ def test_what_a_controller_of_1_5_1_tells(cluster: ControllerCluster, zookeeper:
                 time.sleep(0.3)
 
     assert [s.name for s in state.segments] == names
-    assert [s.status for s in state.segments] == [Status.DONE, Status.COMMITTING, Status.IN_PROGRESS]
+    assert [s.status for s in state.segments] == [
+        SegmentStatus.DONE,
+        SegmentStatus.COMMITTING,
+        SegmentStatus.IN_PROGRESS,
+    ]
     assert [s.copy for s in state.segments] == [Copy.PEERS_ONLY, Copy.NEVER_SET, Copy.NEVER_SET]
     assert [s.modified_ms is not None for s in state.segments] == [True] * 3
     assert (state.pause.reason, state.pause.comment, state.pause.topics) == (PauseReason.QUOTA, "full", {1})

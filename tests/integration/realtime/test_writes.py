@@ -11,13 +11,13 @@ from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
 from pinot_assets.realtime.health.progress import next_segment
 from pinot_assets.realtime.model.names import upload_of
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Status
+from pinot_assets.realtime.model.state import Copy, RealtimeState, SegmentStatus
 
 pytestmark = pytest.mark.integration
 
 
 def committed(state: RealtimeState) -> int:
-    return sum(segment.status is Status.DONE for segment in state.segments)
+    return sum(segment.status is SegmentStatus.DONE for segment in state.segments)
 
 
 def test_a_server_uploads_its_copy_and_the_node_is_written(clicks: Clicks) -> None:
@@ -105,7 +105,7 @@ def test_a_newest_segment_that_pinot_never_mends_is_deleted_and_read_again(click
 
     def read_again(state: RealtimeState) -> bool:
         again = state.latest()[0]
-        return (again.status, again.start_offset) == (Status.IN_PROGRESS, newest.start_offset)
+        return (again.status, again.start_offset) == (SegmentStatus.IN_PROGRESS, newest.start_offset)
 
     state = clicks.until(lambda s: read_again(s) and set(s.queryable.values()) == {1100})
     assert next_segment(state).passed

@@ -15,7 +15,7 @@ from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.names import upload_of
-from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, Status
+from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus
 
 pytestmark = pytest.mark.integration
 
@@ -52,7 +52,7 @@ def store_away(rows: Rows) -> Iterator[None]:
         folder.unlink()
 
 
-def count(state: RealtimeState, status: Status) -> int:
+def count(state: RealtimeState, status: SegmentStatus) -> int:
     return sum(segment.status is status for segment in state.segments)
 
 
@@ -64,12 +64,14 @@ def test_paused_with_its_reason_and_resumed(rows: Rows, pinot: RealtimePinot) ->
     rows.send(100)
     rows.until_all_found()
     pinot.pause(rows.table, "new disks")
-    state = rows.until(lambda s: (count(s, Status.DONE), count(s, Status.IN_PROGRESS)) == (2, 0))
+    state = rows.until(
+        lambda s: (count(s, SegmentStatus.DONE), count(s, SegmentStatus.IN_PROGRESS)) == (2, 0)
+    )
     assert (state.pause.reason, state.pause.comment) == (PauseReason.ADMINISTRATIVE, "new disks")
     by_name = {answer.name: answer for answer in examine(state)}
     assert by_name["consumption"].message == "an operator paused the table (new disks)"
     pinot.resume(rows.table)
-    state = rows.until(lambda s: count(s, Status.IN_PROGRESS) == 2 and settled(s))
+    state = rows.until(lambda s: count(s, SegmentStatus.IN_PROGRESS) == 2 and settled(s))
     assert not state.pause.whole
 
 
@@ -77,13 +79,15 @@ def test_a_topic_is_paused_on_its_own(rows: Rows, pinot: RealtimePinot) -> None:
     rows.send(100)
     rows.until_all_found()
     pinot.pause_topics(rows.table, [0])
-    state = rows.until(lambda s: count(s, Status.IN_PROGRESS) == 0 and count(s, Status.COMMITTING) == 0)
+    state = rows.until(
+        lambda s: count(s, SegmentStatus.IN_PROGRESS) == 0 and count(s, SegmentStatus.COMMITTING) == 0
+    )
     assert (state.pause.whole, state.pause.topics) == (False, {0})
     by_name = {answer.name: answer for answer in examine(state)}
     assert by_name["consumption"].message == "0 partitions are consumed; topics 0 are paused"
     assert by_name["next_segment"].passed
     pinot.resume_topics(rows.table, [0])
-    state = rows.until(lambda s: count(s, Status.IN_PROGRESS) == 2)
+    state = rows.until(lambda s: count(s, SegmentStatus.IN_PROGRESS) == 2)
     assert state.pause.topics == frozenset()
 
 
@@ -93,30 +97,30 @@ def test_commits_are_forced_and_their_job_tells(rows: Rows, pinot: RealtimePinot
     first = rows.look().segments[0].name
     job = pinot.force_commit_segments(rows.table, [first])
     assert job is not None
-    state = rows.until(lambda s: count(s, Status.DONE) == 1)
-    assert [s.name for s in state.segments if s.status is Status.DONE] == [first]
+    state = rows.until(lambda s: count(s, SegmentStatus.DONE) == 1)
+    assert [s.name for s in state.segments if s.status is SegmentStatus.DONE] == [first]
     assert pinot.force_commit_pending(job) == frozenset()
     assert pinot.force_commit(rows.table) not in (None, job)
-    rows.until(lambda s: count(s, Status.DONE) >= 2)
+    rows.until(lambda s: count(s, SegmentStatus.DONE) >= 2)
 
 
 def test_a_young_segment_is_uploaded_only_by_force(rows: Rows, pinot: RealtimePinot) -> None:
     with store_away(rows):
         rows.send(1000)
-        state = rows.until(lambda s: count(s, Status.DONE) == 2 and settled(s))
-    names = [s.name for s in state.segments if s.status is Status.DONE]
-    assert {s.copy for s in state.segments if s.status is Status.DONE} == {Copy.PEERS_ONLY}
+        state = rows.until(lambda s: count(s, SegmentStatus.DONE) == 2 and settled(s))
+    names = [s.name for s in state.segments if s.status is SegmentStatus.DONE]
+    assert {s.copy for s in state.segments if s.status is SegmentStatus.DONE} == {Copy.PEERS_ONLY}
     pinot.upload_to_deep_store(rows.table, names)
     pinot.run_validation(rows.table)
     pinot.run_validation_with(rows.table, SEGMENT_LEVEL)
-    assert {s.copy for s in rows.look().segments if s.status is Status.DONE} == {Copy.PEERS_ONLY}
+    assert {s.copy for s in rows.look().segments if s.status is SegmentStatus.DONE} == {Copy.PEERS_ONLY}
     pinot.force_upload_to_deep_store(rows.table, names)
     rows.until(lambda s: all(one.copy is Copy.DEEP_STORE for one in s.segments if one.name in names))
 
 
 def test_what_a_server_does_itself(rows: Rows, pinot: RealtimePinot) -> None:
     rows.send(1000)
-    state = rows.until(lambda s: count(s, Status.DONE) == 2 and settled(s))
+    state = rows.until(lambda s: count(s, SegmentStatus.DONE) == 2 and settled(s))
     segment = state.segments[0]
     url = state.servers[segment.replicas[0].server].admin_url
     assert url is not None
@@ -138,13 +142,13 @@ def test_what_a_server_does_itself(rows: Rows, pinot: RealtimePinot) -> None:
 
 def test_everything_from_a_segment_on_is_deleted(rows: Rows, pinot: RealtimePinot) -> None:
     rows.send(2000)
-    state = rows.until(lambda s: count(s, Status.DONE) == 4 and settled(s))
+    state = rows.until(lambda s: count(s, SegmentStatus.DONE) == 4 and settled(s))
     first, second = (s.name for s in state.segments if s.partition == 0 and s.sequence < 2)
     for call in (pinot.preview_delete_from, pinot.delete_from):
         with pytest.raises(PinotError, match="should be paused"):
             call(rows.table, [second])
     pinot.pause(rows.table)
-    rows.until(lambda s: count(s, Status.IN_PROGRESS) == 0 and count(s, Status.COMMITTING) == 0)
+    rows.until(lambda s: count(s, SegmentStatus.IN_PROGRESS) == 0 and count(s, SegmentStatus.COMMITTING) == 0)
     shown = json.dumps(pinot.preview_delete_from(rows.table, [second]))
     assert second in shown
     assert first not in shown

@@ -28,15 +28,15 @@ from pinot_assets.audit import Finding
 from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, nobody
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
 from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.local import StackState
-from pinot_assets.pinot import Pinot, PinotCluster, PinotConnection
+from pinot_assets.pinot import HttpPinotClient, PinotClient, PinotConnection
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Pointer, Session
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
@@ -69,15 +69,15 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def watched(pinot: Pinot, look: Callable[[], None]) -> Pinot:
+def watched(pinot: PinotClient, look: Callable[[], None]) -> PinotClient:
     """Passes every call on to a Pinot and tells after each what queries see now."""
-    return cast(Pinot, _Watched(pinot, look))
+    return cast(PinotClient, _Watched(pinot, look))
 
 
 class _Watched:
-    """It has the methods of `Pinot` by passing on whatever it is asked for."""
+    """It has the methods of `PinotClient` by passing on whatever it is asked for."""
 
-    def __init__(self, pinot: Pinot, look: Callable[[], None]) -> None:
+    def __init__(self, pinot: PinotClient, look: Callable[[], None]) -> None:
         self._pinot = pinot
         self._look = look
 
@@ -121,7 +121,7 @@ class ScriptedBuilder(BuildsHere):
 
     def build(
         self,
-        order: BuildOrder,
+        build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
         on_rows: Callable[[int], None] = nobody,
@@ -131,13 +131,15 @@ class ScriptedBuilder(BuildsHere):
             if self.die_after == done:
                 self.die_after = None
                 raise Died
-            on_done(self._build(order, task))
+            on_done(self._build(build_spec, task))
 
-    def _build(self, order: BuildOrder, task: FileTask) -> Receipt | Failure:
+    def _build(self, build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
         name = base_name(task.file.uri)
         if name in self.failing:
-            return Failure(task.file.uri, task.ordinal, order.attempt, "UNREADABLE", "as the test wants it")
-        receipt = build_file(order, task)
+            return Failure(
+                task.file.uri, task.ordinal, build_spec.attempt, "UNREADABLE", "as the test wants it"
+            )
+        receipt = build_file(build_spec, task)
         if isinstance(receipt, Receipt):
             values = tuple(_path_of(task.file.uri).read_text().split()[1:])
             start = 0
@@ -163,7 +165,7 @@ class World:
     folder: Path
     zookeeper: str | FakeZooKeeper
     options: JsonObject
-    pinot: Pinot
+    pinot: PinotClient
     _seen: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
     now_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
     slept: list[float] = field(default_factory=list)
@@ -238,10 +240,10 @@ class World:
             close(client)
 
     @contextmanager
-    def driver(self, pinot: Pinot | None = None) -> Iterator[Driver]:
+    def driver(self, pinot: PinotClient | None = None) -> Iterator[Driver]:
         """A driver; one that dies keeps its name on the pointer and loses its lease with its connection."""
         with self.store() as store:
-            edges = Edges(
+            clients = TableClients(
                 store=store,
                 pinot=watched(pinot or self.pinot, self._look),
                 source=open_store(str(self.source), {}, UNLIMITED),
@@ -250,7 +252,7 @@ class World:
                 now_ms=lambda: self.now_ms,
                 sleep=self._sleep,
             )
-            driver = Driver(self.spec, edges, f"run-{next(self._runs)}")
+            driver = Driver(self.spec, clients, f"run-{next(self._runs)}")
             try:
                 yield driver
             except BaseException:
@@ -265,19 +267,19 @@ class World:
             open_store(f"{self.folder}/staging/{self.table}_OFFLINE", {}, UNLIMITED), self.builder.rows
         )
 
-    def trigger(self) -> Report:
+    def trigger(self) -> TriggerReport:
         """The first step alone: build, stage."""
         with self.driver() as driver:
             report = driver.trigger()
             driver.release()
             return self._noted(report)
 
-    def run(self) -> Report:
+    def run(self) -> TriggerReport:
         """The whole job, as Dagster runs it: the gate stops it, and what is raised goes on."""
         with self.driver() as driver:
             try:
                 report = self._noted(driver.trigger())
-                if report.result in (Result.STAGED, Result.FAILED):
+                if report.result in (TriggerResult.STAGED, TriggerResult.FAILED):
                     _, findings = driver.audit()
                     if not any(f.blocks for f in findings):
                         driver.publish()
@@ -311,7 +313,7 @@ class World:
         with self.driver() as driver:
             return _released(driver, driver.clear)
 
-    def _noted(self, report: Report) -> Report:
+    def _noted(self, report: TriggerReport) -> TriggerReport:
         self.notes += report.notes
         return report
 
@@ -487,7 +489,7 @@ class RealWorld(World):
     def shown_by(self, broker: str) -> list[str]:
         """The values that a query sees, each as often as it is there."""
         sql = f'SELECT v, COUNT(*) FROM "{self.table}" GROUP BY v LIMIT 1000'
-        rows = cast(PinotCluster, self.pinot).broker(broker).query(sql).rows
+        rows = cast(HttpPinotClient, self.pinot).broker(broker).query(sql).rows
         return sorted(value for value, count in rows for _ in range(count))
 
     @property
@@ -511,7 +513,7 @@ class RealWorld(World):
 @pytest.fixture
 def make_real_world(stack: StackState, tmp_path: Path) -> Iterator[Callable[[str], RealWorld]]:
     """Makes a world on the local stack: `make_real_world("sync")`."""
-    with PinotCluster(PinotConnection(stack.controller_url)) as pinot, ExitStack() as after:
+    with HttpPinotClient(PinotConnection(stack.controller_url)) as pinot, ExitStack() as after:
 
         def make(mode: str) -> RealWorld:
             table = f"world_{time.time_ns()}"

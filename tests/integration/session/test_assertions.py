@@ -9,7 +9,7 @@ import pytest
 
 from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete, SpecError
 from pinot_assets.pinot.client.data_table import DataTable
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import State
 from pinot_assets.snapshot.receipt import Output
 
@@ -100,7 +100,7 @@ def test_a_warning_is_shown_and_the_switch_happens(make_world: Make) -> None:
     world.pinot.answer = rows_named(world, "bad")
     asking(world, "SELECT COUNT(*) FROM {} WHERE v = 'bad'", "= 0", "warn")
     world.write("F1", F2="bad")
-    assert world.trigger().result is Result.STAGED
+    assert world.trigger().result is TriggerResult.STAGED
     _, findings = world.audit()
     [told] = [f for f in findings if not f.passed]
     assert (told.blocks, told.name.startswith("sql: SELECT COUNT(*)")) == (False, True)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 
 Make = Callable[..., Any]
 
@@ -28,7 +28,7 @@ def test_rows_put_aside_are_told_at_every_step_and_the_others_published(make_wor
     world = make_world(mode, onBadRow="quarantine", maxBadRows="1")
     with_bad_row(world)
     report = world.trigger()
-    assert report.result is Result.STAGED
+    assert report.result is TriggerResult.STAGED
     assert report.bad_rows == 1
     assert "1 bad row put aside" in report.summary
     [path] = aside(world)
@@ -49,7 +49,7 @@ def test_one_too_many_keeps_the_whole_session_back(make_world: Make) -> None:
     world = make_world("sync", onBadRow="quarantine", maxBadRows="0")
     with_bad_row(world)
     report = world.trigger()
-    assert report.result is Result.FAILED
+    assert report.result is TriggerResult.FAILED
     assert [failure.code for failure in report.failed] == ["TOO_MANY_BAD_ROWS"]
     assert world.visible == []
 

@@ -14,7 +14,7 @@ from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.session.lineage import upload
 from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, State
 
 pytestmark = pytest.mark.integration
@@ -54,7 +54,7 @@ def test_a_driver_dies_on_its_way_and_the_next_trigger_goes_on(
     published = world.sessions[-1]
     assert (published.id, published.outcome) == (session.id, Outcome.PUBLISHED)
     assert published.retry_count == 1
-    assert report.result in (Result.STAGED, Result.NOTHING)
+    assert report.result in (TriggerResult.STAGED, TriggerResult.NOTHING)
     world.assert_settled()
     # A dead owner's last call may still be on its way; the new one waits for that once, before it writes.
     assert all(0 < s <= Waits().pinot_write for s in world.slept)

@@ -12,16 +12,16 @@ from fakes.waiting import until
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError, PinotError, PushRefused, SourceError
-from pinot_assets.health import CHECKS, Health, Severity, examine, examine_table, summary
+from pinot_assets.health import CHECKS, CheckResult, Severity, examine, examine_table, summary
 from pinot_assets.health.ports import Ports
-from pinot_assets.health.table_probe import Look
-from pinot_assets.pinot import PinotCluster, PinotConnection, ServerDisk, Timeouts
+from pinot_assets.health.table_probe import TableProbe
+from pinot_assets.pinot import HttpPinotClient, PinotConnection, ServerDisk, Timeouts
 from pinot_assets.settings.environment import Settings
 from pinot_assets.source import open_store
 
 pytestmark = pytest.mark.integration
 
-Answers = dict[str, Health]
+Answers = dict[str, CheckResult]
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def look(world: Any, **ports: Any) -> Answers:
             "staging": lambda: world.staging,
             **ports,
         }
-        answers = examine(Look(world.spec, Ports(**reached), world.now_ms))
+        answers = examine(TableProbe(world.spec, Ports(**reached), world.now_ms))
     assert [a.name for a in answers] == [c.name for c in CHECKS]
     return {a.name: a for a in answers}
 
@@ -324,7 +324,7 @@ def test_a_closed_port(make_addressed_world: Callable[..., Any]) -> None:
 def test_a_look_knows_that_a_run_moved_the_table_meanwhile(world: Any) -> None:
     with world.store() as store:
         source = open_store(str(world.source), {}, UNLIMITED)
-        seen = Look(
+        seen = TableProbe(
             world.spec,
             Ports(lambda: store, lambda: world.servers, lambda: source, lambda: world.staging),
             world.now_ms,
@@ -368,7 +368,7 @@ def test_on_a_real_pinot(real_world: Any) -> None:
     assert failed(answers()) == {"head_room": "WARN"}
     set_quota("1G")
 
-    with PinotCluster(world.pinot.connection) as servers:
+    with HttpPinotClient(world.pinot.connection) as servers:
         names = {
             s for r in world.pinot.online_replicas(world.table, world.snapshot.segments).values() for s in r
         }

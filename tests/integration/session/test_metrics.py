@@ -20,10 +20,10 @@ from fakes.waiting import until
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SessionHeld, SnapshotIncomplete
 from pinot_assets.health.ports import Ports
-from pinot_assets.health.table_probe import Look
+from pinot_assets.health.table_probe import TableProbe
 from pinot_assets.local import StackState
 from pinot_assets.metrics.exposition import text_of
-from pinot_assets.metrics.probe import samples_of_look, samples_of_store
+from pinot_assets.metrics.probe import samples_of_probe, samples_of_store
 from pinot_assets.metrics.pushing import GATEWAY, pushed_after
 from pinot_assets.source import open_store
 
@@ -43,7 +43,7 @@ def told(world: Any) -> Numbers:
         )
         samples = [
             *samples_of_store(world.spec, store, world.staging),
-            *samples_of_look(Look(world.spec, ports, world.now_ms)),
+            *samples_of_probe(TableProbe(world.spec, ports, world.now_ms)),
         ]
     return plain(text_of(samples), world.table)
 

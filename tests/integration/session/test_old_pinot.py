@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import SwitchConflict
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 
 pytestmark = pytest.mark.integration
 
@@ -28,7 +28,7 @@ def test_a_removal_takes_one_staying_segment_along(world: Any) -> None:
     assert world.builds == 1
     assert world.seen == [("P1", "P2", "P3"), ("P1", "P3")]
     world.assert_settled()
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     world.write(P1="P1.1", P3="P3.1")
     world.run()
     assert world.visible == ["P1.1", "P3.1"]
@@ -61,7 +61,7 @@ def test_a_removal_that_is_not_wanted_any_more_leaves_the_ledger_as_it_was(world
     world.run()
     assert world.seen == [("P1", "P2", "P3")]
     world.assert_settled()
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
 
 
 def test_the_last_file_cannot_be_removed(world: Any) -> None:
@@ -86,17 +86,17 @@ def test_a_plan_tells_what_is_carried_along_with_a_removal(world: Any) -> None:
     before = world.pinot.all_segments(world.table)
     world.run()
     entry = world.pinot.lineage(world.table).get(world.snapshot.lineage_entry_id)
-    assert set(plan.forecast.segments_from) == entry.segments_from
+    assert set(plan.decision.segments_from) == entry.segments_from
     assert len(plan.switching.added) == len(entry.segments_to) == 1
-    assert set(plan.switching.doomed.segments) == before - world.pinot.all_segments(world.table)
-    assert plan.switching.doomed.segments
+    assert set(plan.switching.force_cleanup_loss.segments) == before - world.pinot.all_segments(world.table)
+    assert plan.switching.force_cleanup_loss.segments
     assert plan.switching.rows.after.total == world.snapshot.rows == 1
 
 
 def test_a_plan_tells_that_the_last_file_cannot_be_removed(world: Any) -> None:
     world.remove("P1", "P2", "P3")
     with world.driver() as driver:
-        refused = driver.plan().forecast.refused
+        refused = driver.plan().decision.refused
     with pytest.raises(SwitchConflict) as raised:
         world.run()
     assert refused is not None

@@ -8,9 +8,9 @@ import pytest
 from kazoo.exceptions import NoNodeError
 
 from pinot_assets.errors import PlanOutdated
-from pinot_assets.session.plan_report.decision import Step
-from pinot_assets.session.plan_report.plan_report import Outlook
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.plan_report.decision import PlannedAction
+from pinot_assets.session.plan_report.plan_report import PlanReport
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.zookeeper.client import close
 
 pytestmark = pytest.mark.integration
@@ -42,18 +42,18 @@ def everything(world: Any) -> dict[str, Any]:
     return found | {str(path): path.stat().st_mtime_ns for path in staging.rglob("*")}
 
 
-def planned(world: Any) -> Outlook:
+def planned(world: Any) -> PlanReport:
     before = everything(world)
     with world.driver() as driver:
-        plan: Outlook = driver.plan()
+        plan: PlanReport = driver.plan()
     assert everything(world) == before
     return plan
 
 
-def run_planned(world: Any, wanted: str) -> Result:
+def run_planned(world: Any, wanted: str) -> TriggerResult:
     with world.driver() as driver:
         try:
-            result: Result = driver.trigger_planned(wanted).result
+            result: TriggerResult = driver.trigger_planned(wanted).result
             driver.audit()
             driver.publish()
         finally:
@@ -78,9 +78,9 @@ def lineage_bytes(world: Any) -> int:
 def test_a_plan_leaves_no_trace_and_comes_true(real_world: Any) -> None:
     world = real_world
     first = planned(world)
-    assert (first.forecast.step, first.listed) == (Step.NOTHING, 0)
+    assert (first.decision.step, first.listed) == (PlannedAction.NOTHING, 0)
     world.write("P1", F1="F1a F1b")
-    assert planned(world).forecast.step is Step.BEGIN
+    assert planned(world).decision.step is PlannedAction.BEGIN
     world.run()
 
     world.write("F2", F1="F1.1")
@@ -94,16 +94,16 @@ def test_a_plan_leaves_no_trace_and_comes_true(real_world: Any) -> None:
 
     world.write("F3")
     with pytest.raises(PlanOutdated, match="the files in the source"):
-        run_planned(world, plan.forecast.basis.hash)
+        run_planned(world, plan.decision.plan_basis.hash)
     assert world.pinot.visible_segments(world.table) == before
     assert world.session is None
     world.remove("F3")
 
-    assert run_planned(world, plan.forecast.basis.hash[:8]) is Result.STAGED
+    assert run_planned(world, plan.decision.plan_basis.hash[:8]) is TriggerResult.STAGED
     after = world.pinot.visible_segments(world.table)
-    assert before - after == set(plan.forecast.segments_from)
+    assert before - after == set(plan.decision.segments_from)
     assert len(after - before) == len(plan.switching.added)
     # What Pinot has stored is what was forecast; its settings of a table are a little different.
     assert ideal_state_bytes(world) == pytest.approx(plan.switching.ideal_state.text_bytes, rel=0.25)
     assert lineage_bytes(world) == pytest.approx(plan.switching.lineage_bytes, rel=0.1)
-    assert planned(world).forecast.step is Step.NOTHING
+    assert planned(world).decision.step is PlannedAction.NOTHING

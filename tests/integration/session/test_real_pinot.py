@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fakes.pinot.queries import Queries
 
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 
 pytestmark = pytest.mark.integration
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.integration
 def test_push_rewrite_retry_and_rollback(real_world: Any) -> None:
     world = real_world
     world.write("P1", F1="F1a F1b", Q="Q1 Q2 Q3")
-    assert world.run().result is Result.STAGED
+    assert world.run().result is TriggerResult.STAGED
     first = ["F1a", "F1b", "P1", "Q1", "Q2", "Q3"]
     for broker in world.brokers:
         assert world.shown_by(broker) == first
@@ -24,13 +24,13 @@ def test_push_rewrite_retry_and_rollback(real_world: Any) -> None:
         world.write("F2", F1="F1.1")
         world.remove("Q")
         world.builder.failing = {"F2"}
-        assert world.run().result is Result.FAILED
+        assert world.run().result is TriggerResult.FAILED
         assert world.pinot.all_segments(world.table) == set(world.snapshot.segments)
         world.builder.failing = set()
-        assert world.run().result is Result.STAGED
+        assert world.run().result is TriggerResult.STAGED
         assert world.built == ["F2"]
         world.rollback()
-        assert world.run().result is Result.HELD
+        assert world.run().result is TriggerResult.HELD
         second = ["F1.1", "F2", "P1"]
         assert queries.answers() == {broker: [first, second, first] for broker in world.brokers}
     # Pinot deletes what a rollback takes back at once: a query that was on its way to it fails, which its
@@ -52,7 +52,7 @@ def test_half_of_a_files_rows_are_gone_and_queries_never_see_it(real_world: Any)
     whole = ["F2", *"abcdefgh"]
     with Queries(world.brokers, world.shown_by) as queries:
         world.write(F1="a b c d")
-        assert world.trigger().result is Result.STAGED
+        assert world.trigger().result is TriggerResult.STAGED
         _, findings = world.audit()
         told = {finding.name: finding for finding in findings}
         shut = told.pop("row_change of file (-20% to any)")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import SnapshotIncomplete
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 
 pytestmark = pytest.mark.integration
 
@@ -19,12 +19,12 @@ def world(request: pytest.FixtureRequest, make_world: Any) -> Any:
     return make_world(request.param)
 
 
-def sensor_run(world: Any) -> tuple[Report, bool]:
+def sensor_run(world: Any) -> tuple[TriggerReport, bool]:
     """The whole job as a sensor starts it: the report, and whether it published."""
     with world.driver() as driver:
         report = driver.trigger_without_retry()
         published = False
-        if report.result in (Result.STAGED, Result.FAILED):
+        if report.result in (TriggerResult.STAGED, TriggerResult.FAILED):
             _, findings = driver.audit()
             if published := all(f.passed for f in findings):
                 driver.publish()
@@ -37,7 +37,7 @@ def test_r26_two_runs_of_sensors_one_after_the_other_spend_nothing(world: Any) -
     first, _ = sensor_run(world)
     before = world.session
     second, published = sensor_run(world)
-    assert [first.result, second.result, published] == [Result.FAILED, Result.FAILED, False]
+    assert [first.result, second.result, published] == [TriggerResult.FAILED, TriggerResult.FAILED, False]
     assert [f.uri.rsplit("/", 1)[-1] for f in second.failed] == ["F3"]
     assert world.session == before
     assert (before.retry_count, world.builds) == (0, 1)
@@ -51,7 +51,7 @@ def test_r26_the_last_retry_is_not_followed_by_an_end(make_world: Any) -> None:
     world.run()
     before = world.session
     for _ in range(2):
-        assert sensor_run(world)[0].result is Result.FAILED
+        assert sensor_run(world)[0].result is TriggerResult.FAILED
     assert (world.session, world.sessions) == (before, [before])
 
 
@@ -60,8 +60,8 @@ def test_r26_a_failed_file_that_was_repaired_waits_for_whoever_may_retry(world: 
     world.builder.failing = {"F2"}
     world.run()
     world.builder.failing = set()
-    assert sensor_run(world)[0].result is Result.FAILED
-    assert world.run().result is Result.STAGED
+    assert sensor_run(world)[0].result is TriggerResult.FAILED
+    assert world.run().result is TriggerResult.STAGED
     assert world.sessions[-1].retry_count == 1
     world.assert_settled()
 
@@ -71,7 +71,7 @@ def test_r26_a_sensor_that_may_retry_does(make_world: Any) -> None:
     world.write("F1", "F2")
     world.builder.failing = {"F2"}
     sensor_run(world)
-    assert sensor_run(world)[0].result is Result.FAILED
+    assert sensor_run(world)[0].result is TriggerResult.FAILED
     assert (world.session.retry_count, world.builds) == (1, 2)
 
 
@@ -80,7 +80,7 @@ def test_a_driver_that_died_is_gone_on_for(world: Any) -> None:
     world.builder.die_after = 1
     world.dies()
     report, published = sensor_run(world)
-    assert (report.result, report.kept, published) == (Result.STAGED, 1, True)
+    assert (report.result, report.kept, published) == (TriggerResult.STAGED, 1, True)
     assert world.sessions[-1].retry_count == 0
     world.assert_settled()
 
@@ -91,7 +91,7 @@ def test_r10_r26_a_session_that_came_no_further_is_gone_on_for_too(world: Any) -
         world.builder.die_after = 0
         world.dies()
     report, published = sensor_run(world)
-    assert (report.result, published) == (Result.STAGED, True)
+    assert (report.result, published) == (TriggerResult.STAGED, True)
     assert world.sessions[-1].retry_count == 0
     assert world.visible == ["F1", "F2"]
     world.assert_settled()
@@ -106,7 +106,7 @@ def test_r26_a_failed_audit_waits_for_whoever_may_retry(make_world: Any) -> None
     world.audit()
     before = world.session
     report, published = sensor_run(world)
-    assert (report.result, [f.code for f in report.failed]) == (Result.FAILED, ["AUDIT"])
+    assert (report.result, [f.code for f in report.failed]) == (TriggerResult.FAILED, ["AUDIT"])
     assert not published
     assert (world.session.retry_count, world.session.attempt) == (0, before.attempt)
 
@@ -120,7 +120,7 @@ def test_what_was_staged_for_another_spec_is_neither_switched_nor_dropped(make_w
     assert before.gate_open
     world.options["includeFileNamePattern"] = "glob:**/F1"
     report, published = sensor_run(world)
-    assert (report.result, published) == (Result.PAUSED, False)
+    assert (report.result, published) == (TriggerResult.PAUSED, False)
     assert "another table spec" in report.summary
     assert (world.session, world.visible) == (before, [])
     world.run()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import RollbackRefused, SessionError, SwitchConflict
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome
 
 pytestmark = pytest.mark.integration
@@ -49,7 +49,7 @@ def test_what_was_rolled_back_is_held_until_resume(world: Any) -> None:
     world.rollback()
     builds = world.builds
     for _ in range(2):
-        assert world.run().result is Result.HELD
+        assert world.run().result is TriggerResult.HELD
     assert world.builds == builds
     assert world.visible == ["P1", "P2"]
     assert world.resume() is True
@@ -74,7 +74,7 @@ def test_swap_holds_everything_until_resume(make_world: Any) -> None:
     world = published(make_world("swap"))
     world.rollback()
     world.write("F2")
-    assert world.run().result is Result.HELD
+    assert world.run().result is TriggerResult.HELD
     assert world.visible == ["P1", "P2"]
     world.resume()
     world.run()
@@ -90,7 +90,7 @@ def test_a_removal_that_was_rolled_back_is_held(make_world: Any) -> None:
     world.run()
     world.rollback()
     assert world.visible == ["P1", "P2"]
-    assert world.run().result is Result.HELD
+    assert world.run().result is TriggerResult.HELD
     assert world.visible == ["P1", "P2"]
     world.resume()
     world.run()
@@ -105,7 +105,7 @@ def test_a_second_rollback_goes_one_further(world: Any) -> None:
     assert world.visible == ["F1", "P1", "P2"]
     world.rollback()
     assert world.visible == ["P1", "P2"]
-    assert world.run().result is Result.HELD
+    assert world.run().result is TriggerResult.HELD
     with pytest.raises(RollbackRefused, match="first snapshot"):
         world.rollback()
     world.resume()
@@ -116,10 +116,10 @@ def test_a_second_rollback_goes_one_further(world: Any) -> None:
 
 def test_a_rollback_leads_past_a_snapshot_that_switched_nothing(synced: Any) -> None:
     (synced.source / "E1").write_text("v\n")
-    assert synced.run().result is Result.NOOP
+    assert synced.run().result is TriggerResult.NOOP
     synced.rollback()
     assert synced.visible == ["P1", "P2"]
-    assert synced.run().result is Result.HELD
+    assert synced.run().result is TriggerResult.HELD
 
 
 def test_an_unpublished_table_has_no_way_back(make_world: Any) -> None:
@@ -163,7 +163,7 @@ def test_a_driver_dies_in_a_rollback_and_the_next_trigger_finishes_it(world: Any
     with pytest.raises(BaseException, match=r"^$"), world.driver() as driver:
         driver.rollback()
     assert world.session.mode is Mode.ROLLBACK
-    assert world.run().result is Result.HELD
+    assert world.run().result is TriggerResult.HELD
     assert world.visible == ["P1", "P2"]
     assert world.seen == [("F1", "P1", "P2"), ("P1", "P2")]
     world.assert_settled()
@@ -181,7 +181,7 @@ def test_a_lost_revert_is_sent_again_by_the_next_trigger(world: Any) -> None:
     with pytest.raises(SessionError, match="could not be rolled back"):
         world.rollback()
     assert world.visible == ["F1", "P1", "P2"]
-    assert world.run().result is Result.HELD
+    assert world.run().result is TriggerResult.HELD
     assert world.visible == ["P1", "P2"]
     world.assert_settled()
 
@@ -195,7 +195,7 @@ def test_a_rollback_that_pinot_refuses_can_be_cleared(synced: Any) -> None:
         synced.rollback()
     assert synced.clear().mode is Mode.ROLLBACK
     assert synced.pointer.hold is None
-    assert synced.run().result is Result.NOTHING
+    assert synced.run().result is TriggerResult.NOTHING
     assert synced.visible == ["F1", "P1", "P2"]
     synced.assert_settled()
 
@@ -208,4 +208,4 @@ def test_a_restored_segment_that_is_gone_does_not_keep_the_table_waiting(synced:
     synced.watch_anew()
     synced.rollback()
     assert synced.visible == ["P2"]
-    assert synced.run().result is Result.HELD
+    assert synced.run().result is TriggerResult.HELD

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, State
 
 pytestmark = pytest.mark.integration
@@ -176,7 +176,7 @@ def test_scene_d_no_retries(scene: Any) -> None:
     world.options["consistentPushMaxRetries"] = 0
     world.builder.failing = set()
     report = world.run()
-    assert report.result is Result.STAGED
+    assert report.result is TriggerResult.STAGED
     assert world.built[:5] == ["F1", "F2", "F3", "F4", "F5"]
     after = scene.after("F1", "F2", "F3", "F4", "F5")
     assert world.visible == after

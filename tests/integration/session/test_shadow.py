@@ -11,7 +11,7 @@ from fakes.pinot.staged import EMPTY
 from pinot_assets.errors import LeaseLost
 from pinot_assets.pinot import QueryResult
 from pinot_assets.pinot.shadow_table import shadow_name, shadow_schema
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.snapshot.receipt import Output
 
 Make = Callable[..., Any]
@@ -121,7 +121,7 @@ def test_servers_are_asked_beside_it_and_findings_stand_in_the_specs_order(make_
     world.audit_block.append({"sql": count, "expect": "= 2"})
     asking(world, "> 0")
     world.write("F1", "F2")
-    assert world.trigger().result is Result.STAGED
+    assert world.trigger().result is TriggerResult.STAGED
     _, findings = world.audit()
     told = [f.name.partition(":")[0] for f in findings if f.name.startswith("sql")]
     assert told == ["sql via shadow", "sql", "sql via shadow"]
@@ -190,7 +190,7 @@ def test_a_driver_that_dies_leaves_nothing_for_long(make_asked: Make, when: str,
     world = make_asked("sync")
     asking(world, "> 0")
     world.write("F1")
-    assert world.trigger().result is Result.STAGED
+    assert world.trigger().result is TriggerResult.STAGED
     # A dead process cleans nothing up: whatever it would still do ends it again.
     getattr(world.pinot, when)(effect, world.die)
     for later in EFFECTS[EFFECTS.index(effect) + 1 :]:

@@ -10,7 +10,7 @@ import pytest
 from fakes.waiting import until
 
 from pinot_assets.errors import PinotError, RollbackRefused
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 
 pytestmark = pytest.mark.integration
 
@@ -66,7 +66,7 @@ def test_one_swap_takes_the_former_segments_away_and_sync_goes_on_from_there(wor
     assert not world.pinot.visible_segments(world.table) & {*FORMER}
 
     world.options = SYNC
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     world.write("P3", P1="P1.1")
     world.run()
     assert shown(world) == [["P1.1", "P2", "P3"]] * 2

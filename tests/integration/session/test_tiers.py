@@ -13,7 +13,7 @@ from fakes.pinot.lineage import SERVERS
 from pinot_assets.errors import RollbackRefused, SnapshotIncomplete
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.plan import Plan
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, State
 from pinot_assets.snapshot.receipt import Receipt
 
@@ -106,7 +106,7 @@ def test_a_warning_is_shown_and_the_switch_happens(make_world: Make) -> None:
     world.write(F1=TEN)
     world.run()
     world.write(F1="a")
-    assert world.trigger().result is Result.STAGED
+    assert world.trigger().result is TriggerResult.STAGED
     _, findings = world.audit()
     [told] = [f for f in findings if not f.passed]
     assert (told.blocks, told.expected, told.found) == (False, 10, 1)
@@ -136,7 +136,7 @@ def test_only_empty_files_do_not_end_a_session_that_asks_for_rows(make_world: Ma
     world.run()
     world.write(F2="")
     for _ in range(3):  # nothing is spent
-        assert world.trigger().result is Result.FAILED
+        assert world.trigger().result is TriggerResult.FAILED
         session, findings = world.audit()
         assert (session.state, session.retry_count, session.audit.waits) == (State.IN_PROGRESS, 0, True)
         [told] = [f for f in findings if f.blocks]
@@ -157,10 +157,10 @@ def test_empty_files_that_follow_a_staged_switch_are_asked_for_rows_too(make_wor
     world.trigger()
     world.audit()
     world.remove("F1")
-    assert world.trigger().result is Result.FAILED
+    assert world.trigger().result is TriggerResult.FAILED
     assert world.session.switch_object is None
     world.audit_block.clear()
-    assert world.run().result is Result.NOOP
+    assert world.run().result is TriggerResult.NOOP
     assert world.visible == []
     assert set(world.ledger) == {"F2"}
     assert world.snapshot.audit["passed"]
@@ -171,7 +171,7 @@ def test_a_warning_does_not_keep_a_session_without_a_switch_open(make_world: Mak
     world = make_world("sync")
     world.audit_block.append({"check": "empty_outputs", "severity": "warn"})
     world.write(F1="")
-    assert world.run().result is Result.NOOP
+    assert world.run().result is TriggerResult.NOOP
 
 
 def test_rows_that_all_got_lost_are_missed_where_nothing_is_switched(
@@ -188,11 +188,11 @@ def test_rows_that_all_got_lost_are_missed_where_nothing_is_switched(
 
     with monkeypatch.context() as patch:
         patch.setattr(Staging, "receipts", lost)
-        assert world.trigger().result is Result.FAILED
+        assert world.trigger().result is TriggerResult.FAILED
     session = world.session
     assert "F1: 5 rows read, 0 put aside, 0 filtered out, 0 written" in session.last_error
     assert not session.audit.waits
-    assert world.run().result is Result.NOOP
+    assert world.run().result is TriggerResult.NOOP
     assert (world.built, world.sessions[-1].retry_count) == (["F1"], 1)
 
 
@@ -333,7 +333,7 @@ def test_of_one_replica_a_server_that_is_down_is_told_and_not_waited_for(
     ]
     world.write(F1="a b")
     getattr(world.pinot, trouble)(SERVERS[1])
-    assert world.trigger().result is Result.STAGED
+    assert world.trigger().result is TriggerResult.STAGED
     slept = sum(world.slept)
     _, findings = world.audit()
     assert sum(world.slept) - slept < 10

@@ -18,7 +18,7 @@ from pinot_assets.errors import (
     SwitchConflict,
 )
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, State
 from pinot_assets.snapshot.receipt import Output
 
@@ -47,7 +47,7 @@ def synced(make_world: Any) -> Any:
 def test_the_first_push(world: Any) -> None:
     world.write("F1", "F2")
     report = world.run()
-    assert (report.result, report.listed, len(report.built)) == (Result.STAGED, 2, 2)
+    assert (report.result, report.listed, len(report.built)) == (TriggerResult.STAGED, 2, 2)
     assert world.visible == ["F1", "F2"]
     assert world.seen == [(), ("F1", "F2")]
     snapshot = world.snapshot
@@ -73,13 +73,13 @@ def test_r28_staging_is_tried_before_the_first_session(world: Any) -> None:
 
 
 def test_e06_nothing_to_do_opens_no_session(world: Any) -> None:
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     world.write("F1")
     world.run()
     before = world.sessions, world.pointer.next_seq
     world.slept.clear()
     for _ in range(2):
-        assert world.run().result is Result.NOTHING
+        assert world.run().result is TriggerResult.NOTHING
     assert world.slept == []
     assert (world.sessions, world.pointer.next_seq) == before
     assert world.builds == 1
@@ -108,7 +108,7 @@ def test_append_counts_and_warns_of_rewritten_files(make_world: Any) -> None:
     assert world.visible == ["F1", "F1.1", "F2"]
     assert any("1 rewritten files are added beside" in note for note in world.notes)
     world.assert_settled()
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
 
 
 def test_removals_alone_are_one_atomic_delete(synced: Any) -> None:
@@ -129,13 +129,13 @@ def test_e03_a_touched_file_updates_the_ledger_and_never_wakes_again(make_world:
     world.run()
     os.utime(world.source / "F1", (1_000_000_000, 1_000_000_000))
     names = world.pinot.visible_segments(world.table)
-    assert world.run().result is Result.NOOP
+    assert world.run().result is TriggerResult.NOOP
     assert world.builds == 1
     assert world.pinot.visible_segments(world.table) == names
     assert world.sessions[-1].outcome is Outcome.NOOP
     (touched,) = (f for uri, f in world.snapshot.ledger.items() if uri.endswith("F1"))
     assert touched.fingerprint.mtime_us == 1_000_000_000 * 1_000_000
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     world.assert_settled()
 
 
@@ -149,14 +149,14 @@ def test_e03_a_touched_file_of_a_swap_keeps_the_ledger_and_later_swaps_know_it(m
     first = world.snapshot
     for seconds in (1_000_000_000, 1_000_000_001):
         os.utime(world.source / "F1", (seconds, seconds))
-        assert world.run().result is Result.NOOP
+        assert world.run().result is TriggerResult.NOOP
     assert world.ledger.keys() == before.keys()
     assert world.snapshot.segments == first.segments
     assert (world.snapshot.lineage_entry_id, world.snapshot.parent) == (first.lineage_entry_id, first.parent)
     assert (world.builds, world.pinot.visible_segments(world.table)) == (1, segments)
     world.write("F3")  # with a file more, all of them are built again, as ever
     os.utime(world.source / "F2", (1_000_000_000, 1_000_000_000))
-    assert world.run().result is Result.STAGED
+    assert world.run().result is TriggerResult.STAGED
     assert world.visible == ["F1", "F2", "F3"]
     assert world.pinot.visible_segments(world.table).isdisjoint(segments)
     for name in ("F1", "F2", "F3", "E"):
@@ -179,7 +179,7 @@ def test_e03_a_driver_that_dies_while_a_swap_only_remembers_takes_no_row_away(
     assert world.visible == ["F1", "F2"]
     world.run()
     assert world.visible == ["F1", "F2"]
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     world.assert_settled()
 
 
@@ -189,7 +189,7 @@ def test_e03_a_touched_file_of_a_swap_whose_spec_changed_is_swapped_in(make_worl
     world.run()
     os.utime(world.source / "F1", (1_000_000_000, 1_000_000_000))
     world.options["maxNumRecordsPerSegment"] = "7"
-    assert world.run().result is Result.STAGED
+    assert world.run().result is TriggerResult.STAGED
     assert world.builds == 2
     world.assert_settled()
 
@@ -197,15 +197,15 @@ def test_e03_a_touched_file_of_a_swap_whose_spec_changed_is_swapped_in(make_worl
 def test_e05_r20_an_empty_file_is_done_without_a_segment(world: Any) -> None:
     """E5, R20: and it wakes no session at every tick."""
     (world.source / "E1").write_text("v\n")
-    assert world.run().result is Result.NOOP
+    assert world.run().result is TriggerResult.NOOP
     assert world.visible == []
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     (world.source / "E2").touch()
     world.write("F1")
-    assert world.run().result is Result.STAGED
+    assert world.run().result is TriggerResult.STAGED
     assert world.visible == ["F1"]
     assert set(world.ledger) == {"E1", "E2", "F1"}
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     world.assert_settled()
 
 
@@ -214,7 +214,7 @@ def test_a_file_that_becomes_empty_loses_its_rows_in_sync_where_that_is_allowed(
     (synced.source / "P1").write_text("v\n")
     synced.run()
     assert synced.visible == ["P2"]
-    assert synced.run().result is Result.NOTHING
+    assert synced.run().result is TriggerResult.NOTHING
     synced.assert_settled()
 
 
@@ -264,7 +264,7 @@ def test_e02_an_empty_source_is_believed_at_the_second_look(make_world: Any, mod
     assert world.slept == [30.0]
     assert world.visible == []
     assert world.seen == [(), ("P1", "P2"), ()]
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     world.assert_settled()
 
 
@@ -274,7 +274,7 @@ def test_e02_append_removes_nothing_and_waits_for_nothing(make_world: Any) -> No
     world.run()
     world.slept.clear()
     world.remove("P1")
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert (world.visible, world.slept) == (["P1"], [])
 
 
@@ -345,7 +345,7 @@ def test_a_pass_from_before_files_failed_opens_nothing(world: Any) -> None:
     world.audit()
     world.write("F2")
     world.builder.failing = {"F2"}
-    assert world.trigger().result is Result.FAILED
+    assert world.trigger().result is TriggerResult.FAILED
     with pytest.raises(SnapshotIncomplete):
         world.publish()
     _, findings = world.audit()
@@ -453,7 +453,7 @@ def test_what_was_staged_is_withdrawn_when_nothing_is_wanted_any_more(make_world
     world.write("F1")
     world.trigger()
     world.remove("F1")
-    assert world.run().result is Result.NOOP
+    assert world.run().result is TriggerResult.NOOP
     assert world.pinot.all_segments(world.table) == frozenset()
     world.assert_settled()
 
@@ -496,7 +496,7 @@ def test_e10_a_second_trigger_is_paused(synced: Any) -> None:
         mine.trigger()
         with pytest.raises(SessionHeld, match="held by run-"):
             world.run()
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
 
 
 def test_r02_a_dead_owners_last_call_is_waited_out_before_the_first_write(synced: Any) -> None:
@@ -521,7 +521,7 @@ def test_r02_strays_of_ours_are_deleted_and_reported(synced: Any) -> None:
     stray = f"{world.table}__cp1-00000a_0_0_0"
     for name in (stray, "somebody_elses"):
         fake.segments[name] = output
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert world.pinot.all_segments(world.table) == {*world.snapshot.segments, "somebody_elses"}
     assert any(stray in note for note in world.notes)
 
@@ -531,7 +531,7 @@ def test_r18_a_lost_pointer_is_not_an_empty_ledger(synced: Any) -> None:
     world = synced
     with world.store() as store:
         store._zk.delete(store.path, recursive=True)
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert world.visible == ["P1", "P2"]
     assert world.builds == 1
 
@@ -681,14 +681,14 @@ def test_e17_an_unreadable_file_is_left_out_where_the_user_wants_it_until_it_cha
     world = make_world("sync", skipFileIfFailToInitReader="true")
     world.write("P1", "F1")
     world.builder.failing = {"F1"}
-    assert world.run().result is Result.STAGED
+    assert world.run().result is TriggerResult.STAGED
     assert world.visible == ["P1"]
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     world.builder.failing = set()
     world.write(F1="F1.1")
     world.run()
     assert world.visible == ["F1.1", "P1"]
     world.builder.failing = {"P1"}
     world.write(P1="P1.1")
-    assert world.trigger().result is Result.FAILED
+    assert world.trigger().result is TriggerResult.FAILED
     assert world.visible == ["F1.1", "P1"]

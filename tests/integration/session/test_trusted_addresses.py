@@ -7,7 +7,7 @@ from fakes.tables import write_table
 
 from pinot_assets.errors import PinotError
 from pinot_assets.local import StackState
-from pinot_assets.pinot import BasicAuth, PinotCluster, PinotConnection
+from pinot_assets.pinot import BasicAuth, HttpPinotClient, PinotConnection
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 from pinot_assets.zookeeper.instances import ZooKeeperInstances
 
@@ -19,9 +19,9 @@ def test_every_broker_and_server_of_the_stack_is_named(stack: StackState, tmp_pa
     named = ZooKeeperInstances(stack.zookeeper, stack.cluster)
     open_one = PinotConnection(stack.controller_url)
     with (
-        PinotCluster(open_one) as pinot,
-        PinotCluster(PinotConnection(stack.controller_url, auth=auth, instances=named)) as ours,
-        PinotCluster(PinotConnection(stack.controller_url, auth=auth)) as strangers,
+        HttpPinotClient(open_one) as pinot,
+        HttpPinotClient(PinotConnection(stack.controller_url, auth=auth, instances=named)) as ours,
+        HttpPinotClient(PinotConnection(stack.controller_url, auth=auth)) as strangers,
     ):
         apply_plan(plan_apply(write_table(tmp_path, TABLE), pinot), pinot)
         try:

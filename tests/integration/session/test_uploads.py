@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 
 pytestmark = pytest.mark.integration
 
@@ -46,12 +46,12 @@ def test_a_young_new_file_is_left_for_a_later_trigger(world: Any) -> None:
     world.write("F1", "F2")
     grow_old(world, "F1")
     report = world.run()
-    assert report.result is Result.STAGED
+    assert report.result is TriggerResult.STAGED
     assert world.visible == ["F1", "P1", "P2"]
     assert [u.uri.rsplit("/", 1)[-1] for u in report.unready] == ["F2"]
     assert {uri.rsplit("/", 1)[-1] for uri in report.files} == {"F1", "F2", "P1", "P2"}
     report = world.run()
-    assert report.result is Result.NOTHING
+    assert report.result is TriggerResult.NOTHING
     assert "1 file is not ready" in report.summary
     grow_old(world, "F2")
     world.run()
@@ -64,7 +64,7 @@ def test_a_young_rewritten_file_stops_the_trigger_before_anything_is_written(wor
     grow_old(world, "F1")
     before = stored(world)
     report = world.run()
-    assert report.result is Result.WAITING
+    assert report.result is TriggerResult.WAITING
     assert "1 file is not ready" in report.summary
     assert "/source/P1 is " in report.summary
     assert "minFileAgeSec is 60" in report.summary
@@ -81,12 +81,12 @@ def test_a_young_repair_of_an_open_session_spends_no_retry(world: Any) -> None:
     world.write("F1", "F2")
     grow_old(world, "F1", "F2")
     world.builder.failing = {"F2"}
-    assert world.run().result is Result.FAILED
+    assert world.run().result is TriggerResult.FAILED
     world.builder.failing = set()
     world.write(F2="F2.1")
     before = stored(world)
     for _ in range(5):
-        assert world.run().result is Result.WAITING
+        assert world.run().result is TriggerResult.WAITING
     assert stored(world) == before
     assert world.session.retry_count == 0
     grow_old(world, "F2")
@@ -100,9 +100,9 @@ def test_a_young_rewrite_back_publishes_neither_version(make_world: Any) -> None
     grow_old(world, "P1")
     world.run()
     world.write(P1="P1.1")
-    assert world.run().result is Result.WAITING
+    assert world.run().result is TriggerResult.WAITING
     world.write("P1")
-    assert world.run().result is Result.WAITING
+    assert world.run().result is TriggerResult.WAITING
     grow_old(world, "P1")
     world.run()
     assert world.seen == [(), ("P1",)]
@@ -117,7 +117,7 @@ def test_a_table_is_not_emptied_while_its_files_are_replaced(make_world: Any, mo
     world.run()
     world.remove("P1")
     world.write("F1")
-    assert world.run().result is Result.WAITING
+    assert world.run().result is TriggerResult.WAITING
     grow_old(world, "F1")
     world.run()
     assert world.seen == [(), ("P1",), ("F1",)]
@@ -133,7 +133,7 @@ def test_a_directory_that_is_written_anew_is_taken_whole_when_its_marker_is_back
     world = make_world(mode, completenessMarker="_SUCCESS")
     marker: Path = world.source / "_SUCCESS"
     world.write("P1", "P2")
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     marker.touch()
     world.run()
     assert world.visible == ["P1", "P2"]
@@ -141,10 +141,10 @@ def test_a_directory_that_is_written_anew_is_taken_whole_when_its_marker_is_back
     world.remove("P1")
     before = stored(world)
     report = world.run()
-    assert report.result is Result.WAITING
+    assert report.result is TriggerResult.WAITING
     assert "P1 has gone from a directory that has others and no _SUCCESS" in report.summary
     world.write(P2="P2.1")
-    assert world.run().result is Result.WAITING
+    assert world.run().result is TriggerResult.WAITING
     assert stored(world) == before
     world.write(P1="P1.1")
     marker.touch()
@@ -170,7 +170,7 @@ def test_append_does_not_wait_for_files_that_were_moved_on(make_world: Any) -> N
     world.run()
     (world.source / "_SUCCESS").unlink()
     world.remove("P1")
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
 
 
 # --- an upload in real time --------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def test_triggers_during_an_upload_show_each_file_whole_or_not_at_all(make_world
         results.append(world.run().result)
         time.sleep(0.2)
     uploading.join()
-    assert Result.WAITING in results, "the upload was met"
+    assert TriggerResult.WAITING in results, "the upload was met"
     for shown in world.seen:
         for name, values in whole.items():
             of_file = {v for v in shown if v == name or v.startswith(f"{name}.")}

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_session
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -81,18 +81,18 @@ def test_after_k_of_n_files_failed_the_retry_builds_k(
     names = [f"F{n}" for n in range(files)]
     world.write(*names)
     corrupt(world, *names[files - failing :])
-    assert world.run().result is Result.FAILED
+    assert world.run().result is TriggerResult.FAILED
     assert spark.tasks == [(files, files)]
 
-    assert world.run().result is Result.FAILED  # nothing was repaired
+    assert world.run().result is TriggerResult.FAILED  # nothing was repaired
     world.write(*names[files - failing :])
-    assert world.run().result is Result.STAGED
+    assert world.run().result is TriggerResult.STAGED
     assert spark.tasks == [(files, files), (failing, failing), (failing, failing)]
     published = world.sessions[-1]
     assert (published.outcome, published.retry_count) == (Outcome.PUBLISHED, 2)
     assert len(world.visible) == files
 
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert len(spark.tasks) == 3
 
 
@@ -111,5 +111,5 @@ def test_what_was_done_when_the_driver_died_is_not_built_again(make_world: Any, 
     world.write("F1", "F2", "F3")
     world.pinot.before("start_replace_segments", world.die)
     world.dies()
-    assert world.run().result is Result.STAGED
+    assert world.run().result is TriggerResult.STAGED
     assert spark.tasks == [(3, 3)]

@@ -13,7 +13,7 @@ from fakes.stores.memory import open_memory
 from model.world.process import Died, Process
 
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, nobody, segment_name
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody, segment_name
 from pinot_assets.ingest.contract.keys import cut_key, receipt_key, version_text
 from pinot_assets.ingest.contract.truncations import CutValues
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
@@ -24,7 +24,7 @@ from pinot_assets.source import ObjectStore
 ROWS = "test.rows"
 """Key of a segment's custom map that holds its rows: they go wherever the segment goes."""
 
-Built = Callable[[BuildOrder, FileTask, bytes], None]
+Built = Callable[[BuildSpec, FileTask, bytes], None]
 
 
 class ModelBuilder(BuildsInMemory):
@@ -40,8 +40,8 @@ class ModelBuilder(BuildsInMemory):
         process: Process,
         source: ObjectStore,
         built: Built,
-        orphaned: Callable[[BuildOrder, Sequence[FileTask]], None],
-        ordered: Callable[[BuildOrder, FileTask], None],
+        orphaned: Callable[[BuildSpec, Sequence[FileTask]], None],
+        ordered: Callable[[BuildSpec, FileTask], None],
     ) -> None:
         self._process = process
         self._source = source
@@ -51,46 +51,48 @@ class ModelBuilder(BuildsInMemory):
 
     def build(
         self,
-        order: BuildOrder,
+        build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
         on_rows: Callable[[int], None] = nobody,
     ) -> None:
         for task in tasks:
-            self._ordered(order, task)
+            self._ordered(build_spec, task)
         for n, task in enumerate(tasks):
             what = f"build {self._source.key_of(task.file.uri)}"
             try:
                 with self._process.effect(what, lambda: BuildError("the Spark application died")):
-                    outcome = build(order, task, self._source, self._built)
+                    outcome = build(build_spec, task, self._source, self._built)
             except Died:
-                self._orphaned(order, tasks[n + 1 :])
+                self._orphaned(build_spec, tasks[n + 1 :])
                 raise
             on_done(outcome)
 
 
-def build(order: BuildOrder, task: FileTask, source: ObjectStore, built: Built) -> Receipt | Failure:
+def build(build_spec: BuildSpec, task: FileTask, source: ObjectStore, built: Built) -> Receipt | Failure:
     """As `pinot_assets.ingest.task.worker.build_file` does it."""
     key = source.key_of(task.file.uri)
     read = source.stat(key)
     if read is None:
-        return Failure(task.file.uri, task.ordinal, order.attempt, "VANISHED", "it is not there any more")
+        return Failure(
+            task.file.uri, task.ordinal, build_spec.attempt, "VANISHED", "it is not there any more"
+        )
     content = source.read(key)
     if content.startswith(b"!"):
-        return Failure(task.file.uri, task.ordinal, order.attempt, "UNREADABLE", "as the test wants it")
-    where = order.query.where if order.query is not None else ""
+        return Failure(task.file.uri, task.ordinal, build_spec.attempt, "UNREADABLE", "as the test wants it")
+    where = build_spec.query.where if build_spec.query is not None else ""
     rows = [row for row in content.decode().split() if where in ("", f"v = '{row}'")]
     custom = {
         "pinotAssets.file": task.file.uri,
-        "pinotAssets.session": order.session,
+        "pinotAssets.session": build_spec.session,
         "pinotAssets.version": version_text(read),
     }
-    staged = [_stage(order, task, k, row, custom) for k, row in enumerate(rows)]
+    staged = [_stage(build_spec, task, k, row, custom) for k, row in enumerate(rows)]
     outputs = tuple(output for output, _ in staged)
     receipt = Receipt(
         uri=task.file.uri,
         ordinal=task.ordinal,
-        attempt=order.attempt,
+        attempt=build_spec.attempt,
         read=read,
         sha256=source.sha256(key),
         rows=len(rows),
@@ -98,31 +100,31 @@ def build(order: BuildOrder, task: FileTask, source: ObjectStore, built: Built) 
         outputs=outputs,
         seconds=0.0,
         worker="",
-        tars=tuple(_token(order, output) for output in outputs),
-        format=order.format,
+        tars=tuple(_token(build_spec, output) for output in outputs),
+        format=build_spec.format,
     )
-    store = open_memory(order.staging_uri)
-    if (cut := CutValues.of((columns for _, columns in staged), order.format)).columns:
-        store.put_if_absent(cut_key(receipt.uri, read, order.attempt), cut.to_bytes())
-    store.put_if_absent(receipt_key(receipt.uri, read, order.attempt), receipt.to_bytes())
-    built(order, task, content)
+    store = open_memory(build_spec.staging_uri)
+    if (cut := CutValues.of((columns for _, columns in staged), build_spec.format)).columns:
+        store.put_if_absent(cut_key(receipt.uri, read, build_spec.attempt), cut.to_bytes())
+    store.put_if_absent(receipt_key(receipt.uri, read, build_spec.attempt), receipt.to_bytes())
+    built(build_spec, task, content)
     return receipt
 
 
 def _stage(
-    order: BuildOrder, task: FileTask, k: int, row: str, custom: dict[str, str]
+    build_spec: BuildSpec, task: FileTask, k: int, row: str, custom: dict[str, str]
 ) -> tuple[Output, tuple[ColumnStats, ...]]:
-    name = segment_name(order.table, order.session, order.attempt, task.ordinal, k)
+    name = segment_name(build_spec.table, build_spec.session, build_spec.attempt, task.ordinal, k)
     segment = build_segment(
         pa.table({"v": [row]}),
-        _spec(order.table),
+        _spec(build_spec.table),
         name=name,
-        table_name=order.table,
-        creation_time_ms=order.creation_time_ms,
-        now_ms=order.creation_time_ms,
+        table_name=build_spec.table,
+        creation_time_ms=build_spec.creation_time_ms,
+        now_ms=build_spec.creation_time_ms,
         custom={**custom, ROWS: row},
     )
-    store = open_memory(order.segments_uri)
+    store = open_memory(build_spec.segments_uri)
     with tempfile.TemporaryDirectory(prefix="pinot-assets-model-") as folder:
         path = Path(folder) / "tar"
         tar = write_tar(segment, path)
@@ -140,8 +142,8 @@ def _stage(
     return output, segment.columns
 
 
-def _token(order: BuildOrder, output: Output) -> str:
-    store = open_memory(order.segments_uri)
+def _token(build_spec: BuildSpec, output: Output) -> str:
+    store = open_memory(build_spec.segments_uri)
     found = store.stat(store.key_of(output.tar_uri))
     return found.token if found is not None else ""
 

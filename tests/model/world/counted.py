@@ -9,13 +9,13 @@ from fakes.pinot.memory import FakePinot
 from fakes.stores.memory import MemoryObjectStore, new_memory, open_memory
 from fakes.zookeeper.memory import FakeZooKeeper, Write
 
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask, nobody
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
 from pinot_assets.ingest.contract.keys import receipt_key
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.table_spec import TableSpec
 
@@ -31,19 +31,19 @@ class EmptyFiles(BuildsInMemory):
 
     def build(
         self,
-        order: BuildOrder,
+        build_spec: BuildSpec,
         tasks: Sequence[FileTask],
         on_done: Callable[[Receipt | Failure], None],
         on_rows: Callable[[int], None] = nobody,
     ) -> None:
-        store = open_memory(order.staging_uri)
+        store = open_memory(build_spec.staging_uri)
         for task in tasks:
             uri, version = task.file.uri, task.file.fingerprint
-            if order.attempt == 0 and task.ordinal % self._nth == 0:
+            if build_spec.attempt == 0 and task.ordinal % self._nth == 0:
                 on_done(Failure(uri, task.ordinal, 0, "UNREADABLE", "as the test wants it " * 50))
                 continue
-            receipt = Receipt(uri, task.ordinal, order.attempt, version, "", 0, 0, (), 0.0, "")
-            store.put_if_absent(receipt_key(uri, version, order.attempt), _as_written(receipt))
+            receipt = Receipt(uri, task.ordinal, build_spec.attempt, version, "", 0, 0, (), 0.0, "")
+            store.put_if_absent(receipt_key(uri, version, build_spec.attempt), _as_written(receipt))
             on_done(receipt)
 
 
@@ -66,12 +66,12 @@ class Counted:
         self._source, self._staging = new_memory(), Staging(new_memory())
         _fill(self._source, files)
 
-    def trigger(self) -> tuple[Report, list[Write]]:
+    def trigger(self) -> tuple[TriggerReport, list[Write]]:
         """One trigger, and what it wrote."""
         self.zookeeper.writes.clear()
         store = SessionStore(self.zookeeper.client(), "pinot", "counted_OFFLINE")
-        edges = Edges(store, self._pinot, self._source, self._staging, EmptyFiles(10))
-        with Driver(self._spec, edges, "a run") as driver:
+        clients = TableClients(store, self._pinot, self._source, self._staging, EmptyFiles(10))
+        with Driver(self._spec, clients, "a run") as driver:
             report = driver.trigger()
         return report, list(self.zookeeper.writes)
 
@@ -85,9 +85,9 @@ def written(spec: TableSpec, files: int) -> list[Write]:
     """What two triggers write, in the first of which every tenth file fails."""
     table = Counted(spec, files)
     failed, first = table.trigger()
-    assert (failed.result, len(failed.failed)) == (Result.FAILED, files // 10)
+    assert (failed.result, len(failed.failed)) == (TriggerResult.FAILED, files // 10)
     through, second = table.trigger()
-    assert (through.result, len(through.built)) == (Result.NOOP, files // 10)
+    assert (through.result, len(through.built)) == (TriggerResult.NOOP, files // 10)
     assert through.session is not None
     assert through.session.retry_count == 1
     return first + second

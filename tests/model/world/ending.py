@@ -10,7 +10,7 @@ from model.world.table import TABLE, Table, run
 from pinot_assets.pinot import LineageState
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import is_ours
 
 TRIGGERS = 6
@@ -33,7 +33,7 @@ def settle(table: Table) -> None:
             table.source.write(name, f"{name}mended".encode())
     for _ in range(TRIGGERS):
         last = table.start(run)
-        if last.report is not None and last.report.result is Result.NOTHING:
+        if last.report is not None and last.report.result is TriggerResult.NOTHING:
             break
         table.later(60)
     else:

@@ -12,9 +12,9 @@ from model.world.watched import WRITES
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot import Lineage, LineageEntry, LineageState
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.plan_report import Outlook
+from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Pointer, pointer_to_bytes
 from pinot_assets.snapshot.fingerprint import Fingerprint
 
@@ -47,9 +47,9 @@ def of_format_1() -> Table:
     return table
 
 
-def planned(table: Table) -> Outlook:
+def planned(table: Table) -> PlanReport:
     """Plan, which must not change anything anywhere."""
-    seen: list[Outlook] = []
+    seen: list[PlanReport] = []
     before = state(table)
     table.pinot.calls.clear()
 
@@ -75,12 +75,12 @@ def state(table: Table) -> Everything:
     return nodes, staged, table.pinot.all_segments(TABLE), table.pinot.lineage(TABLE)
 
 
-def run_planned(table: Table, wanted: str) -> tuple[Report | None, Exception | None]:
+def run_planned(table: Table, wanted: str) -> tuple[TriggerReport | None, Exception | None]:
     """The whole job, as planned."""
 
-    def go(driver: Driver) -> Report:
+    def go(driver: Driver) -> TriggerReport:
         report = driver.trigger_planned(wanted)
-        if report.result in (Result.STAGED, Result.FAILED):
+        if report.result in (TriggerResult.STAGED, TriggerResult.FAILED):
             _, findings = driver.audit()
             if not any(f.blocks for f in findings):
                 driver.publish()

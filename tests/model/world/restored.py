@@ -18,7 +18,7 @@ from pinot_assets.errors import PinotAssetsError, SessionError
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Report
+from pinot_assets.session.values.report import TriggerReport
 from pinot_assets.session.values.state import Pointer
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import Snapshot
@@ -108,12 +108,12 @@ def start(table: Table, job: Job) -> tuple[tuple[str, ...], PinotAssetsError | N
     """Run a job; what its driver noted, and the error that ended it."""
     notes: list[str] = []
 
-    def noting(driver: Driver) -> Report | None:
+    def noting(driver: Driver) -> TriggerReport | None:
         try:
             came_to = job(driver)
         finally:
             notes.extend(driver.notes)
-        return came_to if isinstance(came_to, Report) else None
+        return came_to if isinstance(came_to, TriggerReport) else None
 
     error = table.start(noting).process.error
     assert error is None or isinstance(error, PinotAssetsError)
@@ -184,7 +184,7 @@ def life(mode: str, moment: str) -> tuple[Table, Backup]:
 def publish_twice(table: Table) -> None:
     """New files and rewritten ones, and but for append a deleted one."""
 
-    def resumed(driver: Driver) -> Report:
+    def resumed(driver: Driver) -> TriggerReport:
         driver.resume()
         return run(driver)
 

@@ -20,12 +20,12 @@ from model.world.watched import watched
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import ListingFailed, PinotAssetsError, PinotError, SourceError
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import is_ours
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec import TableSpec
@@ -45,10 +45,10 @@ Job = Callable[[Driver], object]
 """What a driver does; what it comes to is nobody's affair, but a report is kept."""
 
 
-def run(driver: Driver) -> Report:
+def run(driver: Driver) -> TriggerReport:
     """The whole job, as Dagster runs it."""
     report = driver.trigger()
-    if report.result in (Result.STAGED, Result.FAILED):
+    if report.result in (TriggerResult.STAGED, TriggerResult.FAILED):
         _, findings = driver.audit()
         if not any(f.blocks for f in findings):
             driver.publish()
@@ -66,7 +66,7 @@ class Running:
 
     process: Process
     actor: Actor
-    report: Report | None = None
+    report: TriggerReport | None = None
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Table:
     now_ms: int = START_MS
     running: list[Running] = field(default_factory=list)
     late: list[tuple[str, Callable[[], object]]] = field(default_factory=list)
-    orphans: list[tuple[BuildOrder, FileTask]] = field(default_factory=list)
+    orphans: list[tuple[BuildSpec, FileTask]] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -148,9 +148,9 @@ class Table:
         spec = self.spec
 
         def body(process: Process) -> None:
-            with Driver(spec, self._edges(process, actor), name) as driver:
+            with Driver(spec, self._clients(process, actor), name) as driver:
                 came_to = job(driver)
-                started.report = came_to if isinstance(came_to, Report) else None
+                started.report = came_to if isinstance(came_to, TriggerReport) else None
 
         started = Running(Process(name, body, tuple(troubles)), actor)
         self.running.append(started)
@@ -165,7 +165,7 @@ class Table:
         process = running.process
         process.go_on()
         end = "stands still" if process.stopped else "died" if process.dead else "is through"
-        result = f": {running.report.result}" if isinstance(running.report, Report) else ""
+        result = f": {running.report.result}" if isinstance(running.report, TriggerReport) else ""
         self.story.append(f"{process.name} {end}{result} {process.error or ''}\n      {process.effects}")
         if process.error is not None and not isinstance(process.error, PinotAssetsError):
             raise process.error
@@ -185,7 +185,7 @@ class Table:
         """Processes that stand still."""
         return [r for r in self.running if r.process.stopped]
 
-    def _edges(self, process: Process, actor: Actor) -> Edges:
+    def _clients(self, process: Process, actor: Actor) -> TableClients:
         truth, client = self.truth, actor.client
         client.around = lambda what: process.effect(_short(what), ConnectionLoss)
         client.on_read = process.alive
@@ -193,7 +193,7 @@ class Table:
         source, staging = open_memory(self.source.uri), open_memory(self.staging.uri)
         source.on_list = lambda: self._list(process, actor)
         staging.around = lambda what: process.effect(what, lambda: SourceError("the store does not answer"))
-        return Edges(
+        return TableClients(
             store=SessionStore(client, CLUSTER, f"{TABLE}_OFFLINE"),
             pinot=watched(
                 self.pinot,
@@ -213,8 +213,8 @@ class Table:
         with process.effect("list", lambda: ListingFailed("the listing broke off")):
             self.truth.listed(actor, self.files)
 
-    def _orphaned(self, order: BuildOrder, tasks: Sequence[FileTask]) -> None:
-        self.orphans += [(order, task) for task in tasks]
+    def _orphaned(self, build_spec: BuildSpec, tasks: Sequence[FileTask]) -> None:
+        self.orphans += [(build_spec, task) for task in tasks]
 
     # --- somebody else at work, and Pinot itself ---------------------------------------------------
 

@@ -16,7 +16,7 @@ from fakes.zookeeper.memory import FakeClient, FakeZooKeeper, Write
 from model.world.builder import ROWS
 from model.world.oracle import Files, Ledger, Names, Work, rows_of
 
-from pinot_assets.ingest.contract.build_spec import BuildOrder, FileTask
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.values.state import is_ours
 from pinot_assets.snapshot.receipt import Output
@@ -95,16 +95,16 @@ class Truth:
         if actor.listing is None and actor.planned:
             self.violated("I12", f"{actor.session} was planned anew, and its source was not listed")
 
-    def ordered(self, order: BuildOrder, task: FileTask) -> None:
+    def ordered(self, build_spec: BuildSpec, task: FileTask) -> None:
         """A file is to be built."""
-        work = self.works.get(order.session)
+        work = self.works.get(build_spec.session)
         if work is not None and task.ordinal in work.kept:
-            self.violated("I13", f"{task.file.uri} of {order.session} is built again, and has a receipt")
+            self.violated("I13", f"{task.file.uri} of {build_spec.session} is built again, and has a receipt")
 
-    def built(self, order: BuildOrder, task: FileTask, content: bytes) -> None:
+    def built(self, build_spec: BuildSpec, task: FileTask, content: bytes) -> None:
         """A receipt was written."""
         name = task.file.uri.rpartition("/")[2]
-        self._work(order.session).built(task.ordinal, order.attempt, name, content)
+        self._work(build_spec.session).built(task.ordinal, build_spec.attempt, name, content)
 
     def _work(self, session: str) -> Work:
         return self.works.setdefault(session, Work())

@@ -10,7 +10,7 @@ from fakes.pinot.memory import FakePinot
 from model.world.process import Kind, Process
 
 from pinot_assets.errors import PinotError, SwitchStateUnknown
-from pinot_assets.pinot import Pinot
+from pinot_assets.pinot import PinotClient
 
 WRITES = frozenset(
     {
@@ -30,18 +30,20 @@ Wrote = Callable[[str, tuple[object, ...]], None]
 Late = Callable[[str, Callable[[], object]], None]
 
 
-def watched(pinot: FakePinot, process: Process, look: Callable[[], None], wrote: Wrote, late: Late) -> Pinot:
+def watched(
+    pinot: FakePinot, process: Process, look: Callable[[], None], wrote: Wrote, late: Late
+) -> PinotClient:
     """Passes every call on.
 
     :param look: called after each call.
     :param late: takes a call that will arrive later.
     :param wrote: called when a write arrives, with its name and arguments.
     """
-    return cast(Pinot, _WatchedPinot(pinot, process, look, wrote, late))
+    return cast(PinotClient, _WatchedPinot(pinot, process, look, wrote, late))
 
 
 class _WatchedPinot:
-    """It has the methods of `Pinot` by passing on whatever it is asked for."""
+    """It has the methods of `PinotClient` by passing on whatever it is asked for."""
 
     def __init__(
         self, pinot: FakePinot, process: Process, look: Callable[[], None], wrote: Wrote, late: Late

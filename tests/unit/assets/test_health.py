@@ -14,7 +14,7 @@ from pinot_assets.assets.health import freshness_policy, health_job, table_healt
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.runs import works_on
 from pinot_assets.core.check_result import unknown
-from pinot_assets.health import CHECKS, Health, Severity
+from pinot_assets.health import CHECKS, CheckResult, Severity
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import TableSpec
 
@@ -26,8 +26,8 @@ def spec(tmp_path: Path) -> TableSpec:
     return write_table(tmp_path, "web-logs", SYNC)
 
 
-def answer(name: str, *, passed: bool, severity: Severity = Severity.WARN) -> Health:
-    return Health(name, passed, 3, 2.5, "message", "do this", severity, {"files_missing": 1})
+def answer(name: str, *, passed: bool, severity: Severity = Severity.WARN) -> CheckResult:
+    return CheckResult(name, passed, 3, 2.5, "message", "do this", severity, {"files_missing": 1})
 
 
 def test_the_checks_stand_on_the_table_and_block_nothing(spec: TableSpec) -> None:

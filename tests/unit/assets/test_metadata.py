@@ -19,7 +19,7 @@ from pinot_assets.assets.metadata import (
     served,
 )
 from pinot_assets.audit import Finding
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Session, State
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
@@ -77,8 +77,8 @@ def test_of_a_group_of_files() -> None:
 
 
 def test_of_a_report() -> None:
-    report = Report(
-        Result.STAGED,
+    report = TriggerReport(
+        TriggerResult.STAGED,
         SESSION,
         listed=9,
         new=("a", "b"),
@@ -114,7 +114,7 @@ def test_of_a_report() -> None:
 
 
 def test_of_a_report_without_session() -> None:
-    shown = plain(of_report(Report(Result.NOTHING, None, listed=2)))
+    shown = plain(of_report(TriggerReport(TriggerResult.NOTHING, None, listed=2)))
     assert shown["summary"] == "nothing to do: 2 files listed, all published"
     assert "session" not in shown
     assert "rows_per_s" not in shown
@@ -124,7 +124,7 @@ def test_failed_files_are_a_table_whatever_their_reasons_hold() -> None:
     failures = tuple(
         Failure(f"file:///in/{n}", n, 0, "UNREADABLE", "line 1: a|b\nis no number") for n in range(SHOWN + 2)
     )
-    shown = plain(of_report(Report(Result.FAILED, SESSION, listed=30, failed=failures)))
+    shown = plain(of_report(TriggerReport(TriggerResult.FAILED, SESSION, listed=30, failed=failures)))
     lines = shown["failed_files"].splitlines()
     assert lines[0] == "| file | code | reason |"
     assert lines[2] == r"| file:///in/0 | UNREADABLE | line 1: a\|b is no number |"

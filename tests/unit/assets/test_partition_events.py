@@ -15,7 +15,7 @@ from fakes.tables import APPEND, SYNC, write_table
 from pinot_assets.assets.budget import Budget
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of, partitions_name
-from pinot_assets.assets.partition_events import Picture
+from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.assets.table import table_assets
 from pinot_assets.resources import profile_resources
@@ -56,8 +56,8 @@ class World:
             for output in [Output(f"s{n}", 1, 1, "u", 1, "0", "m")]
         ]
 
-    def picture(self) -> Picture:
-        return Picture.take(self.spec, self.files, self.snapshot, self.history.partitions())
+    def picture(self) -> PartitionEvents:
+        return PartitionEvents.take(self.spec, self.files, self.snapshot, self.history.partitions())
 
     def observe(self) -> int:
         before = self.events()
@@ -77,7 +77,7 @@ class World:
     def show(self, files: list[PublishedFile]) -> int:
         self.snapshot = Snapshot(1, "t_OFFLINE", "cp1-0", "SYNC", "e", None, "", "", 0, tuple(files))
         before = self.events()
-        shown = Picture.of_ledger(self.spec, self.snapshot, self.history.partitions())
+        shown = PartitionEvents.of_ledger(self.spec, self.snapshot, self.history.partitions())
         assert self.history.report(shown.publications(self.history))
         told = self.events() - before
         shown.forget_gone(self.history)

@@ -16,7 +16,7 @@ from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.plan import metadata_of, plan_job
 from pinot_assets.assets.runs import works_on
 from pinot_assets.resources import ConsistentPushResource, PinotResource
-from pinot_assets.session.plan_report.plan_report import Outlook
+from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.table_spec import TableSpec
 
 
@@ -26,12 +26,12 @@ def spec(tmp_path: Path) -> TableSpec:
 
 
 @pytest.fixture
-def plan() -> Outlook:
+def plan() -> PlanReport:
     return planned(lived("sync", "a new, a rewritten, a deleted"))
 
 
 def test_the_job_shows_the_plan_and_holds_up_nobody(
-    spec: TableSpec, plan: Outlook, monkeypatch: pytest.MonkeyPatch
+    spec: TableSpec, plan: PlanReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver: Any = SimpleNamespace(plan=lambda: plan)  # whatever else it did would fail
     monkeypatch.setattr(ConsistentPushResource, "driver", lambda *_: driver)
@@ -51,7 +51,7 @@ def test_the_job_shows_the_plan_and_holds_up_nobody(
         if event.event_type is dg.DagsterEventType.ASSET_OBSERVATION
     ]
     assert observed.asset_key == keys_of(spec).snapshot
-    assert observed.metadata["plan_hash"].value == plan.forecast.basis.hash
+    assert observed.metadata["plan_hash"].value == plan.decision.plan_basis.hash
     for text in (
         "a new session builds 2 files",
         "segments: 2 → at least 2",
@@ -62,7 +62,7 @@ def test_the_job_shows_the_plan_and_holds_up_nobody(
         assert text in log
 
 
-def test_the_page_is_markdown_with_every_section(plan: Outlook) -> None:
+def test_the_page_is_markdown_with_every_section(plan: PlanReport) -> None:
     metadata = metadata_of(plan)
     page = metadata["plan"]
     assert isinstance(page, dg.MarkdownMetadataValue)
@@ -72,7 +72,7 @@ def test_the_page_is_markdown_with_every_section(plan: Outlook) -> None:
         "| files |  |\n|---|---|\n| listed | 2 files in mem://",
         "| segments | 2 → at least 2: 2 replaced, at least 2 new |",
         "| sync | 2 files, 4 B | 2 segments | this table's mode |",
-        f"--plan {plan.forecast.basis.hash}`",
+        f"--plan {plan.decision.plan_basis.hash}`",
     ):
         assert text in page.value
     assert (metadata["files_new"], metadata["files_deleted"], metadata["segments_replaced"]) == (1, 1, 2)

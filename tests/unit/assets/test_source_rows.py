@@ -18,7 +18,7 @@ from pinot_assets.assets.partitions import ALL_FILES, choose, path_of
 from pinot_assets.assets.source_rows import SourceRows
 from pinot_assets.snapshot.manifest import PublishedFile, PublishedFiles, Snapshot, files_to_parquet
 from pinot_assets.source import Fingerprint, SourceFile
-from pinot_assets.source.file_table import ListedFiles
+from pinot_assets.source.file_table import FileTable
 from pinot_assets.source.uris import quote_key
 from pinot_assets.table_spec import TableSpec
 
@@ -98,7 +98,7 @@ def test_versions_are_those_of_the_files_one_by_one(
     )
     published = PublishedFiles(files_to_parquet(rows)) if read else rows
     snapshot = Snapshot(1, "t_OFFLINE", "cp1", "SYNC", "", None, "", "", 0, published) if rows else None
-    found = SourceRows.beside(spec, ListedFiles.of(listed).columns, snapshot)
+    found = SourceRows.beside(spec, FileTable.of(listed).columns, snapshot)
     by_uri = {row.uri: row for row in rows}
     assert set(found) == {path_of(spec, u) for u in listed.keys() | by_uri.keys()}
     assert len(found) == len(set(found))
@@ -119,7 +119,7 @@ def test_directories_of_any_size_are_found_whole(tmp_path: Path, sizes: tuple[in
     files = {
         uri: SourceFile(uri, Fingerprint(1, 0)) for uri in (f"{spec.input_uri()}/{name}" for name in names)
     }
-    found = SourceRows.beside(spec, ListedFiles.of(files).columns, None)
+    found = SourceRows.beside(spec, FileTable.of(files).columns, None)
     assert found.versions(choose(spec, found, [])) == told(spec, files, {}, grouped=True)
 
 

@@ -75,7 +75,7 @@ class FakeDriver:
     def __init__(self, **answers: Any) -> None:
         self._answers = answers
         self.asked: list[str] = []
-        self.edges = SimpleNamespace(now_ms=lambda: 0)
+        self.clients = SimpleNamespace(now_ms=lambda: 0)
         self.steps: dict[str, Any] = {}
 
     def __enter__(self) -> FakeDriver:
@@ -103,14 +103,14 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Any:
         driver = FakeDriver(**answers)
 
         @contextmanager
-        def edges(*_: Any) -> Iterator[None]:
+        def clients(*_: Any) -> Iterator[None]:
             yield None
 
-        def made(spec: Any, edges: Any, run_id: str, progress: Any) -> FakeDriver:
+        def made(spec: Any, clients: Any, run_id: str, progress: Any) -> FakeDriver:
             driver.asked.append(run_id)
             return driver
 
-        monkeypatch.setattr(main, "open_edges", edges)
+        monkeypatch.setattr(main, "open_clients", clients)
         pinot = SimpleNamespace(controller_url="http://controller:9000")
         monkeypatch.setattr(main, "load_settings", lambda: SimpleNamespace(pinot=pinot))
         monkeypatch.setattr(main, "Driver", made)
@@ -222,12 +222,14 @@ def test_brackets_in_an_error_are_shown(
 # --- run -------------------------------------------------------------------------------------------
 
 
-def a_report(result: report.Result, *failed: Failure) -> report.Report:
-    return report.Report(result, SESSION, listed=5, new=("a",), failed=failed)
+def a_report(result: report.TriggerResult, *failed: Failure) -> report.TriggerReport:
+    return report.TriggerReport(result, SESSION, listed=5, new=("a",), failed=failed)
 
 
-@pytest.mark.parametrize("result", [report.Result.NOTHING, report.Result.HELD, report.Result.NOOP])
-def test_run_with_nothing_to_do(drive: Any, result: report.Result) -> None:
+@pytest.mark.parametrize(
+    "result", [report.TriggerResult.NOTHING, report.TriggerResult.HELD, report.TriggerResult.NOOP]
+)
+def test_run_with_nothing_to_do(drive: Any, result: report.TriggerResult) -> None:
     driver = drive(trigger=a_report(result))
     shown = call("run", "flights")
     assert shown.exit_code == 0
@@ -237,7 +239,9 @@ def test_run_with_nothing_to_do(drive: Any, result: report.Result) -> None:
 
 def test_run_during_an_upload_changes_nothing_and_says_what_it_waits_for(drive: Any) -> None:
     unready = (Unready(ODD, "is 3 s old, minFileAgeSec is 60"),)
-    driver = drive(trigger=report.Report(report.Result.WAITING, SESSION, listed=5, unready=unready))
+    driver = drive(
+        trigger=report.TriggerReport(report.TriggerResult.WAITING, SESSION, listed=5, unready=unready)
+    )
     shown = call("run", "flights")
     assert shown.exit_code == 0
     assert shown.stdout.strip() == (
@@ -247,7 +251,7 @@ def test_run_during_an_upload_changes_nothing_and_says_what_it_waits_for(drive: 
 
 
 def test_a_planned_run_asks_for_that_plan(drive: Any) -> None:
-    driver = drive(trigger_planned=a_report(report.Result.NOTHING))
+    driver = drive(trigger_planned=a_report(report.TriggerResult.NOTHING))
     assert call("run", "flights", "--plan", "0a1b2c3d").exit_code == 0
     assert driver.asked == ["pinot-assets run", "trigger_planned"]
 
@@ -266,7 +270,7 @@ def test_a_plan_that_does_not_hold_exits_2(
 def test_run_that_switches(drive: Any) -> None:
     finding = Finding("files_built", True, 1, 1, f"{ODD} is built")
     answers = {"audit": (SESSION, (finding,)), "publish": SNAPSHOT, "last_failures": ()}
-    drive(trigger=a_report(report.Result.STAGED), **answers)
+    drive(trigger=a_report(report.TriggerResult.STAGED), **answers)
     shown = call("run", "flights")
     assert shown.exit_code == 0
     assert f"✓ files_built: {ODD} is built" in shown.stdout
@@ -277,7 +281,7 @@ def test_an_assertion_is_shown_as_it_was_written(drive: Any) -> None:
     """Rich would end the run between the gate and the switch."""
     sql = "sql: SELECT COUNT(*) FROM t WHERE REGEXP_LIKE(code, '[/a-z]')"
     answers = {"audit": (SESSION, (Finding(sql, True, 1, 1, "good"),)), "publish": SNAPSHOT}
-    drive(trigger=a_report(report.Result.STAGED), **answers, last_failures=())
+    drive(trigger=a_report(report.TriggerResult.STAGED), **answers, last_failures=())
     shown = call("run", "flights")
     assert shown.exit_code == 0
     assert f"✓ {sql}: good" in shown.stdout.replace("\n", " ")
@@ -287,7 +291,7 @@ def test_a_plain_run_that_left_files_out_exits_2_and_names_them(drive: Any) -> N
     failures = (Failure(ODD, 0, 0, "UNREADABLE", "torn"), Failure("file:///b", 1, 0, "UNREADABLE", "cut"))
     finding = Finding("files_built", False, 3, 1, "1 of 3 files are built", warns=True)
     answers = {"audit": (SESSION, (finding,)), "publish": SNAPSHOT, "last_failures": failures}
-    drive(trigger=a_report(report.Result.STAGED, *failures), **answers)
+    drive(trigger=a_report(report.TriggerResult.STAGED, *failures), **answers)
     shown = call("run", "flights")
     assert shown.exit_code == 2
     assert "! files_built" in shown.stdout
@@ -299,7 +303,7 @@ def test_run_whose_gate_stays_shut_exits_2(drive: Any) -> None:
     failure = Failure(ODD, 0, 0, "UNREADABLE", "torn")
     finding = Finding("files_built", False, 2, 1, f"1 of 2 files are built: {ODD}: torn")
     drive(
-        trigger=a_report(report.Result.FAILED, failure),
+        trigger=a_report(report.TriggerResult.FAILED, failure),
         audit=(SESSION, (finding,)),
         publish=SnapshotIncomplete("nothing of flights is staged", why=f"{ODD} failed"),
     )

@@ -309,7 +309,7 @@ def test_ctrl_c_is_json_where_a_command_tells_people_itself(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(main, "load_settings", lambda: None)
-    monkeypatch.setattr(main, "open_edges", interrupted)
+    monkeypatch.setattr(main, "open_clients", interrupted)
     code, out, err = type_in(monkeypatch, capsys, "run", "flights", "--json")
     told = json.loads(out)
     assert (told["error"], told["why"], told["exit"]) == ("interrupted", None, 130)

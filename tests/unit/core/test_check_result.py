@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from pinot_assets.core.check_result import Problem, Severity, hours, judged, some, unknown
+from pinot_assets.core.check_result import CheckProblem, Severity, check_result_of, hours, some, unknown
 
 
 def test_the_worst_problem_leads() -> None:
-    problems = [Problem("slow", "wait"), Problem("lost", "restore", Severity.ERROR)]
-    answer = judged("x", problems, expected=1, found=0, good="fine", numbers={"n": 2})
+    problems = [CheckProblem("slow", "wait"), CheckProblem("lost", "restore", Severity.ERROR)]
+    answer = check_result_of("x", problems, expected=1, found=0, good="fine", numbers={"n": 2})
     assert (answer.passed, answer.severity, answer.known) == (False, Severity.ERROR, True)
     assert answer.description == "lost; slow\n→ restore"
     assert answer.numbers == {"n": 2}
 
 
 def test_without_problems_it_passes_with_its_numbers() -> None:
-    answer = judged("x", [], expected=3, found=3, good="fine", numbers={"n": 0})
+    answer = check_result_of("x", [], expected=3, found=3, good="fine", numbers={"n": 0})
     assert (answer.passed, answer.expected, answer.found) == (True, 3, 3)
     assert answer.description == "fine"
 

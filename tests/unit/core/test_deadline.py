@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from pinot_assets.core.deadline import Deadline
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.clients import TableClients
 
 
 class Clock:
@@ -24,13 +24,13 @@ class Clock:
         self.now_ms += int(seconds * 1000)
 
     @property
-    def edges(self) -> Edges:
-        return cast(Edges, SimpleNamespace(now_ms=lambda: self.now_ms, sleep=self.sleep))
+    def clients(self) -> TableClients:
+        return cast(TableClients, SimpleNamespace(now_ms=lambda: self.now_ms, sleep=self.sleep))
 
 
 def looks(clock: Clock, look: Callable[[], None]) -> int:
     """How many of them there are in a wait of 10 seconds, with half a second between two."""
-    deadline, number = Deadline(clock.edges, 10), 0
+    deadline, number = Deadline(clock.clients, 10), 0
     while True:
         look()
         number += 1

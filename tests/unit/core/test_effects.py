@@ -16,7 +16,7 @@ from pinot_assets.errors import (
     SwitchConflict,
     SwitchStateUnknown,
 )
-from pinot_assets.pinot import PinotCluster
+from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 
 
@@ -165,4 +165,6 @@ def test_only_silence_is_told_of(error: Exception, changed: bool, told: str) -> 
 
 
 def test_every_call_that_is_told_of_is_one_of_pinots() -> None:
-    assert [name for name in WORDS if not (hasattr(PinotCluster, name) or hasattr(RealtimePinot, name))] == []
+    assert [
+        name for name in WORDS if not (hasattr(HttpPinotClient, name) or hasattr(RealtimePinot, name))
+    ] == []

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pinot_assets.core.policy import NEVER_READ, UNLIMITED, Layer, Policy, Refusal
+from pinot_assets.core.policy import NEVER_READ, UNLIMITED, Layer, Policy, PolicyRefusal
 from pinot_assets.settings.variables import VARIABLES
 from pinot_assets.table_spec.yaml.policy_file import read_layer
 
@@ -22,7 +22,7 @@ def usual(*project: Path | str, endpoints: tuple[str, ...] = AWAY) -> Policy:
     return Policy((Layer().with_defaults(endpoints),), tuple(map(str, project)))
 
 
-def refused(refusal: Refusal | None) -> Refusal:
+def refused(refusal: PolicyRefusal | None) -> PolicyRefusal:
     assert refusal is not None
     return refusal
 
@@ -224,7 +224,7 @@ def test_a_line_in_the_policy_of_the_folder_of_tables_is_answered() -> None:
     assert own == "allow it with the line `roots: [/data/x]` in /project/tables/policy.yaml"
 
 
-Ask = Callable[[Policy], Refusal | None]
+Ask = Callable[[Policy], PolicyRefusal | None]
 REFUSED: list[Ask] = [
     lambda policy: policy.refuses_variable("LAKE_KEY"),
     lambda policy: policy.refuses_endpoint("https://minio.example:9000"),

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from demos.audit_story import Step, Verdict, kind_of, verdict
+from demos.audit_story import StoryLine, StorySummary, kind_of, verdict
 from demos.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, write_spec, wrong_on_the_way
 from demos.load import LoadReport, PhaseReport
 from demos.steps import LEAST_ANSWERS
@@ -109,9 +109,9 @@ def report(**counts: int) -> LoadReport:
     return LoadReport((PhaseReport("1", seen=(), first_mixed=None, first_error=None, **phase),))
 
 
-def steps(*tiers: int) -> list[Step]:
-    stopped = [Step(str(tier), "", tier, 1.0, ("a check",)) for tier in tiers]
-    return [*stopped, *(Step(f"{tier}b", "", tier, 1.0, ()) for tier in (0, 1, 2, 3))]
+def steps(*tiers: int) -> list[StoryLine]:
+    stopped = [StoryLine(str(tier), "", tier, 1.0, ("a check",)) for tier in tiers]
+    return [*stopped, *(StoryLine(f"{tier}b", "", tier, 1.0, ()) for tier in (0, 1, 2, 3))]
 
 
 def test_the_last_line() -> None:
@@ -131,5 +131,5 @@ def test_the_last_line() -> None:
     ],
 )
 def test_what_is_not_well(tiers: tuple[int, ...], counts: dict[str, int]) -> None:
-    found: Verdict = verdict(steps(*tiers), report(**counts))
+    found: StorySummary = verdict(steps(*tiers), report(**counts))
     assert not found.well

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from demos.realtime_faults import StoreOutage, end_process, tar_in
-from demos.realtime_story import Outcome
+from demos.realtime_story import DrillSummary
 from demos.realtime_table import Producer, write_spec
 from pinot_assets.local import StackState
 from pinot_assets.realtime.model.table_settings import table_settings
@@ -71,12 +71,12 @@ def test_the_table_passes_a_deep_store_that_is_down(tmp_path: Path) -> None:
 
 
 def test_the_last_line() -> None:
-    outcome = Outcome(produced=9, queryable=9, ratio=0.996, missing=0)
+    outcome = DrillSummary(produced=9, queryable=9, ratio=0.996, missing=0)
     assert str(outcome) == (
         "produced 9, queryable 9, ingest rate during outage / before: 1.00, "
         "missing deep-store copies after repair: 0"
     )
     assert outcome.well
-    assert not Outcome(9, 8, 1.0, 0).well
-    assert not Outcome(9, 9, 0.94, 0).well
-    assert not Outcome(9, 9, 1.0, 1).well
+    assert not DrillSummary(9, 8, 1.0, 0).well
+    assert not DrillSummary(9, 9, 0.94, 0).well
+    assert not DrillSummary(9, 9, 1.0, 1).well

@@ -13,7 +13,7 @@ from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import LeaseLost, NeedsNewerRelease
-from pinot_assets.gc.dropped_tables import forget, gone
+from pinot_assets.gc.dropped_tables import forget, nodes_of_dropped_table
 from pinot_assets.session.stores.nodes import tables_with_sessions
 from pinot_assets.session.values.state import Owner
 
@@ -29,18 +29,18 @@ def test_a_table_that_is_gone(zookeeper: FakeZooKeeper) -> None:
     store = store_of(zookeeper)
     written_ms = store.pointer_written_ms()
     assert written_ms is not None
-    orphan = gone(store, written_ms + HOUR_MS)
+    orphan = nodes_of_dropped_table(store, written_ms + HOUR_MS)
     assert orphan is not None
     assert (orphan.name, orphan.age_ms) == (TABLE, HOUR_MS)
 
 
 def test_one_that_is_there_or_that_somebody_works_on_is_not(zookeeper: FakeZooKeeper) -> None:
     lease = store_of(zookeeper).take_lease(Owner("run", "host", 1, 0))
-    assert gone(store_of(zookeeper), 0) is None
+    assert nodes_of_dropped_table(store_of(zookeeper), 0) is None
     assert forget(store_of(zookeeper)) is False
     lease.release()
     zookeeper.client().ensure_path(CONFIG)
-    assert gone(store_of(zookeeper), 0) is None
+    assert nodes_of_dropped_table(store_of(zookeeper), 0) is None
 
 
 def test_all_of_it_goes_at_once_and_nothing_else(zookeeper: FakeZooKeeper) -> None:
@@ -49,7 +49,7 @@ def test_all_of_it_goes_at_once_and_nothing_else(zookeeper: FakeZooKeeper) -> No
     assert [path for path in zookeeper.nodes if "consistentPush" in path] == []
     assert f"/{CLUSTER}/PROPERTYSTORE/MINION_TASK_METADATA/{TABLE}/FileIngestionTask" in zookeeper.nodes
     assert len(zookeeper.writes) == before + 2  # the lease, and all
-    assert gone(store_of(zookeeper), 0) is None
+    assert nodes_of_dropped_table(store_of(zookeeper), 0) is None
 
 
 def test_one_that_was_made_again_since_stays(zookeeper: FakeZooKeeper) -> None:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from fakes.stores.memory import new_memory
 
-from pinot_assets.gc.orphans import Facts, Kind, orphans
+from pinot_assets.gc.orphans import OrphanKind, TableFacts, orphans
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.stores.listing_parts import KeptParts
 from pinot_assets.session.stores.staging import Reach
-from pinot_assets.session.stores.stored_snapshots import Header
+from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
 from pinot_assets.session.values.state import Mode, ObjectRef, Session
 from pinot_assets.snapshot.manifest import SnapshotRef
 from pinot_assets.source import Fingerprint
@@ -35,7 +35,7 @@ def tars(*names: str) -> dict[str, Fingerprint]:
     return staged(*(f"segments/{n}{end}" for n in names for end in (".tar.gz", ".metadata.tar.gz")))
 
 
-FACTS = Facts(
+FACTS = TableFacts(
     table="t",
     nodes=("cp1", "cp2"),
     session=None,
@@ -52,7 +52,7 @@ FACTS = Facts(
 )
 
 
-def found(**changes: object) -> list[tuple[Kind, str]]:
+def found(**changes: object) -> list[tuple[OrphanKind, str]]:
     return [(o.kind, o.name) for o in orphans(replace(FACTS, **changes))]  # type: ignore[arg-type]
 
 
@@ -66,7 +66,7 @@ def test_a_table_in_order_has_none() -> None:
 
 def test_a_visible_segment_that_no_snapshot_knows_is_for_the_next_trigger_however_young() -> None:
     (orphan,) = orphans(replace(FACTS, segments=frozenset({OLD, NOW, "by_hand", "u__cp1-aaaaaa_0_0_0"})))
-    assert (orphan.kind, orphan.name, orphan.age_ms) == (Kind.STRAY, OLD, None)
+    assert (orphan.kind, orphan.name, orphan.age_ms) == (OrphanKind.STRAY, OLD, None)
 
 
 def test_an_open_session_may_have_made_it_visible() -> None:
@@ -80,7 +80,7 @@ def test_without_a_ledger_no_segment_is_judged() -> None:
 def test_what_a_taken_back_switch_left_in_pinot_goes_with_the_age_of_its_entry() -> None:
     lineage = Lineage((entry(LineageState.REVERTED, {NOW}, {NEXT, "foreign"}),))
     (orphan,) = orphans(replace(FACTS, segments=frozenset({NOW, NEXT, "foreign"}), lineage=lineage))
-    assert (orphan.kind, orphan.name, orphan.age_ms) == (Kind.SEGMENT, NEXT, 3 * HOUR_MS)
+    assert (orphan.kind, orphan.name, orphan.age_ms) == (OrphanKind.SEGMENT, NEXT, 3 * HOUR_MS)
 
 
 def test_a_hidden_segment_stays_that_an_entry_a_snapshot_or_the_open_session_may_need() -> None:
@@ -90,7 +90,7 @@ def test_a_hidden_segment_stays_that_an_entry_a_snapshot_or_the_open_session_may
         for names in ({NEXT}, set[str]()), (set[str](), {NEXT}):
             live = Lineage((taken_back, entry(state, *names)))
             hidden = found(segments=there, lineage=live)
-            assert (Kind.SEGMENT, NEXT) not in hidden
+            assert (OrphanKind.SEGMENT, NEXT) not in hidden
     lineage = Lineage((taken_back,))
     assert found(segments=there, lineage=lineage, session=OPEN) == []
     known = replace(KEPT, segments=frozenset({NOW, NEXT}))
@@ -99,18 +99,18 @@ def test_a_hidden_segment_stays_that_an_entry_a_snapshot_or_the_open_session_may
 
 
 def test_a_shadow_table_that_an_audit_left() -> None:
-    assert found(shadow="t_audit_shadow") == [(Kind.SHADOW, "t_audit_shadow")]
+    assert found(shadow="t_audit_shadow") == [(OrphanKind.SHADOW, "t_audit_shadow")]
 
 
 def test_session_nodes_beyond_the_newest_two_go_but_for_the_open_one() -> None:
     nodes = ("cp1", "cp2", "cp3", "cp4")
-    assert found(nodes=nodes) == [(Kind.NODE, "cp1"), (Kind.NODE, "cp2")]
-    assert (Kind.NODE, "cp1") not in found(nodes=nodes, session=replace(OPEN, id="cp1-aaaaaa", seq=1))
+    assert found(nodes=nodes) == [(OrphanKind.NODE, "cp1"), (OrphanKind.NODE, "cp2")]
+    assert (OrphanKind.NODE, "cp1") not in found(nodes=nodes, session=replace(OPEN, id="cp1-aaaaaa", seq=1))
 
 
 def test_tars_that_neither_a_kept_snapshot_nor_the_open_session_names() -> None:
     there = FACTS.staged | tars(OLD, NEXT)
-    names = [(Kind.TAR, key) for key in sorted(tars(OLD))]
+    names = [(OrphanKind.TAR, key) for key in sorted(tars(OLD))]
     assert found(staged=there, session=OPEN, segments=frozenset({NOW})) == names
     assert len(found(staged=there)) == 4
 
@@ -130,16 +130,16 @@ def test_what_is_not_provably_ours_stays() -> None:
 def test_old_snapshots_and_rows_that_no_header_names() -> None:
     header = f"snapshots/1-{HASH}.json"
     rows = f"snapshots/1-{'1' * 64}.parquet"
-    expired = (Header(SnapshotRef(header, HASH), 1, 0),)
+    expired = (SnapshotHeader(SnapshotRef(header, HASH), 1, 0),)
     there = FACTS.staged | staged(header, rows)
-    assert found(staged=there, expired=expired) == [(Kind.SNAPSHOT, header), (Kind.ROWS, rows)]
+    assert found(staged=there, expired=expired) == [(OrphanKind.SNAPSHOT, header), (OrphanKind.ROWS, rows)]
 
 
 def test_rows_that_a_kept_snapshot_shares_stay() -> None:
     """A driver that died in its last step left a second header of the same rows."""
     header = f"snapshots/2-{'1' * 64}.json"
-    expired = (Header(SnapshotRef(header, "1" * 64), 2, 0),)
-    assert found(staged=FACTS.staged | staged(header), expired=expired) == [(Kind.SNAPSHOT, header)]
+    expired = (SnapshotHeader(SnapshotRef(header, "1" * 64), 2, 0),)
+    assert found(staged=FACTS.staged | staged(header), expired=expired) == [(OrphanKind.SNAPSHOT, header)]
 
 
 def test_objects_of_sessions_that_nothing_comes_from() -> None:
@@ -147,7 +147,7 @@ def test_objects_of_sessions_that_nothing_comes_from() -> None:
     kept = "sessions/cp1-aaaaaa/files/x.json"  # its node is still there
     opened = "sessions/cp3-cccccc/plan-0-x.parquet"
     there = FACTS.staged | staged(gone, kept, opened)
-    assert found(staged=there, session=OPEN) == [(Kind.SESSION, gone)]
+    assert found(staged=there, session=OPEN) == [(OrphanKind.SESSION, gone)]
     assert found(staged=there, session=OPEN, hold="sessions/cp0-eeeeee/hold-x.json") == []
 
 
@@ -163,11 +163,11 @@ def test_a_part_of_a_listing_goes_when_no_sweep_took_it_away_for_a_day() -> None
     there = FACTS.staged | staged(part, "listings/mine.arrow")
     assert found(staged=there) == []
     late = 25 * HOUR_MS + 1
-    assert found(staged=there, now_ms=late) == [(Kind.LISTING, part)]
+    assert found(staged=there, now_ms=late) == [(OrphanKind.LISTING, part)]
     goes_on = {f"listings/part-{'1' * 32}.arrow": Fingerprint(10, 2 * HOUR_MS * 1000)}
     assert found(staged=there | goes_on, now_ms=late) == []
 
 
 def test_what_a_dead_probe_left() -> None:
     probe = f".pinot-assets-probe-{'a' * 32}"
-    assert found(staged=FACTS.staged | staged(probe)) == [(Kind.PROBE, probe)]
+    assert found(staged=FACTS.staged | staged(probe)) == [(OrphanKind.PROBE, probe)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pinot_assets.health.failing import failing_files, still_there
-from pinot_assets.session.values.plan import Plan, Row, Status
+from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.source import Fingerprint, SourceFile
@@ -45,7 +45,7 @@ def test_a_file_that_was_built_in_the_end_is_forgotten() -> None:
 
 def test_a_file_that_was_removed_or_repaired_is_not_there_as_it_was() -> None:
     failures = [replace(failure(name, 0), ordinal=n) for n, name in enumerate("abcd")]
-    rows = tuple(Row(f"s/{name}", n, V1, Status.BUILD) for n, name in enumerate("abc"))
+    rows = tuple(Row(f"s/{name}", n, V1, RowStatus.BUILD) for n, name in enumerate("abc"))
     plan = Plan("cp1-aaaaaa", 0, Mode.APPEND, rows, (), {}, "")
     files = {f"s/{name}": SourceFile(f"s/{name}", found) for name, found in (("a", V1), ("b", V2), ("d", V1))}
     there = still_there(failures, plan, files)

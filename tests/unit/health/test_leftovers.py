@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pinot_assets.core.check_result import Severity
-from pinot_assets.health.leftovers import TOLERATED_BYTES, Wanted, orphans, staged_tars, unreferenced
+from pinot_assets.health.leftovers import (
+    TOLERATED_BYTES,
+    ReferencedObjects,
+    orphans,
+    staged_tars,
+    unreferenced,
+)
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.snapshot.receipt import Output
 
@@ -23,7 +29,7 @@ def staged(*names: str, size: int = 100) -> dict[str, int]:
     return tars | {f"segments/{n}.metadata.tar.gz": 1 for n in names}
 
 
-WANTED = Wanted(True, {NOW}, {NOW: output(NOW)}, "")
+WANTED = ReferencedObjects(True, {NOW}, {NOW: output(NOW)}, "")
 
 
 def entry(state: LineageState, segments_from: set[str], segments_to: set[str]) -> Lineage:
@@ -52,7 +58,7 @@ def test_what_came_after_a_restored_pointer_is_no_stray() -> None:
 
 
 def test_visible_segments_without_any_ledger_must_not_be_deleted_by_a_run() -> None:
-    answer = orphans("t", NOTHING, {NOW}, [], {}, Wanted(False, set(), {}, ""))
+    answer = orphans("t", NOTHING, {NOW}, [], {}, ReferencedObjects(False, set(), {}, ""))
     assert answer.severity is Severity.ERROR
     assert "restore the table's nodes in ZooKeeper" in answer.next_step
 
@@ -67,7 +73,7 @@ def test_a_hidden_stray_is_a_warning() -> None:
 
 def test_what_an_open_switch_or_a_way_back_needs_is_no_orphan() -> None:
     opened = entry(LineageState.IN_PROGRESS, {NOW}, {NEXT})
-    wanted = Wanted(True, {NOW, NEXT}, WANTED.tars, "cp3-cccccc")
+    wanted = ReferencedObjects(True, {NOW, NEXT}, WANTED.tars, "cp3-cccccc")
     assert orphans("t", opened, {NOW, NEXT}, NODES, {}, wanted).passed
     ended = entry(LineageState.COMPLETED, {OLD}, {NOW})
     assert orphans("t", ended, {OLD, NOW}, NODES, {}, WANTED).passed

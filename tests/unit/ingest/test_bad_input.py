@@ -23,16 +23,16 @@ from pinot_assets.core.file_errors import (
     Unreadable,
     ZoneMissing,
 )
-from pinot_assets.ingest.contract.bad_rows import Limit, Quarantine, Verdicts
+from pinot_assets.ingest.contract.bad_rows import BadRowAllowance, BadRowPolicy, Quarantine
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats import content, csv_file, json_blocks, typed
 from pinot_assets.ingest.formats.csv_file import read_csv
 from pinot_assets.ingest.formats.json_file import read_json
 from pinot_assets.ingest.formats.read import read_batches
 
 SCHEMA = pa.schema([("i", pa.int32()), ("s", pa.string()), ("m", pa.list_(pa.int32()))])
-WANTED = Wanted(SCHEMA)
+WANTED = TargetSchema(SCHEMA)
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def read(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Good rows and bad ones."""
     (folder / "x").write_bytes(data)
-    verdicts = Quarantine(folder / "bad.parquet", "file:///x", Limit.parse(limit))
+    verdicts = Quarantine(folder / "bad.parquet", "file:///x", BadRowAllowance.parse(limit))
     tables = list(read_batches(folder / "x", WANTED, input_format, reader={}, verdicts=verdicts))
     good = pa.concat_tables([SCHEMA.empty_table(), *tables]).to_pylist()
     verdicts.finish(len(good))
@@ -123,7 +123,7 @@ def test_bad_values_are_put_aside_with_their_row_and_all_others_kept(tmp_path: P
     assert all("é" in row["record"] for row in bad)
     (tmp_path / "x").write_bytes(write(rows[1:]))
     with pytest.raises(TypeMismatch, match=f"column i, row {6 + first}: 'x' cannot become INT"):
-        list(read_batches(tmp_path / "x", WANTED, written.split()[0], reader={}, verdicts=Verdicts()))
+        list(read_batches(tmp_path / "x", WANTED, written.split()[0], reader={}, verdicts=BadRowPolicy()))
 
 
 @pytest.mark.parametrize("written", WRITERS)
@@ -241,11 +241,11 @@ def test_objects_of_several_lines_cannot_be_found_again_behind_a_broken_one(tmp_
 
 
 def test_a_timestamp_without_a_zone_is_told_apart(tmp_path: Path) -> None:
-    wanted = Wanted(pa.schema([("t", pa.timestamp("ms", "UTC"))]))
+    wanted = TargetSchema(pa.schema([("t", pa.timestamp("ms", "UTC"))]))
     for data, input_format in ((b"t\n0\n2020-01-01\n", "csv"), (b'{"t":0}\n{"t":"2020-01-01"}', "json")):
         (tmp_path / "x").write_bytes(data)
         with pytest.raises(ZoneMissing, match="names no zone\n  → write it with Z or an offset"):
-            list(read_batches(tmp_path / "x", wanted, input_format, reader={}, verdicts=Verdicts()))
+            list(read_batches(tmp_path / "x", wanted, input_format, reader={}, verdicts=BadRowPolicy()))
 
 
 @pytest.mark.parametrize(
@@ -264,25 +264,25 @@ def test_missing_columns_are_told_or_fail_the_file(
     tmp_path: Path, data: bytes, input_format: str, missing: tuple[str, ...]
 ) -> None:
     (tmp_path / "x").write_bytes(data)
-    verdicts = Verdicts()
+    verdicts = BadRowPolicy()
     list(read_batches(tmp_path / "x", WANTED, input_format, reader={}, verdicts=verdicts))
     assert verdicts.missing == missing
     if missing:
         with pytest.raises(ColumnMissing, match=f"the file has no column {', '.join(missing)}"):
-            list(read_batches(tmp_path / "x", WANTED, input_format, reader={}, verdicts=Verdicts("fail")))
+            list(read_batches(tmp_path / "x", WANTED, input_format, reader={}, verdicts=BadRowPolicy("fail")))
 
 
 @pytest.mark.parametrize("written", ["parquet", "orc", "avro"])
 def test_missing_columns_of_files_that_know_their_columns(tmp_path: Path, written: str) -> None:
     (tmp_path / "x").write_bytes(WRITERS[written][0]([(1, "a")]))
-    wanted = Wanted(pa.schema([("gone", pa.int32()), ("s", pa.string())]))
-    verdicts = Verdicts()
+    wanted = TargetSchema(pa.schema([("gone", pa.int32()), ("s", pa.string())]))
+    verdicts = BadRowPolicy()
     [table] = read_batches(tmp_path / "x", wanted, written, reader={}, verdicts=verdicts)
     assert table.to_pylist() == [{"gone": None, "s": "a"}]
     assert verdicts.missing == ("gone",)
-    nothing = Wanted(pa.schema([("gone", pa.int32())]))
+    nothing = TargetSchema(pa.schema([("gone", pa.int32())]))
     with pytest.raises(Unreadable, match="none of the table's columns: its columns are i, s, m"):
-        list(read_batches(tmp_path / "x", nothing, written, reader={}, verdicts=Verdicts()))
+        list(read_batches(tmp_path / "x", nothing, written, reader={}, verdicts=BadRowPolicy()))
 
 
 @pytest.mark.parametrize("written", ["parquet", "orc", "avro"])
@@ -321,8 +321,8 @@ def endless(start: bytes, count: list[int]) -> Iterator[bytes]:
 def test_a_line_without_end_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_blocks, "DOCUMENT_BYTES", 1000)
     readers: list[Callable[[Iterator[bytes]], Iterator[pa.Table]]] = [
-        lambda blocks: read_csv(blocks, WANTED, CsvSettings(), Verdicts()),
-        lambda blocks: read_json(blocks, WANTED, Verdicts()),
+        lambda blocks: read_csv(blocks, WANTED, CsvSettings(), BadRowPolicy()),
+        lambda blocks: read_json(blocks, WANTED, BadRowPolicy()),
     ]
     for reader, start in zip(readers, (b'i,s,m\n1,"', b'{"i":1}\n{"s":"'), strict=True):
         count = [0]

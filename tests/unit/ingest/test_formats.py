@@ -21,8 +21,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats import content, csv_file, typed
 from pinot_assets.ingest.formats.read import read_batches
 
@@ -43,7 +43,7 @@ SCHEMA = pa.schema(
         ("md", pa.list_(pa.float64())),
     ]
 )
-WANTED = Wanted(SCHEMA, decimals=frozenset("n"))
+WANTED = TargetSchema(SCHEMA, decimals=frozenset("n"))
 
 # CSV has no empty text and no empty list: both are null there.
 text = st.text(
@@ -161,7 +161,7 @@ def read(data: bytes, input_format: str) -> pa.Table:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x"
         path.write_bytes(data)
-        verdicts = Verdicts()
+        verdicts = BadRowPolicy()
         tables = list(read_batches(path, WANTED, input_format.split()[0], reader={}, verdicts=verdicts))
         rows = sum(table.num_rows for table in tables)
         assert verdicts.rows in (rows, None)

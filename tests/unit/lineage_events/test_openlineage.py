@@ -14,7 +14,7 @@ from pinot_assets.lineage_events.openlineage import (
     MOST_FOLDERS,
     MOST_LOCATIONS,
     SESSION_FACET,
-    Place,
+    DatasetPlace,
     by_folder,
     dataset_of,
     events,
@@ -25,7 +25,9 @@ from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint
 
 CREATED, DONE = 1_700_000_000_123, 1_700_000_060_000
-PLACE = Place("jobs", "pinot://controller:9000", "t", (("v", "STRING"), ("n", "INT[]")), read_as_is=True)
+PLACE = DatasetPlace(
+    "jobs", "pinot://controller:9000", "t", (("v", "STRING"), ("n", "INT[]")), read_as_is=True
+)
 SESSION = Session(
     "cp2-bbbbbb",
     2,

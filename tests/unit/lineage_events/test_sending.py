@@ -18,7 +18,7 @@ from fakes.tables import write_table
 from pinot_assets.errors import PlanOutdated, SessionHeld
 from pinot_assets.lineage_events import sending
 from pinot_assets.lineage_events.sending import columns_of, is_configured, lineage_after, place_of
-from pinot_assets.session.driver import Step
+from pinot_assets.session.driver import StepRecord
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Session, State
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -66,8 +66,8 @@ def driver(tmp_path: Path) -> Any:
     store = SimpleNamespace(sessions=lambda: [replace(PUBLISHED, seq=1, done_ms=NOW - 1), PUBLISHED])
     return SimpleNamespace(
         spec=write_table(tmp_path, "t"),
-        edges=SimpleNamespace(now_ms=lambda: NOW, staging=staging, store=store),
-        steps={"publish": Step(1.0, None)},
+        clients=SimpleNamespace(now_ms=lambda: NOW, staging=staging, store=store),
+        steps={"publish": StepRecord(1.0, None)},
     )
 
 
@@ -94,7 +94,7 @@ def test_a_receiver_hears_of_the_sessions_of_this_run(driver: Any, monkeypatch: 
 
 
 def test_nothing_is_sent_where_no_transport_is_named(driver: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    driver.edges.store.sessions = None  # not even asked
+    driver.clients.store.sessions = None  # not even asked
     assert tell(driver) == []
     assert capsys.readouterr() == ("", "")
 
@@ -148,7 +148,7 @@ def test_an_error_of_the_run_stays_its_error(driver: Any, monkeypatch: pytest.Mo
 def test_a_run_that_was_turned_away_tells_nothing(
     driver: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    driver.steps = {"trigger": Step(0.1, error)}
+    driver.steps = {"trigger": StepRecord(0.1, error)}
     with webhook() as hook:
         monkeypatch.setenv("OPENLINEAGE_URL", hook.url.partition("/services")[0])
         assert tell(driver) == []
@@ -157,9 +157,9 @@ def test_a_run_that_was_turned_away_tells_nothing(
 
 def test_a_snapshot_that_cannot_be_read_is_a_warning(driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENLINEAGE_URL", "http://127.0.0.1:1")
-    for info in [*driver.edges.staging.store.list("snapshots")]:
+    for info in [*driver.clients.staging.store.list("snapshots")]:
         if info.key.endswith(".json"):
-            driver.edges.staging.store.write(info.key, b"damaged")
+            driver.clients.staging.store.write(info.key, b"damaged")
     (warning,) = tell(driver)
     assert warning.startswith("warning: the OpenLineage events of this run were not sent: ")
     assert "is not what was written there" in warning
@@ -169,7 +169,7 @@ def test_whatever_breaks_on_the_way_is_a_warning_and_hides_no_error_of_the_run(
     driver: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENLINEAGE_URL", "http://127.0.0.1:1")
-    driver.edges.store.sessions = lambda: {}["a session of a later release"]
+    driver.clients.store.sessions = lambda: {}["a session of a later release"]
     assert tell(driver) == ["warning: the OpenLineage events of this run were not sent: KeyError"]
     warnings: list[str] = []
     with pytest.raises(ZeroDivisionError), lineage_after(driver, CONTROLLER, warnings.append):
@@ -181,7 +181,7 @@ def test_a_store_that_hangs_is_not_waited_for(driver: Any, monkeypatch: pytest.M
     monkeypatch.setattr(sending, "SECONDS", 0.2)
     monkeypatch.setenv("OPENLINEAGE_URL", "http://127.0.0.1:1")
     answers = threading.Event()
-    driver.edges.store.sessions = lambda: answers.wait(20) and []
+    driver.clients.store.sessions = lambda: answers.wait(20) and []
     (warning,) = tell(driver)
     answers.set()
     assert warning.endswith("it has not answered within 0.2 s")

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import Progress, load_state, stack
+from pinot_assets.local import StartProgress, load_state, stack
 from pinot_assets.settings.local_stack import load_record
 
 ALL = {"zookeeper", "controller", "broker-1", "broker-2", "server-1", "server-2"}
@@ -164,7 +164,7 @@ def test_an_interrupted_up_leaves_nothing_unrecorded(toy: Any) -> None:
 
     toy.lacks = {"controller": ["health"] * 100}
     with pytest.raises(KeyboardInterrupt):
-        stack.Stack(toy.home, progress=Progress(doing=interrupt)).up()
+        stack.Stack(toy.home, progress=StartProgress(doing=interrupt)).up()
     record = load_record(toy.home)
     assert record is not None
     assert {name: process.pid for name, process in record.processes.items()} == toy.pids()

@@ -18,7 +18,7 @@ from pinot_assets.errors import SourceError
 from pinot_assets.metrics.collector import AT_A_TIME, HANGS_S, Collector
 from pinot_assets.metrics.exposition import text_of
 from pinot_assets.metrics.family import Sample
-from pinot_assets.metrics.probe import Part
+from pinot_assets.metrics.probe import ScrapePart
 from pinot_assets.metrics.session import OPEN
 
 
@@ -53,7 +53,7 @@ def test_nothing_is_said_of_what_was_not_looked_at_yet() -> None:
 
 def test_a_scrape_reads_nothing() -> None:
     said: list[str] = []
-    seen, part = collector(said), Part("t", "session", Reads(1))
+    seen, part = collector(said), ScrapePart("t", "session", Reads(1))
     seen.look([part])
     assert told(seen)["session_open", "t"] == told(seen)["session_open", "t"] == 1
     assert told(seen)["up", "session", "t"] == 1
@@ -65,7 +65,10 @@ def test_a_part_that_cannot_be_read_says_so_and_no_more() -> None:
     said: list[str] = []
     seen = collector(said)
     away = SourceError("no answer", why="it is down")
-    bad, good = Part("t", "session", Reads(1, away, away, 0)), Part("u", "session", Reads(1, 1, 1, 1))
+    bad, good = (
+        ScrapePart("t", "session", Reads(1, away, away, 0)),
+        ScrapePart("u", "session", Reads(1, 1, 1, 1)),
+    )
     for _ in range(3):
         seen.look([bad, good])
     found = told(seen)
@@ -79,7 +82,7 @@ def test_a_part_that_cannot_be_read_says_so_and_no_more() -> None:
 
 def test_what_was_true_of_a_table_that_cannot_be_read_is_not_repeated() -> None:
     seen = collector([])
-    part = Part("t", "session", Reads(1, RuntimeError("a fault")))
+    part = ScrapePart("t", "session", Reads(1, RuntimeError("a fault")))
     seen.look([part])
     seen.look([part])
     assert ("session_open", "t") not in told(seen)
@@ -96,7 +99,10 @@ def test_a_table_that_hangs_keeps_no_other_from_being_looked_at() -> None:
         looked.set()
         return [OPEN.of(1, "t")]
 
-    parts = [*(Part(f"hangs{n}", "session", hangs) for n in range(AT_A_TIME - 1)), Part("t", "session", last)]
+    parts = [
+        *(ScrapePart(f"hangs{n}", "session", hangs) for n in range(AT_A_TIME - 1)),
+        ScrapePart("t", "session", last),
+    ]
     thread = threading.Thread(target=seen.look, args=(parts,))
     thread.start()
     try:
@@ -117,8 +123,8 @@ class Rounds:
         self.seen = Collector([].append, clock=lambda: 1000.0, ticks=lambda: self.now)
         self.stopped, self.goes_on, self.looks = threading.Event(), threading.Event(), list[int]()
         self.held = 0
-        self.hanging = [Part(f"hangs{n}", "session", self._hangs) for n in range(hanging)]
-        self.good = Part("t", "session", self._looks)
+        self.hanging = [ScrapePart(f"hangs{n}", "session", self._hangs) for n in range(hanging)]
+        self.good = ScrapePart("t", "session", self._looks)
 
     def _hangs(self) -> list[Sample]:
         if not self.goes_on.is_set():
@@ -208,7 +214,7 @@ def test_it_looks_until_it_is_stopped() -> None:
             stopped.set()
         return []
 
-    seen.look_for_ever([Part("t", "session", read)], 0.01, stopped)
+    seen.look_for_ever([ScrapePart("t", "session", read)], 0.01, stopped)
     assert stopped.wait(30)
     assert len(looks) == 3
 
@@ -219,7 +225,7 @@ def test_what_cannot_be_told_ends_a_look() -> None:
     def told(_: str) -> None:
         raise BrokenPipeError
 
-    parts = [Part(f"t{n}", "session", Reads(SourceError("gone"))) for n in range(AT_A_TIME + 1)]
+    parts = [ScrapePart(f"t{n}", "session", Reads(SourceError("gone"))) for n in range(AT_A_TIME + 1)]
     with pytest.raises(BrokenPipeError):
         Collector(told).look(parts)
 

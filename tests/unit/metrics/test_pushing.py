@@ -16,7 +16,7 @@ from fakes.tables import write_table
 from pinot_assets.errors import PinotUnreachable, PlanOutdated, SessionHeld
 from pinot_assets.metrics import pushing
 from pinot_assets.metrics.pushing import GATEWAY, PASSWORD, USER, pushed_after
-from pinot_assets.session.driver import Step
+from pinot_assets.session.driver import StepRecord
 
 GROUP = "/metrics/job/pinot_assets/table/flights"
 
@@ -32,7 +32,7 @@ class Drives:
 
     def __init__(self, folder: Path) -> None:
         self.spec = write_table(folder, "flights")
-        self.steps = {"resume": Step(1.5, True)}
+        self.steps = {"resume": StepRecord(1.5, True)}
         self.held = False
 
     def __enter__(self) -> Drives:
@@ -74,7 +74,7 @@ def test_it_is_pushed_after_the_table_was_let_go(driver: Any, monkeypatch: pytes
 
 def test_a_run_that_fails_is_told_and_fails_as_it_did(driver: Any, gateway: Gateway) -> None:
     error = PinotUnreachable("away")
-    driver.steps["publish"] = Step(2.0, error)
+    driver.steps["publish"] = StepRecord(2.0, error)
     with pytest.raises(PinotUnreachable, match="away"), pushed_after(driver, print, {GATEWAY: gateway.url}):
         raise error
     assert gateway.groups[GROUP]["pinot_assets_run_success", "flights"] == 0
@@ -93,7 +93,7 @@ def test_without_a_gateway_and_without_a_step_nothing_is_pushed(driver: Any, gat
 def test_a_run_that_was_turned_away_leaves_the_numbers_of_the_one_that_works(
     driver: Any, gateway: Gateway, refusal: Exception
 ) -> None:
-    driver.steps = {"trigger": Step(0.1, refusal)}
+    driver.steps = {"trigger": StepRecord(0.1, refusal)}
     with pushed_after(driver, print, {GATEWAY: gateway.url}):
         pass
     assert gateway.groups == {}

@@ -10,17 +10,17 @@ from fakes.monitoring.pushgateway import Numbers, numbers
 from fakes.realtime.memory import S2, FakeRealtime
 
 from pinot_assets.audit import Finding
-from pinot_assets.core.check_result import Health, Severity, unknown
+from pinot_assets.core.check_result import CheckResult, Severity, unknown
 from pinot_assets.errors import PinotUnreachable
-from pinot_assets.health.source import Difference
+from pinot_assets.health.source import SourceDifference
 from pinot_assets.metrics.exposition import text_of
 from pinot_assets.metrics.family import Family, Sample
 from pinot_assets.metrics.health import health_samples, rollback_sample
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.run import run_samples
 from pinot_assets.metrics.source import source_samples
-from pinot_assets.session.driver import Step
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.driver import StepRecord
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint
 
@@ -38,7 +38,7 @@ def told(samples: Any) -> Numbers:
 
 
 def test_changes_and_the_oldest_of_them() -> None:
-    found = Difference(5, missing=("a", "b"), stale=("c",), extra=("d",), held=0, unready=2)
+    found = SourceDifference(5, missing=("a", "b"), stale=("c",), extra=("d",), held=0, unready=2)
     got = told(source_samples("t", found, {"a": 9000, "b": 7000, "c": 8000}, {"y": 6000, "z": 5000}, 1000))
     assert got == {
         ("source_files",): 5,
@@ -52,13 +52,13 @@ def test_changes_and_the_oldest_of_them() -> None:
 
 
 def test_a_change_waits_no_longer_than_for_the_snapshot_that_lacks_it() -> None:
-    found = Difference(1, missing=("a",), stale=(), extra=(), held=0, unready=0)
+    found = SourceDifference(1, missing=("a",), stale=(), extra=(), held=0, unready=0)
     assert told(source_samples("t", found, {"a": 1000}, {}, 5000))["oldest_change_timestamp_seconds",] == 5
     assert told(source_samples("t", found, {"a": 1000}, {}, None))["oldest_change_timestamp_seconds",] == 1
 
 
 def test_since_when_a_file_is_not_ready() -> None:
-    found = Difference(1, missing=(), stale=(), extra=(), held=0, unready=1)
+    found = SourceDifference(1, missing=(), stale=(), extra=(), held=0, unready=1)
     name = "oldest_unready_timestamp_seconds"
     assert told(source_samples("t", found, {}, {"a": 1000}, 5000))[name,] == 5, "a copy may keep an old date"
     gone = told(source_samples("t", found, {}, {}, 5000))
@@ -66,7 +66,7 @@ def test_since_when_a_file_is_not_ready() -> None:
 
 
 def test_without_a_change_there_is_no_oldest() -> None:
-    found = Difference(1, missing=(), stale=(), extra=("d",), held=0, unready=0)
+    found = SourceDifference(1, missing=(), stale=(), extra=("d",), held=0, unready=0)
     assert ("oldest_change_timestamp_seconds",) not in told(source_samples("t", found, {}, {}, 5000))
 
 
@@ -75,9 +75,9 @@ def test_without_a_change_there_is_no_oldest() -> None:
 
 def test_a_failed_check_burns_at_its_severity_and_a_passed_one_at_none() -> None:
     answers = [
-        Health("room", False, 0, 0, "full", "buy disks", Severity.ERROR),
-        Health("freshness", False, 0, 0, "old", "run", Severity.WARN),
-        Health("replicas", True, 1, 1, "well", severity=Severity.ERROR),
+        CheckResult("room", False, 0, 0, "full", "buy disks", Severity.ERROR),
+        CheckResult("freshness", False, 0, 0, "old", "run", Severity.WARN),
+        CheckResult("replicas", True, 1, 1, "well", severity=Severity.ERROR),
     ]
     got = told(health_samples("t", answers))
     failing = {key[1:] for key, value in got.items() if key[0] == "health_check_failed" and value}
@@ -94,7 +94,7 @@ def test_a_check_that_could_not_be_made_has_not_failed() -> None:
 
 def test_orphans() -> None:
     keys = ("segments_visible", "segments_hidden", "session_nodes", "staged_objects", "staged_bytes")
-    answer = Health("orphans", True, 0, 0, "", numbers=dict(zip(keys, (1, 2, 3, 4, 5), strict=True)))
+    answer = CheckResult("orphans", True, 0, 0, "", numbers=dict(zip(keys, (1, 2, 3, 4, 5), strict=True)))
     got = told(health_samples("t", [answer]))
     kinds = ("visible_segment", "hidden_segment", "session_node", "staged_object")
     assert [got["orphans", kind] for kind in kinds] == [1, 2, 3, 4]
@@ -151,15 +151,15 @@ def test_what_is_not_known_of_a_realtime_table_is_left_out(fake: FakeRealtime) -
 # --- runs ------------------------------------------------------------------------------------------
 
 RECEIPT = Receipt("a", 0, 1, Fingerprint(1, 2, None), "", 10, 2, (), 1.0, "")
-REPORT = Report(Result.STAGED, None, 3, built=(RECEIPT, RECEIPT), kept=1, build_seconds=7.5)
+REPORT = TriggerReport(TriggerResult.STAGED, None, 3, built=(RECEIPT, RECEIPT), kept=1, build_seconds=7.5)
 GOOD = Finding("rows_as_built", True, 10, 10, "")
 
 
 def test_a_run() -> None:
     steps = {
-        "trigger": Step(9.0, REPORT),
-        "audit": Step(2.0, (None, (GOOD, replace(GOOD, name="warned", passed=False, warns=True)))),
-        "publish": Step(1.0, None),
+        "trigger": StepRecord(9.0, REPORT),
+        "audit": StepRecord(2.0, (None, (GOOD, replace(GOOD, name="warned", passed=False, warns=True)))),
+        "publish": StepRecord(1.0, None),
     }
     got = told(run_samples("t", steps, 1234.5))
     assert got == {
@@ -186,14 +186,16 @@ def test_a_run() -> None:
 @pytest.mark.parametrize(
     "step",
     [
-        Step(1.0, PinotUnreachable("away")),
-        Step(1.0, replace(REPORT, failed=(Failure("a", 0, 1, "UNREADABLE", "so"),))),
-        Step(1.0, replace(REPORT, result=Result.FAILED)),
-        Step(1.0, (None, (replace(GOOD, passed=False),))),
+        StepRecord(1.0, PinotUnreachable("away")),
+        StepRecord(1.0, replace(REPORT, failed=(Failure("a", 0, 1, "UNREADABLE", "so"),))),
+        StepRecord(1.0, replace(REPORT, result=TriggerResult.FAILED)),
+        StepRecord(1.0, (None, (replace(GOOD, passed=False),))),
     ],
 )
-def test_a_run_that_failed(step: Step) -> None:
-    assert told(run_samples("t", {"trigger": Step(1.0, REPORT), "last": step}, 1.0))["run_success",] == 0
+def test_a_run_that_failed(step: StepRecord) -> None:
+    assert (
+        told(run_samples("t", {"trigger": StepRecord(1.0, REPORT), "last": step}, 1.0))["run_success",] == 0
+    )
 
 
 # --- families --------------------------------------------------------------------------------------

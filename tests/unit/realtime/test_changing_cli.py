@@ -21,7 +21,7 @@ from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotAssetsError, PreflightRefused, SessionError, SpecDrift
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.realtime.operations import pauseless
-from pinot_assets.realtime.operations.drill_plan import Finding
+from pinot_assets.realtime.operations.drill_plan import DrillObservation
 from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair import apply
 from pinot_assets.session.values.state import Owner
@@ -305,13 +305,16 @@ def test_a_drill_runs_its_commands(run: Run, monkeypatch: pytest.MonkeyPatch, tm
     from pinot_assets.cli.realtime import drill
 
     class Short(drill.Drill):
-        def run(self) -> tuple[Finding, ...]:
+        def run(self) -> tuple[DrillObservation, ...]:
             self.query()
             try:
                 self.break_store()
             finally:
                 self.mend_store()
-            return (Finding("ingestion", True, "ratio 0.99"), Finding("back-fill", False, "1 left"))
+            return (
+                DrillObservation("ingestion", True, "ratio 0.99"),
+                DrillObservation("back-fill", False, "1 left"),
+            )
 
     monkeypatch.setattr(drill, "Drill", Short)
     words = ["drill", "clicks", "--yes-this-is-a-test-table", "clicks"]

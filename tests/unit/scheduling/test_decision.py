@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fakes.tables import APPEND, SWAP, SYNC, write_table
 
-from pinot_assets.scheduling.decision import FIRST_WAIT_S, LONGEST_WAIT_S, Cursor, Tick, decide
+from pinot_assets.scheduling.decision import FIRST_WAIT_S, LONGEST_WAIT_S, FilesCursor, FilesTick, decide
 from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.plan import NO_HOLD, Hold
@@ -69,7 +69,7 @@ class Table:
         tokens = {name: Fingerprint(size, 0).token for name, size in versions.items()}
         self.seen = replace(self.seen, failures=failures, failed_versions=tokens)
 
-    def tick(self, inventory: Inventory, now_s: int = NOW) -> Tick:
+    def tick(self, inventory: Inventory, now_s: int = NOW) -> FilesTick:
         tick = decide(self.spec, inventory, self.seen, self.cursor, now_s)
         self.cursor = tick.cursor
         return tick
@@ -448,10 +448,10 @@ def test_one_file_that_has_to_be_repaired_makes_the_session_wait(table: Table) -
 
 
 def test_a_cursor_knows_since_when_looks_have_failed() -> None:
-    cursor = Cursor.read("")
+    cursor = FilesCursor.read("")
     assert cursor.failing_s == 0
     for now in (NOW, NOW + 30, NOW + 9000):
-        cursor = Cursor.read(cursor.fails(now).text)
+        cursor = FilesCursor.read(cursor.fails(now).text)
         assert cursor.failing_s == NOW
     assert cursor.restless.failing_s == NOW
     assert cursor.works.failing_s == 0
@@ -459,22 +459,22 @@ def test_a_cursor_knows_since_when_looks_have_failed() -> None:
 
 
 def test_what_was_quiet_or_launched_before_is_no_failure() -> None:
-    quiet = Cursor("d", "s", 5, 2, quiet="q", quiet_s=NOW)
+    quiet = FilesCursor("d", "s", 5, 2, quiet="q", quiet_s=NOW)
     assert (quiet.failing_s, quiet.restless.failing_s, quiet.works) == (0, 0, quiet)
     failing = quiet.fails(NOW + 30)
     assert (failing.failing_s, failing.launched, failing.times) == (NOW + 30, "d", 2)
-    assert Cursor("d", "s", 5, 2).failing_s == 0
+    assert FilesCursor("d", "s", 5, 2).failing_s == 0
 
 
 def test_a_clock_that_was_put_back_begins_the_row_anew() -> None:
-    assert Cursor().fails(NOW).fails(NOW - 9000).failing_s == NOW - 9000
+    assert FilesCursor().fails(NOW).fails(NOW - 9000).failing_s == NOW - 9000
 
 
 def test_a_look_that_succeeds_is_decided_as_if_none_had_failed(table: Table) -> None:
     files = listing(F1=1, F2=2, F3=3)
     table.tick(files)
     untroubled = table.cursor
-    table.cursor = Cursor.read(untroubled).fails(NOW + 30).text
+    table.cursor = FilesCursor.read(untroubled).fails(NOW + 30).text
     tick = table.tick(files, NOW + 60)
     assert tick.message.endswith(f"this listing was launched before, again in {FIRST_WAIT_S - 60} s")
     assert tick.cursor == untroubled
@@ -482,7 +482,7 @@ def test_a_look_that_succeeds_is_decided_as_if_none_had_failed(table: Table) -> 
 
 def test_a_failed_look_is_followed_by_the_next_whatever_a_queue_tells(table: Table) -> None:
     table.tick(listing(F1=1, F2=2))
-    cursor = Cursor.read(table.cursor)
+    cursor = FilesCursor.read(table.cursor)
     assert cursor.rests_s(table.spec, NOW + 60) > 0
     assert cursor.fails(NOW + 60).rests_s(table.spec, NOW + 60) == 0
     again = cursor.fails(NOW + 60).listed_anew(table.spec, NOW + 90)

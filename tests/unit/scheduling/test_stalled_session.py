@@ -17,8 +17,8 @@ from pinot_assets.scheduling.stalled_session import (
     FIRST_WAIT_S,
     LONGEST_WAIT_S,
     PATIENCE_S,
-    Verdict,
-    Watch,
+    SessionTick,
+    StallCursor,
     decide_session,
 )
 from pinot_assets.session.context.context import WRITER_VERSION
@@ -65,7 +65,7 @@ class Table:
     def runs(self, status: dg.DagsterRunStatus, run_id: str = "run-me") -> None:
         self.running = [dg.DagsterRun(job_name="t_ingest", run_id=run_id, status=status)]
 
-    def tick(self, now_s: int) -> Verdict:
+    def tick(self, now_s: int) -> SessionTick:
         verdict = decide_session(self.spec, self.seen, self.running, self.cursor, now_s)
         self.cursor = verdict.cursor
         return verdict
@@ -175,7 +175,7 @@ def test_a_run_under_way_pauses(table: Table, status: dg.DagsterRunStatus) -> No
     ],
 )
 def test_a_cursor_that_somebody_else_wrote_is_none(table: Table, cursor: str) -> None:
-    assert Watch.read(cursor) == Watch()
+    assert StallCursor.read(cursor) == StallCursor()
     table.cursor = cursor
     assert len(table.launches(FIRST_WAIT_S)) == 1
 

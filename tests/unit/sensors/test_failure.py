@@ -145,7 +145,7 @@ def test_a_cursor_that_somebody_else_wrote_is_said_and_stops_no_later_notice(fai
 
 def test_its_cursor_is_as_release_0_1_0_wrote_it() -> None:
     for text in ("0", "12", "12 t u_REALTIME"):
-        cursor = failure.Cursor.read(text)
+        cursor = failure.FailureCursor.read(text)
         assert cursor is not None
         assert cursor.text() == text
 

@@ -18,12 +18,12 @@ from pinot_assets.assets.budget import TICK_S
 from pinot_assets.assets.health import table_health
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of, partitions_name
-from pinot_assets.assets.partition_events import Picture
+from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.assets.table import table_assets
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, PinotAssetsError, SessionError, SourceError
 from pinot_assets.resources import PinotResource
-from pinot_assets.scheduling.decision import Cursor
+from pinot_assets.scheduling.decision import FilesCursor
 from pinot_assets.sensors import files, files_sensor
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.stores.listing_parts import KeptParts
@@ -132,12 +132,12 @@ def test_a_ledger_that_cannot_be_read_costs_no_listing(
 
     table.write("a.csv")
     table.tick()
-    listed = Cursor.read(table.cursor or "").sweep
+    listed = FilesCursor.read(table.cursor or "").sweep
     assert listed is not None
     with monkeypatch.context() as patch:
         patch.setattr(files, "observe", away)
         assert table.tick() == "ZooKeeper is away"
-    assert (Cursor.read(table.cursor or "").sweep, len(table.parts)) == (listed, 1)
+    assert (FilesCursor.read(table.cursor or "").sweep, len(table.parts)) == (listed, 1)
     assert table.tick().endswith("launched")
 
 
@@ -274,13 +274,13 @@ def test_what_waits_for_its_time_is_looked_after(table: Table, mailbox: Mailbox)
 def looks(table: Table, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One for each time that listing and ledger were compared. The table is published, without a session."""
     found: list[object] = []
-    take = Picture.take
+    take = PartitionEvents.take
 
-    def counted(*arguments: Any) -> Picture:
+    def counted(*arguments: Any) -> PartitionEvents:
         found.append(arguments)
         return take(*arguments)
 
-    monkeypatch.setattr(Picture, "take", counted)
+    monkeypatch.setattr(PartitionEvents, "take", counted)
     table.standing = "snapshot 1"
     return found
 
@@ -564,7 +564,7 @@ def test_a_stretch_of_a_long_listing_ends_the_red(
     source.trouble = None
     assert "so far" in table.tick()
     assert newest(table)[0]
-    assert Cursor.read(table.cursor or "").failing_s == 0
+    assert FilesCursor.read(table.cursor or "").failing_s == 0
 
 
 def test_what_is_settled_ends_the_red(
@@ -582,7 +582,7 @@ def test_what_is_settled_ends_the_red(
     assert table.tick() == NOTHING
     assert newest(table)[0]
     assert len(looks) == 1
-    assert Cursor.read(table.cursor or "").failing_s == 0
+    assert FilesCursor.read(table.cursor or "").failing_s == 0
 
 
 @pytest.mark.parametrize("away", ["observe", "standing", "open_session_store", "open_staging"])

@@ -14,7 +14,7 @@ from pinot_assets.assets.evaluations import evaluations
 from pinot_assets.assets.health import health_job, table_health
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.core.check_result import unknown
-from pinot_assets.health import CHECKS, Health, Severity, source
+from pinot_assets.health import CHECKS, CheckResult, Severity, source
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.health import health_sensor
 from pinot_assets.table_spec import TableSpec
@@ -65,9 +65,10 @@ def test_a_look_that_does_not_end_is_told_while_the_tick_still_counts(
 def test_every_tick_becomes_history_of_the_checks_without_a_run(
     spec: TableSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def answers(failing: str) -> tuple[Health, ...]:
+    def answers(failing: str) -> tuple[CheckResult, ...]:
         return tuple(
-            Health(c.name, c.name != failing, 0, 7, "m", "do this", Severity.ERROR, {"n": 1}) for c in CHECKS
+            CheckResult(c.name, c.name != failing, 0, 7, "m", "do this", Severity.ERROR, {"n": 1})
+            for c in CHECKS
         )
 
     table = keys_of(spec).table

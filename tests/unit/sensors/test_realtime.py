@@ -17,7 +17,7 @@ from pinot_assets.assets.realtime.jobs import realtime_jobs
 from pinot_assets.assets.runs import WHY_TAG
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.health.checks import CHECKS, examine
-from pinot_assets.realtime.read.probe import Looked
+from pinot_assets.realtime.read.probe import RealtimeView
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import realtime_sensor
 from pinot_assets.session.values.state import Owner
@@ -63,9 +63,9 @@ def fake(monkeypatch: pytest.MonkeyPatch, remembered: Remembered) -> FakeRealtim
     made.segment(sequence=0, url="")
     made.segment(sequence=1, status="IN_PROGRESS", start=100, end=200)
 
-    def seen(*_: object) -> Looked:
+    def seen(*_: object) -> RealtimeView:
         state = made.look()
-        return Looked(state, examine(state))
+        return RealtimeView(state, examine(state))
 
     monkeypatch.setattr("pinot_assets.sensors.realtime.look", seen)
     return made

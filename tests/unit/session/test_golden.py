@@ -20,8 +20,8 @@ from pinot_assets.core.parquet_bytes import metadata_of, table_of
 from pinot_assets.core.stored_format import NEWEST, RELEASES, plain, structured
 from pinot_assets.errors import NeedsNewerRelease, SnapshotCorrupt
 from pinot_assets.ingest.contract.truncations import CutValues
-from pinot_assets.scheduling.decision import Cursor
-from pinot_assets.scheduling.stalled_session import Watch
+from pinot_assets.scheduling.decision import FilesCursor
+from pinot_assets.scheduling.stalled_session import StallCursor
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.plan import plan_from_parquet, plan_to_parquet
 from pinot_assets.session.values.state import (
@@ -135,9 +135,11 @@ SWITCH, HOLD, HEADER = (
     Kind(_hold, _write_hold),
     Kind(_header, _write_header),
 )
-FILES_CURSOR = Kind(lambda data: Cursor.read(data.decode()), lambda v, n: replace(v, format=n).text.encode())
+FILES_CURSOR = Kind(
+    lambda data: FilesCursor.read(data.decode()), lambda v, n: replace(v, format=n).text.encode()
+)
 SESSION_CURSOR = Kind(
-    lambda data: Watch.read(data.decode()), lambda v, n: replace(v, format=n).write().encode()
+    lambda data: StallCursor.read(data.decode()), lambda v, n: replace(v, format=n).write().encode()
 )
 JSON_KINDS = {
     "receipt.json": RECEIPT,
@@ -329,7 +331,7 @@ def test_a_part_of_a_listing_of_a_newer_format_is_refused() -> None:
 def test_a_format_that_is_no_number_makes_it_no_object(name: str, number: Any) -> None:
     kind, data = WITH_FORMAT[name], _with(name, golden(name), {"format": number})
     if name.endswith("cursor.json"):
-        assert kind.read(data) in (Cursor(), Watch())
+        assert kind.read(data) in (FilesCursor(), StallCursor())
     else:
         with pytest.raises((ValueError, SnapshotCorrupt)) as refusal:
             kind.read(data)
@@ -346,12 +348,12 @@ def test_a_header_of_an_unknown_mode_is_none() -> None:
 def test_a_cursor_of_a_table_that_cannot_be_looked_at_has_no_other_fields(number: int) -> None:
     """0.1.0 takes a files sensor's cursor with another field, or a time that is no number, for none."""
     before = json.loads(golden("files-cursor.json", number))
-    cursor = Cursor.read(json.dumps(before | {"quiet": "", "quiet_s": 0}))
-    assert cursor.failing_s == Cursor.read(json.dumps(before)).failing_s == 0
+    cursor = FilesCursor.read(json.dumps(before | {"quiet": "", "quiet_s": 0}))
+    assert cursor.failing_s == FilesCursor.read(json.dumps(before)).failing_s == 0
     failing = cursor.fails(1_700_000_000).fails(1_700_000_030)
     assert json.loads(failing.text) == before | {"quiet": "", "quiet_s": 1_700_000_000}
-    assert Cursor.read(failing.text).failing_s == 1_700_000_000
+    assert FilesCursor.read(failing.text).failing_s == 1_700_000_000
     assert json.loads(failing.works.text) == before | {"quiet": "", "quiet_s": 0}
-    later = Cursor.read(json.dumps(before | {"colour": "blue"}))
+    later = FilesCursor.read(json.dumps(before | {"colour": "blue"}))
     for changed in (later.fails(7), later.fails(7).works, later.fails(7).restless):
         assert json.loads(changed.text)["colour"] == "blue"

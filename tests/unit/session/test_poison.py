@@ -24,16 +24,16 @@ from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import NodeUnreadable, PinotAssetsError, SessionError, SnapshotCorrupt
 from pinot_assets.ingest.contract.keys import file_id
 from pinot_assets.realtime.lease import OperationsStore
-from pinot_assets.scheduling.decision import Cursor
-from pinot_assets.scheduling.stalled_session import Watch
+from pinot_assets.scheduling.decision import FilesCursor
+from pinot_assets.scheduling.stalled_session import StallCursor
 from pinot_assets.session.detect.observe import observe
-from pinot_assets.session.detect.paged_listing import Bookmark
-from pinot_assets.session.plan_report.history import Unreadable, kept_sessions, session_values
+from pinot_assets.session.detect.paged_listing import ListingCursor
+from pinot_assets.session.plan_report.history import UnreadableSession, kept_sessions, session_values
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging, Switch
-from pinot_assets.session.stores.stored_snapshots import Kept, published
-from pinot_assets.session.values.plan import Hold, Plan, Row, Status, plan_to_parquet
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, published
+from pinot_assets.session.values.plan import Hold, Plan, Row, RowStatus, plan_to_parquet
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import (
     AuditReceipt,
     Mode,
@@ -108,7 +108,7 @@ GOLDEN_SESSION = Session(
 POINTER = Pointer(
     "cp1", 3, Owner("run", "host", 1, 1), 2, ("cp1",), SnapshotRef("k", "00"), "", ObjectRef("h", "00")
 )
-PLAN = Plan(SESSION, 0, Mode.SYNC, (Row("file:///a", 0, VERSION, Status.BUILD),), (), {}, "digest")
+PLAN = Plan(SESSION, 0, Mode.SYNC, (Row("file:///a", 0, VERSION, RowStatus.BUILD),), (), {}, "digest")
 
 
 @pytest.fixture
@@ -292,7 +292,7 @@ def test_a_poison_receipt_is_none_and_its_file_is_built_again(staging: Staging) 
         key = f"sessions/{SESSION}/files/{file_id('file:///a')}-{n}-0.json"
         staging.store.put_if_absent(key, body)
         assert staging.receipts(PLAN).keys() == ({0} if what == ".outputs = []" else set()), what
-        done = replace(PLAN, rows=(replace(PLAN.rows[0], status=Status.DONE, receipt=key),))
+        done = replace(PLAN, rows=(replace(PLAN.rows[0], status=RowStatus.DONE, receipt=key),))
         error = refusal(lambda done=done: staging.accepted_receipts(done))
         assert error is None or key in error.what
         assert error is not None or what not in NO_OBJECT
@@ -353,7 +353,7 @@ def test_a_poison_session_names_itself_and_keeps_nobody_from_the_others(store: S
         newest, poison = kept_sessions(store)
         assert newest == other
         assert store.newest_session() == other
-        if isinstance(poison, Unreadable):
+        if isinstance(poison, UnreadableSession):
             assert poison.why, what
             assert store.sessions() == [other]
             with pytest.raises(NodeUnreadable, match="node cp1 of t_OFFLINE"):
@@ -397,14 +397,14 @@ def test_poison_memories_of_operations_are_one_error_that_names_them() -> None:
 
 
 def test_a_poison_cursor_counts_as_none() -> None:
-    mark = Bookmark("of", "after", 1, "listings/part.arrow", 1)
-    for what, body in [*NO_OBJECT.items(), *poisoned(Cursor("l", "s", 1, sweep=mark).text.encode())]:
-        cursor = Cursor.read(body.decode("utf-8", "replace"))
-        assert cursor == Cursor() or what not in NO_OBJECT
+    mark = ListingCursor("of", "after", 1, "listings/part.arrow", 1)
+    for what, body in [*NO_OBJECT.items(), *poisoned(FilesCursor("l", "s", 1, sweep=mark).text.encode())]:
+        cursor = FilesCursor.read(body.decode("utf-8", "replace"))
+        assert cursor == FilesCursor() or what not in NO_OBJECT
         _ = cursor.wait_s, cursor.text, cursor.restless
-    for what, body in [*NO_OBJECT.items(), *poisoned(Watch(1, 2, "p", 3, 4).write().encode())]:
-        watch = Watch.read(body.decode("utf-8", "replace"))
-        assert watch == Watch() or what not in NO_OBJECT
+    for what, body in [*NO_OBJECT.items(), *poisoned(StallCursor(1, 2, "p", 3, 4).write().encode())]:
+        watch = StallCursor.read(body.decode("utf-8", "replace"))
+        assert watch == StallCursor() or what not in NO_OBJECT
         _ = watch.due_s("p"), watch.write()
 
 
@@ -430,7 +430,7 @@ def test_a_poison_session_of_history_stops_no_run() -> None:
         client.set(f"{path}/{node}", json.dumps(record).encode())
     running = table.start(run)
     assert running.report is not None
-    assert running.report.result is not Result.NOOP
+    assert running.report.result is not TriggerResult.NOOP
     assert not table.truth.violations
 
 
@@ -454,10 +454,10 @@ def test_poison_snapshots_of_history_and_poison_receipts_stop_no_run() -> None:
     table.source.write("B", b"B")
     running = table.start(run)
     assert running.report is not None
-    assert running.report.result is not Result.NOOP
+    assert running.report.result is not TriggerResult.NOOP
     assert not table.truth.violations
     client = table.zookeeper.client()
     store = SessionStore(client, CLUSTER, table.spec.name_with_type)  # type: ignore[arg-type]
     ref = store.pointer().current_snapshot
     assert ref is not None
-    assert len([*published(staging, Kept(ref, staging.snapshot(ref)))]) > 1
+    assert len([*published(staging, StoredSnapshot(ref, staging.snapshot(ref)))]) > 1

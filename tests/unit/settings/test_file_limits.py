@@ -13,28 +13,28 @@ import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 import pytest
 
-from pinot_assets.core.file_errors import TooLarge, Unreadable
+from pinot_assets.core.file_errors import FileTooLarge, Unreadable
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.ingest import Verdicts, Wanted, read_batches
+from pinot_assets.ingest import BadRowPolicy, TargetSchema, read_batches
 from pinot_assets.ingest.formats.avro_blocks import count_rows
 from pinot_assets.settings import file_limits
-from pinot_assets.settings.file_limits import COLUMNS, FREE_BYTES, MEMORY, UNPACKED, VALUE, Limits
+from pinot_assets.settings.file_limits import COLUMNS, FREE_BYTES, MEMORY, UNPACKED, VALUE, FileLimits
 
-WANTED = Wanted(pa.schema([("a", pa.string())]))
+WANTED = TargetSchema(pa.schema([("a", pa.string())]))
 
 
-def read(path: Path, input_format: str, limit: Limits) -> int:
-    tables = read_batches(path, WANTED, input_format, reader={}, verdicts=Verdicts(), limits=limit)
+def read(path: Path, input_format: str, limit: FileLimits) -> int:
+    tables = read_batches(path, WANTED, input_format, reader={}, verdicts=BadRowPolicy(), limits=limit)
     return sum(table.num_rows for table in tables)
 
 
 def test_the_environment_sets_limits() -> None:
     said = {COLUMNS: "30000", VALUE: "1g", UNPACKED: "2 TB", MEMORY: "512M", "OTHER": "x"}
-    assert Limits.of_environment(said) == Limits(30_000, 1 << 30, 2 << 40, 512 << 20)
-    assert Limits.of_environment({MEMORY: " "}) == Limits()
+    assert FileLimits.of_environment(said) == FileLimits(30_000, 1 << 30, 2 << 40, 512 << 20)
+    assert FileLimits.of_environment({MEMORY: " "}) == FileLimits()
     for text in ("much", "0", "-1", "1.5g"):
         with pytest.raises(PinotAssetsError, match=f"{MEMORY} is '{text}', which is no number of bytes"):
-            Limits.of_environment({MEMORY: text})
+            FileLimits.of_environment({MEMORY: text})
 
 
 @pytest.mark.parametrize("input_format", ["csv", "json", "parquet", "orc"])
@@ -49,19 +49,19 @@ def test_a_file_with_too_many_columns_is_refused(tmp_path: Path, input_format: s
         "orc": lambda: paorc.write_table(table, path),
     }
     write[input_format]()
-    assert read(path, input_format, Limits(columns=31)) == 1
-    with pytest.raises(TooLarge, match="the file has 31 columns, more than 30") as raised:
-        read(path, input_format, Limits(columns=30))
+    assert read(path, input_format, FileLimits(columns=31)) == 1
+    with pytest.raises(FileTooLarge, match="the file has 31 columns, more than 30") as raised:
+        read(path, input_format, FileLimits(columns=30))
     assert COLUMNS in str(raised.value)
 
 
 def test_work_on_a_wide_csv_file_grows_with_its_columns_alone(tmp_path: Path) -> None:
     def cost(columns: int) -> float:
         names = [f"c{n}" for n in range(columns)]
-        wanted = Wanted(pa.schema([(name, pa.string()) for name in names]))
+        wanted = TargetSchema(pa.schema([(name, pa.string()) for name in names]))
         (tmp_path / "x").write_text(",".join(names) + "\n" + ",".join(["1"] * len(names)) + "\n")
         begun = time.process_time()
-        [table] = read_batches(tmp_path / "x", wanted, "csv", reader={}, verdicts=Verdicts())
+        [table] = read_batches(tmp_path / "x", wanted, "csv", reader={}, verdicts=BadRowPolicy())
         assert table.num_columns == columns
         return time.process_time() - begun
 
@@ -79,26 +79,26 @@ def test_a_value_that_is_too_large_is_refused(tmp_path: Path, input_format: str)
         "orc": lambda: paorc.write_table(table, path),
     }
     write[input_format]()
-    assert read(path, input_format, Limits(value_bytes=3000)) == 3
-    with pytest.raises(TooLarge, match=r"column a has a value of 2\.93 KB, more than 1\.95 KB"):
-        read(path, input_format, Limits(value_bytes=2000))
+    assert read(path, input_format, FileLimits(value_bytes=3000)) == 3
+    with pytest.raises(FileTooLarge, match=r"column a has a value of 2\.93 KB, more than 1\.95 KB"):
+        read(path, input_format, FileLimits(value_bytes=2000))
 
 
 def test_values_in_lists_and_dictionaries_count(tmp_path: Path) -> None:
-    wanted = Wanted(pa.schema([("a", pa.list_(pa.string())), ("b", pa.string())]))
+    wanted = TargetSchema(pa.schema([("a", pa.list_(pa.string())), ("b", pa.string())]))
     lists = pa.array([["x", "y" * 3000], []])
     coded = pa.array(["x", "z" * 3000]).dictionary_encode()
     for column, name in ((lists, "a"), (coded, "b")):
         pq.write_table(pa.table({name: column}), tmp_path / "x")
-        with pytest.raises(TooLarge, match=f"column {name} has a value"):
+        with pytest.raises(FileTooLarge, match=f"column {name} has a value"):
             list(
                 read_batches(
                     tmp_path / "x",
                     wanted,
                     "parquet",
                     reader={},
-                    verdicts=Verdicts(),
-                    limits=Limits(value_bytes=2000),
+                    verdicts=BadRowPolicy(),
+                    limits=FileLimits(value_bytes=2000),
                 )
             )
 
@@ -118,20 +118,20 @@ def test_a_packed_file_may_not_unpack_without_end(
     (tmp_path / "x").write_bytes(PACKERS[kind](b"a\n" + b"\n" * (20 << 20)))
     if kind == "gzip":  # deflate cannot do much more than a thousand times
         monkeypatch.setattr(file_limits, "RATIO", 900)
-    with pytest.raises(TooLarge, match=r"unpack to .* or more") as raised:
-        read(tmp_path / "x", "csv", Limits())
+    with pytest.raises(FileTooLarge, match=r"unpack to .* or more") as raised:
+        read(tmp_path / "x", "csv", FileLimits())
     assert UNPACKED in str(raised.value)
-    assert read(tmp_path / "x", "csv", Limits(unpacked_bytes=30 << 20)) == 0  # who knows the data says so
-    with pytest.raises(TooLarge, match="a file may unpack to 10 MB"):
-        read(tmp_path / "x", "csv", Limits(unpacked_bytes=10 << 20))
+    assert read(tmp_path / "x", "csv", FileLimits(unpacked_bytes=30 << 20)) == 0  # who knows the data says so
+    with pytest.raises(FileTooLarge, match="a file may unpack to 10 MB"):
+        read(tmp_path / "x", "csv", FileLimits(unpacked_bytes=10 << 20))
 
 
 def test_honest_data_that_pack_well_are_read(tmp_path: Path) -> None:
     rows = b"a,b\n" + b"a word that comes again and again,2020-01-01T00:00:00Z\n" * 200_000
     (tmp_path / "x").write_bytes(gzip.compress(rows))
-    assert read(tmp_path / "x", "csv", Limits()) == 200_000
-    Limits().check_unpacked(1, FREE_BYTES)
-    Limits().check_unpacked(10 << 30, 200 << 30)
+    assert read(tmp_path / "x", "csv", FileLimits()) == 200_000
+    FileLimits().check_unpacked(1, FREE_BYTES)
+    FileLimits().check_unpacked(10 << 30, 200 << 30)
 
 
 def test_a_parquet_file_that_says_it_unpacks_to_too_much(
@@ -141,10 +141,10 @@ def test_a_parquet_file_that_says_it_unpacks_to_too_much(
     monkeypatch.setattr(file_limits, "RATIO", 50)
     table = pa.table({"a": ["x" * 1000] * 5000, "other": ["y" * 1000] * 5000})
     pq.write_table(table, tmp_path / "x", use_dictionary=False, compression="zstd")
-    with pytest.raises(TooLarge, match="more than 50 times as much"):
-        read(tmp_path / "x", "parquet", Limits())
+    with pytest.raises(FileTooLarge, match="more than 50 times as much"):
+        read(tmp_path / "x", "parquet", FileLimits())
     pq.write_table(table, tmp_path / "x", use_dictionary=["a"], compression="zstd")
-    assert read(tmp_path / "x", "parquet", Limits()) == 5000  # nothing of the other column is read
+    assert read(tmp_path / "x", "parquet", FileLimits()) == 5000  # nothing of the other column is read
 
 
 def _zigzag(value: int) -> bytes:
@@ -161,7 +161,7 @@ def test_an_avro_block_may_not_promise_more_rows_than_its_bytes_hold(tmp_path: P
     (tmp_path / "x").write_bytes(head + _zigzag(3) + _zigzag(3) + b"abc" + mark)
     assert count_rows(tmp_path / "x") == 3
     (tmp_path / "x").write_bytes(head + _zigzag(1 << 60) + _zigzag(3) + b"abc" + mark)
-    with pytest.raises(TooLarge):
+    with pytest.raises(FileTooLarge):
         count_rows(tmp_path / "x")
 
 
@@ -169,4 +169,4 @@ def test_an_avro_block_may_not_promise_more_rows_than_its_bytes_hold(tmp_path: P
 def test_json_that_is_nested_without_end_is_a_named_row(tmp_path: Path, nested: str) -> None:
     (tmp_path / "x").write_text('{"a":"x"}\n{"b":' + nested + "}\n")
     with pytest.raises(Unreadable, match="row 2: values are nested too deeply"):
-        read(tmp_path / "x", "json", Limits())
+        read(tmp_path / "x", "json", FileLimits())

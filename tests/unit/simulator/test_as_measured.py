@@ -15,7 +15,7 @@ from simulator.timing import Hardware, Stream, Table
 from simulator.world import BEGAN_MS, World
 
 from pinot_assets.realtime.model.settings import ClusterSettings
-from pinot_assets.realtime.model.state import Status
+from pinot_assets.realtime.model.state import SegmentStatus
 from pinot_assets.sizing.flush import Flush
 
 LIKE_IT = replace(
@@ -45,10 +45,10 @@ def test_the_order_in_which_states_appear() -> None:
     partition = [entry for entry in world.zookeeper.history if entry[1].partition == 0]
     seen = [(name.sequence, status) for _, name, status in partition][:4]
     assert seen == [
-        (0, Status.IN_PROGRESS),
-        (0, Status.COMMITTING),
-        (1, Status.IN_PROGRESS),
-        (0, Status.DONE),
+        (0, SegmentStatus.IN_PROGRESS),
+        (0, SegmentStatus.COMMITTING),
+        (1, SegmentStatus.IN_PROGRESS),
+        (0, SegmentStatus.DONE),
     ]
     committing, following, done = (at for at, _, _ in partition[1:4])
     assert following - committing <= 250
@@ -69,7 +69,7 @@ def test_the_committer_killed_leaves_committing_though_it_is_online_on_both() ->
     """Until an upload is asked for when it is older than five minutes: then DONE."""
     world = World(LIKE_IT, [Strike(Point.BEFORE_END, back_after_ms=10_000)])
     world.run(2 * MINUTE)
-    stuck = [n for n, node in world.zookeeper.nodes.items() if node.status is Status.COMMITTING]
+    stuck = [n for n, node in world.zookeeper.nodes.items() if node.status is SegmentStatus.COMMITTING]
     assert stuck
     assert all(set(world.helix.external[name].values()) == {"ONLINE"} for name in stuck)
     assert all(server.loaded[name].docs == 15_000 for server in world.servers.values() for name in stuck)
@@ -89,7 +89,7 @@ def test_both_killed_serve_no_table_for_ten_minutes() -> None:
     world.validate()
     world.run(MINUTE)
     assert not any(server.ready for server in world.servers.values())
-    assert world.zookeeper.nodes[first(world)].status is Status.COMMITTING
+    assert world.zookeeper.nodes[first(world)].status is SegmentStatus.COMMITTING
     world.run(8 * MINUTE)
     assert all(server.ready for server in world.servers.values())
 
@@ -99,12 +99,12 @@ def test_both_killed_with_a_short_wait_are_in_error_and_validation_reads_the_seg
     world = both_die_at_committing(with_settings(LIKE_IT, download_timeout_s=15))
     world.run(90_000)
     assert all(server.ready for server in world.servers.values())
-    stuck = [n for n, node in world.zookeeper.nodes.items() if node.status is Status.COMMITTING]
+    stuck = [n for n, node in world.zookeeper.nodes.items() if node.status is SegmentStatus.COMMITTING]
     assert stuck
     assert all(set(world.helix.external[name].values()) == {"ERROR"} for name in stuck)
     world.validate()
     world.run(20_000)
-    assert all(world.zookeeper.nodes[name].status is Status.DONE for name in stuck)
+    assert all(world.zookeeper.nodes[name].status is SegmentStatus.DONE for name in stuck)
     assert all(set(world.helix.external[name].values()) == {"ONLINE"} for name in stuck)
     always(world)
 
@@ -113,7 +113,7 @@ def test_both_killed_with_a_short_wait_are_in_error_and_validation_reads_the_seg
 def test_a_store_made_unwritable_leaves_urls_empty_until_uploads_are_asked_for(forced: bool) -> None:
     world = World(LIKE_IT, [StoreOutage(0, 30_000)])
     world.run(40_000)
-    done = [name for name, node in world.zookeeper.nodes.items() if node.status is Status.DONE]
+    done = [name for name, node in world.zookeeper.nodes.items() if node.status is SegmentStatus.DONE]
     assert len(done) == 12
     assert {world.zookeeper.nodes[name].url for name in done} == {""}
     assert "ERROR" not in {state for states in world.helix.external.values() for state in states.values()}

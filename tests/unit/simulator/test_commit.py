@@ -9,21 +9,21 @@ from simulator.network import Fate
 from simulator.tables import BYPASS, MINUTE, PAUSELESS, first, statuses, talk
 from simulator.world import World
 
-from pinot_assets.realtime.model.state import Status
-from pinot_assets.sizing.protocol import Answer, MessageKind
+from pinot_assets.realtime.model.state import SegmentStatus
+from pinot_assets.sizing.protocol import CompletionStatus, MessageKind
 
 
-def ends(world: World, segment: str) -> list[Answer]:
+def ends(world: World, segment: str) -> list[CompletionStatus]:
     """Answers to commitEnd."""
     return [reply.answer for _, message, reply in talk(world, segment) if message.kind is MessageKind.END]
 
 
-def written(world: World, sequence: int) -> list[Status]:
+def written(world: World, sequence: int) -> list[SegmentStatus]:
     """Statuses that were written to the segment of that number, one by one."""
     return [status for _, name, status in world.zookeeper.history if name.sequence == sequence]
 
 
-ONCE = [Status.IN_PROGRESS, Status.COMMITTING, Status.DONE]
+ONCE = [SegmentStatus.IN_PROGRESS, SegmentStatus.COMMITTING, SegmentStatus.DONE]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_an_end_writes_nothing_once_an_upload_has_ended_the_commit(asked_ms: int
     world.zookeeper.write_ms = write_ms
     world.force_upload([name])
     world.run(MINUTE)
-    assert ends(world, name) == [Answer.FAILED]
+    assert ends(world, name) == [CompletionStatus.FAILED]
     assert written(world, 0) == ONCE
     always(world)
 
@@ -64,7 +64,7 @@ def test_a_segment_that_is_deleted_while_it_is_committed_has_no_successor(after_
     name = first(world)
     world.delete_from(0, 0)
     world.run(MINUTE)
-    assert ends(world, name) == [Answer.FAILED]
+    assert ends(world, name) == [CompletionStatus.FAILED]
     assert world.zookeeper.nodes == {}
     assert world.zookeeper.ideal == {}
 

@@ -11,8 +11,8 @@ from simulator.tables import BYPASS, MINUTE, first, talk
 from simulator.timing import Hardware, Table
 from simulator.world import World
 
-from pinot_assets.realtime.model.state import Status
-from pinot_assets.sizing.protocol import Answer, MessageKind
+from pinot_assets.realtime.model.state import SegmentStatus
+from pinot_assets.sizing.protocol import CompletionStatus, MessageKind
 
 
 def behind(server: str) -> Table:
@@ -21,7 +21,7 @@ def behind(server: str) -> Table:
     return replace(BYPASS, stream=stream, hardware=Hardware(helix_ms=20_000))
 
 
-def told(world: World, server: str) -> list[Answer]:
+def told(world: World, server: str) -> list[CompletionStatus]:
     """What a server that asked about the first segment was told."""
     heard = talk(world, first(world))
     return [r.answer for _, m, r in heard if m.kind is MessageKind.CONSUMED and m.server == server]
@@ -32,9 +32,9 @@ def test_one_that_is_behind_catches_up_and_commits_when_the_winner_dies() -> Non
     world.run(40_000)
     world.force_commit()
     world.run(5 * MINUTE)
-    assert Answer.CATCH_UP in told(world, "server-1")
+    assert CompletionStatus.CATCH_UP in told(world, "server-1")
     node = world.zookeeper.nodes[first(world)]
-    assert (node.status, node.end) == (Status.DONE, 40_000), "as far as the winner was"
+    assert (node.status, node.end) == (SegmentStatus.DONE, 40_000), "as far as the winner was"
     always(world)
 
 
@@ -45,7 +45,7 @@ def test_one_that_is_ahead_of_what_was_committed_discards_its_rows_and_downloads
     world.run(40_000)
     world.force_commit()
     world.run(20_000)
-    assert told(world, "server-1") == [Answer.DISCARD]
+    assert told(world, "server-1") == [CompletionStatus.DISCARD]
     assert first(world) not in world.servers["server-1"].disk, "nothing is built of them"
     world.run(2 * MINUTE)
     assert world.helix.external[first(world)] == {"server-0": "ONLINE", "server-1": "ONLINE"}

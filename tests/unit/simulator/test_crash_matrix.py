@@ -15,8 +15,8 @@ from simulator.tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, fi
 from simulator.timing import Table
 from simulator.world import World
 
-from pinot_assets.realtime.model.state import Status
-from pinot_assets.sizing.protocol import Answer, MessageKind
+from pinot_assets.realtime.model.state import SegmentStatus
+from pinot_assets.sizing.protocol import CompletionStatus, MessageKind
 
 IN_BOTH = [
     Point.BEFORE_START,
@@ -52,7 +52,7 @@ def test_blocking_another_replica_wins_when_the_builder_dies() -> None:
     world = World(BYPASS, [Strike(Point.DURING_BUILD, back_after_ms=None)])
     world.run(10 * MINUTE)
     ends = [(m.server, r.answer) for _, m, r in talk(world, first(world)) if m.kind is MessageKind.END]
-    assert ends == [("server-1", Answer.COMMIT_SUCCESS)]
+    assert ends == [("server-1", CompletionStatus.COMMIT_SUCCESS)]
 
 
 def test_blocking_fail_over_after_commit_start_fails_the_end_and_elects_again() -> None:
@@ -61,7 +61,7 @@ def test_blocking_fail_over_after_commit_start_fails_the_end_and_elects_again() 
     world = World(table, [Strike(Point.AFTER_START, back_after_ms=None)])
     world.run(10 * MINUTE)
     said = talk(world, first(world))
-    assert [r.answer for _, m, r in said if m.kind is MessageKind.END][-1] is Answer.COMMIT_SUCCESS
+    assert [r.answer for _, m, r in said if m.kind is MessageKind.END][-1] is CompletionStatus.COMMIT_SUCCESS
     # Nobody led for the session's time; then the election began anew.
     committed = world.zookeeper.nodes[first(world)].modified_ms
     assert committed - world.zookeeper.nodes[first(world)].name.created_ms > 90_000
@@ -72,14 +72,14 @@ def test_pauseless_fail_over_after_commit_start_leaves_committing_until_the_uplo
     world = World(table, [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
     world.run(4 * MINUTE)
     name = first(world)
-    assert world.zookeeper.nodes[name].status is Status.COMMITTING
+    assert world.zookeeper.nodes[name].status is SegmentStatus.COMMITTING
     assert len(world.zookeeper.nodes) > 2, "consumption goes on meanwhile"
     assert set(world.helix.external[name].values()) == {"ONLINE"}, (
         "replicas have built it from their own rows"
     )
     repair = SimulatedRepair(world)
     repair.run(HOUR)
-    assert world.zookeeper.nodes[name].status is Status.DONE
+    assert world.zookeeper.nodes[name].status is SegmentStatus.DONE
     assert str(repair.done[0].kind) == "finish"
 
 
@@ -88,16 +88,16 @@ def test_a_new_leads_first_validation_has_the_segment_level_part() -> None:
     table = replace(PAUSELESS, first_validation_ms=7 * MINUTE)
     world = World(table, [Strike(Point.AFTER_STEP_3, back_after_ms=None)])
     world.run(10 * MINUTE)
-    assert world.zookeeper.nodes[first(world)].status is Status.DONE
+    assert world.zookeeper.nodes[first(world)].status is SegmentStatus.DONE
 
 
 def test_without_a_fail_over_committing_waits_for_the_daily_pass() -> None:
     table = replace(PAUSELESS, stream=replace(PAUSELESS.stream, flows_ms=5 * MINUTE))
     world = World(table, [Strike(Point.BEFORE_END, back_after_ms=None)])
     world.run(23 * HOUR)
-    assert world.zookeeper.nodes[first(world)].status is Status.COMMITTING
+    assert world.zookeeper.nodes[first(world)].status is SegmentStatus.COMMITTING
     world.run(2 * HOUR)
-    assert world.zookeeper.nodes[first(world)].status is Status.DONE
+    assert world.zookeeper.nodes[first(world)].status is SegmentStatus.DONE
 
 
 @pytest.mark.parametrize(("point", "in_ideal"), [(Point.AFTER_STEP_1, True), (Point.AFTER_STEP_2, False)])
@@ -125,7 +125,7 @@ def test_both_die_at_committing_and_the_segment_is_read_again() -> None:
         world.start_later(world.servers[name], 20_000)
     name = first(world)
     world.run(5 * MINUTE)
-    assert world.zookeeper.nodes[name].status is Status.COMMITTING
+    assert world.zookeeper.nodes[name].status is SegmentStatus.COMMITTING
     assert not any(server.ready for server in world.servers.values()), "they serve no table while they wait"
     world.run(7 * MINUTE)
     assert set(world.helix.external[name].values()) == {"ERROR"}
@@ -148,7 +148,7 @@ def test_dedup_is_not_read_again_and_the_refusal_says_why() -> None:
     refused = [refusal.why for refusal in repair.says.refusals if refusal.subject == first(world)]
     assert len(refused) == 1
     assert "dedup" in refused[0]
-    assert world.zookeeper.nodes[first(world)].status is Status.COMMITTING
+    assert world.zookeeper.nodes[first(world)].status is SegmentStatus.COMMITTING
     # The runbook that it names: the partition is read again in order, from the lost segment on.
     world.pause()
     world.run(5 * MINUTE)

@@ -10,51 +10,51 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from simulator.election import Election, PauselessElection, Phase
 
-from pinot_assets.sizing.protocol import HOLD_MS, LONGEST_COMMIT_MS, Answer, Reason
+from pinot_assets.sizing.protocol import HOLD_MS, LONGEST_COMMIT_MS, CompletionStatus, Reason
 
 EXAMPLES = 60 * int(os.environ.get("PROOF_EXAMPLES", "1"))
 
 
 def notified(kind: type[Election] = Election) -> Election:
     election = kind(2, 0)
-    assert election.consumed("a", 100, Reason.ROW_LIMIT, 0).answer is Answer.COMMIT
+    assert election.consumed("a", 100, Reason.ROW_LIMIT, 0).answer is CompletionStatus.COMMIT
     return election
 
 
 def uploading(kind: type[Election] = Election) -> Election:
     election = notified(kind)
     assert election.start("a", 100, 1_000) is None
-    assert election.started().answer is Answer.COMMIT_CONTINUE
+    assert election.started().answer is CompletionStatus.COMMIT_CONTINUE
     return election
 
 
 def decided() -> Election:
     """The furthest one, b, has won, and does not know it yet."""
     election = Election(3, 0)
-    assert election.consumed("b", 100, Reason.TIME_LIMIT, 0).answer is Answer.HOLD
-    assert election.consumed("a", 90, Reason.TIME_LIMIT, 3_400).answer is Answer.CATCH_UP
+    assert election.consumed("b", 100, Reason.TIME_LIMIT, 0).answer is CompletionStatus.HOLD
+    assert election.consumed("a", 90, Reason.TIME_LIMIT, 3_400).answer is CompletionStatus.CATCH_UP
     assert (election.winner, election.winning, election.phase) == ("b", 100, Phase.DECIDED)
     return election
 
 
 def test_first_at_the_row_limit_wins_at_once() -> None:
     reply = Election(3, 0).consumed("a", 100, Reason.ROW_LIMIT, 0)
-    assert (reply.answer, reply.offset, reply.build_ms) == (Answer.COMMIT, 100, 126_000)
+    assert (reply.answer, reply.offset, reply.build_ms) == (CompletionStatus.COMMIT, 100, 126_000)
 
 
 @pytest.mark.parametrize("reason", [Reason.TIME_LIMIT, Reason.FORCE_COMMIT, None])
 def test_others_are_waited_for(reason: Reason | None) -> None:
     election = Election(2, 0)
-    assert election.consumed("a", 90, reason, 0).answer is Answer.HOLD
+    assert election.consumed("a", 90, reason, 0).answer is CompletionStatus.HOLD
     reply = election.consumed("b", 100, reason, 10)
-    assert reply.answer is Answer.COMMIT
+    assert reply.answer is CompletionStatus.COMMIT
     assert election.consumed("a", 90, None, 3_000).offset == 100
 
 
 def test_the_caller_wins_a_draw() -> None:
     election = Election(2, 0)
     election.consumed("a", 100, Reason.TIME_LIMIT, 0)
-    assert election.consumed("b", 100, Reason.TIME_LIMIT, 10).answer is Answer.COMMIT
+    assert election.consumed("b", 100, Reason.TIME_LIMIT, 10).answer is CompletionStatus.COMMIT
     assert election.winner == "b"
 
 
@@ -63,29 +63,29 @@ def test_a_replica_that_stopped_is_not_waited_for() -> None:
     election.first_is_stop()
     election.stopped("b")
     assert election.phase is Phase.PARTIAL_CONSUMING
-    assert election.consumed("a", 100, Reason.TIME_LIMIT, 0).answer is Answer.COMMIT
+    assert election.consumed("a", 100, Reason.TIME_LIMIT, 0).answer is CompletionStatus.COMMIT
 
 
 def test_after_the_hold_time_whoever_has_reported_is_enough() -> None:
     election = Election(3, 0)
-    assert election.consumed("a", 100, Reason.TIME_LIMIT, 0).answer is Answer.HOLD
-    assert election.consumed("a", 100, Reason.TIME_LIMIT, 3_300).answer is Answer.HOLD
-    assert election.consumed("a", 100, Reason.TIME_LIMIT, 3_301).answer is Answer.COMMIT
+    assert election.consumed("a", 100, Reason.TIME_LIMIT, 0).answer is CompletionStatus.HOLD
+    assert election.consumed("a", 100, Reason.TIME_LIMIT, 3_300).answer is CompletionStatus.HOLD
+    assert election.consumed("a", 100, Reason.TIME_LIMIT, 3_301).answer is CompletionStatus.COMMIT
 
 
 @pytest.mark.parametrize(
     ("server", "offset", "now", "answer", "phase"),
     [
-        ("b", 100, 4_000, Answer.COMMIT, Phase.NOTIFIED),
-        ("b", 90, 4_000, Answer.HOLD, Phase.ABORTED),
-        ("c", 100, 4_000, Answer.HOLD, Phase.DECIDED),
-        ("c", 90, 4_000, Answer.CATCH_UP, Phase.DECIDED),
-        ("c", 110, 4_000, Answer.HOLD, Phase.ABORTED),
-        ("c", 90, 6_601, Answer.HOLD, Phase.ABORTED),
-        ("b", 100, 6_601, Answer.HOLD, Phase.ABORTED),
+        ("b", 100, 4_000, CompletionStatus.COMMIT, Phase.NOTIFIED),
+        ("b", 90, 4_000, CompletionStatus.HOLD, Phase.ABORTED),
+        ("c", 100, 4_000, CompletionStatus.HOLD, Phase.DECIDED),
+        ("c", 90, 4_000, CompletionStatus.CATCH_UP, Phase.DECIDED),
+        ("c", 110, 4_000, CompletionStatus.HOLD, Phase.ABORTED),
+        ("c", 90, 6_601, CompletionStatus.HOLD, Phase.ABORTED),
+        ("b", 100, 6_601, CompletionStatus.HOLD, Phase.ABORTED),
     ],
 )
-def test_while_decided(server: str, offset: int, now: int, answer: Answer, phase: Phase) -> None:
+def test_while_decided(server: str, offset: int, now: int, answer: CompletionStatus, phase: Phase) -> None:
     election = decided()
     assert election.consumed(server, offset, None, now).answer is answer
     assert election.phase is phase
@@ -94,15 +94,15 @@ def test_while_decided(server: str, offset: int, now: int, answer: Answer, phase
 @pytest.mark.parametrize(
     ("server", "offset", "now", "answer", "phase"),
     [
-        ("a", 100, 9_000, Answer.COMMIT, Phase.NOTIFIED),
-        ("a", 99, 9_000, Answer.DISCARD, Phase.ABORTED),
-        ("b", 100, 9_000, Answer.HOLD, Phase.NOTIFIED),
-        ("b", 99, 9_000, Answer.CATCH_UP, Phase.NOTIFIED),
-        ("b", 101, 9_000, Answer.HOLD, Phase.NOTIFIED),
-        ("b", 100, 126_601, Answer.HOLD, Phase.ABORTED),
+        ("a", 100, 9_000, CompletionStatus.COMMIT, Phase.NOTIFIED),
+        ("a", 99, 9_000, CompletionStatus.DISCARD, Phase.ABORTED),
+        ("b", 100, 9_000, CompletionStatus.HOLD, Phase.NOTIFIED),
+        ("b", 99, 9_000, CompletionStatus.CATCH_UP, Phase.NOTIFIED),
+        ("b", 101, 9_000, CompletionStatus.HOLD, Phase.NOTIFIED),
+        ("b", 100, 126_601, CompletionStatus.HOLD, Phase.ABORTED),
     ],
 )
-def test_while_notified(server: str, offset: int, now: int, answer: Answer, phase: Phase) -> None:
+def test_while_notified(server: str, offset: int, now: int, answer: CompletionStatus, phase: Phase) -> None:
     election = notified()
     assert election.consumed(server, offset, None, now).answer is answer
     assert election.phase is phase
@@ -111,16 +111,16 @@ def test_while_notified(server: str, offset: int, now: int, answer: Answer, phas
 @pytest.mark.parametrize(
     ("kind", "server", "offset", "answer", "phase"),
     [
-        (Election, "a", 100, Answer.HOLD, Phase.ABORTED),
-        (Election, "b", 100, Answer.HOLD, Phase.UPLOADING),
-        (PauselessElection, "b", 100, Answer.KEEP, Phase.UPLOADING),
-        (PauselessElection, "b", 99, Answer.CATCH_UP, Phase.UPLOADING),
-        (PauselessElection, "b", 101, Answer.HOLD, Phase.UPLOADING),
-        (PauselessElection, "a", 100, Answer.HOLD, Phase.ABORTED),
+        (Election, "a", 100, CompletionStatus.HOLD, Phase.ABORTED),
+        (Election, "b", 100, CompletionStatus.HOLD, Phase.UPLOADING),
+        (PauselessElection, "b", 100, CompletionStatus.KEEP, Phase.UPLOADING),
+        (PauselessElection, "b", 99, CompletionStatus.CATCH_UP, Phase.UPLOADING),
+        (PauselessElection, "b", 101, CompletionStatus.HOLD, Phase.UPLOADING),
+        (PauselessElection, "a", 100, CompletionStatus.HOLD, Phase.ABORTED),
     ],
 )
 def test_while_uploading(
-    kind: type[Election], server: str, offset: int, answer: Answer, phase: Phase
+    kind: type[Election], server: str, offset: int, answer: CompletionStatus, phase: Phase
 ) -> None:
     election = uploading(kind)
     assert election.consumed(server, offset, None, 9_000).answer is answer
@@ -130,11 +130,11 @@ def test_while_uploading(
 def test_committed_keeps_equal_offsets_and_discards_others() -> None:
     election = Election(2, 0, committed_at=100)
     assert election.over
-    assert election.consumed("b", 100, None, 0).answer is Answer.KEEP
-    assert election.consumed("b", 99, None, 0).answer is Answer.DISCARD
+    assert election.consumed("b", 100, None, 0).answer is CompletionStatus.KEEP
+    assert election.consumed("b", 99, None, 0).answer is CompletionStatus.DISCARD
     start = election.start("b", 100, 0)
     assert start is not None
-    assert start.answer is Answer.KEEP
+    assert start.answer is CompletionStatus.KEEP
 
 
 def test_commit_start_of_a_loser_is_let_through_and_its_end_is_not() -> None:
@@ -143,7 +143,7 @@ def test_commit_start_of_a_loser_is_let_through_and_its_end_is_not() -> None:
     election.started()
     end = election.end("b", 100)
     assert end is not None
-    assert end.answer is Answer.FAILED
+    assert end.answer is CompletionStatus.FAILED
     assert election.phase is Phase.ABORTED
 
 
@@ -151,7 +151,7 @@ def test_commit_end_at_another_offset_than_the_winning_one_fails() -> None:
     election = uploading()
     end = election.end("a", 99)
     assert end is not None
-    assert end.answer is Answer.FAILED
+    assert end.answer is CompletionStatus.FAILED
     assert election.phase is Phase.ABORTED
 
 
@@ -160,24 +160,24 @@ def test_commit_start_of_one_that_stopped_fails_without_ending_the_election() ->
     election.stopped("a")
     start = election.start("a", 100, 1_000)
     assert start is not None
-    assert start.answer is Answer.FAILED
+    assert start.answer is CompletionStatus.FAILED
     assert election.phase is Phase.NOTIFIED
 
 
 def test_leases_are_given_where_the_build_is() -> None:
     blocking, pauseless = notified(), uploading(PauselessElection)
-    assert blocking.extend(120_000, 100_000).answer is Answer.PROCESSED
+    assert blocking.extend(120_000, 100_000).answer is CompletionStatus.PROCESSED
     assert blocking.deadline == 220_000
-    assert pauseless.extend(120_000, 100_000).answer is Answer.PROCESSED
-    assert uploading().extend(120_000, 100_000).answer is Answer.FAILED
-    assert notified(PauselessElection).extend(120_000, 100_000).answer is Answer.FAILED
+    assert pauseless.extend(120_000, 100_000).answer is CompletionStatus.PROCESSED
+    assert uploading().extend(120_000, 100_000).answer is CompletionStatus.FAILED
+    assert notified(PauselessElection).extend(120_000, 100_000).answer is CompletionStatus.FAILED
 
 
 def test_no_lease_goes_beyond_half_an_hour() -> None:
     election = notified()
     for now in range(100_000, 1_680_000, 100_000):
-        assert election.extend(120_000, now).answer is Answer.PROCESSED
-    assert election.extend(120_000, LONGEST_COMMIT_MS - 119_999).answer is Answer.FAILED
+        assert election.extend(120_000, now).answer is CompletionStatus.PROCESSED
+    assert election.extend(120_000, LONGEST_COMMIT_MS - 119_999).answer is CompletionStatus.FAILED
     assert election.phase is Phase.ABORTED
 
 
@@ -203,11 +203,11 @@ class AnyMessages(RuleBasedStateMachine):
     @rule(server=SERVERS, offset=st.integers(98, 102), reason=st.sampled_from([*Reason, None]))
     def consumed(self, server: str, offset: int, reason: Reason | None) -> None:
         reply = self.election.consumed(server, offset, reason, self.now)
-        if reply.answer is Answer.COMMIT:
+        if reply.answer is CompletionStatus.COMMIT:
             assert (server, offset) == (self.election.winner, self.election.winning)
-        if reply.answer is Answer.CATCH_UP:
+        if reply.answer is CompletionStatus.CATCH_UP:
             assert offset <= self.election.winning
-        if reply.answer is Answer.KEEP:
+        if reply.answer is CompletionStatus.KEEP:
             assert offset == self.election.winning
 
     @rule(server=SERVERS, offset=st.integers(98, 102))

@@ -8,14 +8,14 @@ from simulator.rows import Built
 from simulator.tables import BYPASS, MINUTE, first
 from simulator.world import World
 
-from pinot_assets.realtime.model.state import Status
+from pinot_assets.realtime.model.state import SegmentStatus
 
 
 def committed(world: World) -> str:
     """The first segment, which every server has loaded."""
     world.run(90_000)
     name = first(world)
-    assert world.zookeeper.nodes[name].status is Status.DONE
+    assert world.zookeeper.nodes[name].status is SegmentStatus.DONE
     assert all(name in server.loaded for server in world.servers.values())
     return name
 

@@ -21,9 +21,9 @@ from simulator.timing import Hardware, Stream, Table
 from simulator.world import World
 
 from pinot_assets.realtime.model.settings import ClusterSettings
-from pinot_assets.realtime.model.state import PauseReason, Status
-from pinot_assets.realtime.repair.model import Kind as Repair
-from pinot_assets.sizing.protocol import Answer, MessageKind
+from pinot_assets.realtime.model.state import PauseReason, SegmentStatus
+from pinot_assets.realtime.repair.model import StepKind as Repair
+from pinot_assets.sizing.protocol import CompletionStatus, MessageKind
 
 
 class TestCommitTakesLong:
@@ -38,24 +38,24 @@ class TestCommitTakesLong:
         world = World(self.slow(BYPASS, 50))
         world.run(HOUR)
         kinds = [(m.kind, r.answer) for _, m, r in talk(world, first(world))]
-        assert (MessageKind.EXTEND, Answer.PROCESSED) in kinds
-        assert world.zookeeper.nodes[first(world)].status is Status.DONE
+        assert (MessageKind.EXTEND, CompletionStatus.PROCESSED) in kinds
+        assert world.zookeeper.nodes[first(world)].status is SegmentStatus.DONE
 
     def test_no_build_takes_longer_than_half_an_hour(self) -> None:
         world = World(self.slow(BYPASS, 30))
         world.run(3 * HOUR)
         kinds = [(m.kind, r.answer) for _, m, r in talk(world, first(world))]
-        assert (MessageKind.EXTEND, Answer.FAILED) in kinds
+        assert (MessageKind.EXTEND, CompletionStatus.FAILED) in kinds
 
     def test_pauseless_is_refused_after_five_minutes_in_spite_of_leases(self) -> None:
         world = World(self.slow(PAUSELESS, 180))
         world.run(HOUR)
         said = [(m.kind, r.answer) for _, m, r in talk(world, first(world))]
-        assert (MessageKind.EXTEND, Answer.PROCESSED) in said
-        assert (MessageKind.END, Answer.FAILED) in said
-        assert world.zookeeper.nodes[first(world)].status is Status.COMMITTING
+        assert (MessageKind.EXTEND, CompletionStatus.PROCESSED) in said
+        assert (MessageKind.END, CompletionStatus.FAILED) in said
+        assert world.zookeeper.nodes[first(world)].status is SegmentStatus.COMMITTING
         SimulatedRepair(world).run(HOUR)
-        assert world.zookeeper.nodes[first(world)].status is Status.DONE
+        assert world.zookeeper.nodes[first(world)].status is SegmentStatus.DONE
 
 
 class TestMessages:
@@ -70,9 +70,9 @@ class TestMessages:
         world = World(table, [trouble])
         world.run(10 * MINUTE)
         always(world)
-        assert world.zookeeper.nodes[first(world)].status is Status.DONE
+        assert world.zookeeper.nodes[first(world)].status is SegmentStatus.DONE
         said = [(m.kind, r.answer) for _, m, r in talk(world, first(world))]
-        assert said[-1] == (MessageKind.CONSUMED, Answer.KEEP), (
+        assert said[-1] == (MessageKind.CONSUMED, CompletionStatus.KEEP), (
             "the controller looks the segment up: it is DONE"
         )
         assert set(world.helix.external[first(world)].values()) == {"ONLINE"}
@@ -83,14 +83,14 @@ class TestMessages:
         world.run(20 * MINUTE)
         always(world)
         answers = [r.answer for _, m, r in talk(world, first(world)) if m.kind is MessageKind.END]
-        assert sorted(answers) == [Answer.COMMIT_SUCCESS, Answer.FAILED]
+        assert sorted(answers) == [CompletionStatus.COMMIT_SUCCESS, CompletionStatus.FAILED]
 
     def test_commit_start_that_outlives_its_time_out(self) -> None:
         """apache/pinot#17885: the controller's writes come through, the server hears nothing."""
         slow = SlowZooKeeper(58_000, 30_000, 6_000)
         world = World(PAUSELESS, [slow])
         world.run(4 * MINUTE)
-        assert world.zookeeper.nodes[first(world)].status is Status.COMMITTING
+        assert world.zookeeper.nodes[first(world)].status is SegmentStatus.COMMITTING
         assert set(world.helix.external[first(world)].values()) == {"ONLINE"}, "both built it from their rows"
         SimulatedRepair(world).run(HOUR)
         assert all_well(world) == []
@@ -112,7 +112,7 @@ def test_a_dead_server_does_nothing_though_helix_takes_it_for_alive() -> None:
     world.run(70_000)
     name = first(world)
     assert world.helix.has_session("server-1")
-    assert world.zookeeper.nodes[name].status is Status.DONE
+    assert world.zookeeper.nodes[name].status is SegmentStatus.DONE
     assert (name, "server-1") in world.helix.pending
     assert not world.servers["server-1"].consumers
     assert "server-1" not in {message.server for at, message, _ in talk(world, name) if at > 50_000}
@@ -142,7 +142,7 @@ class TestReaders:
     def test_a_segment_that_is_too_large_is_halved(self) -> None:
         world = World(replace(BYPASS, buildable_rows=20_000, precheck_retry=True))
         world.run(10 * MINUTE)
-        done = [n for n in world.zookeeper.nodes.values() if n.status is Status.DONE]
+        done = [n for n in world.zookeeper.nodes.values() if n.status is SegmentStatus.DONE]
         assert done
         assert all(node.docs is not None and node.docs <= 20_000 for node in done)
         always(world)
@@ -165,7 +165,7 @@ class TestRetention:
         assert world.reingest(first(world), "server-0")
         world.run(2 * MINUTE)
         node = world.zookeeper.nodes[first(world)]
-        assert node.status is Status.DONE
+        assert node.status is SegmentStatus.DONE
         assert (node.docs or 0) < (node.end or 0) - node.start
 
 
@@ -203,7 +203,7 @@ def test_download_mode_under_bypass_may_leave_a_commit_to_a_restart() -> None:
     world = World(table, [StoreOutage(0, 20 * MINUTE), Strike(Point.AFTER_STEP_3)])
     world.run(5 * MINUTE)
     name = first(world)
-    assert (world.zookeeper.nodes[name].status, world.zookeeper.nodes[name].url) == (Status.DONE, "")
+    assert (world.zookeeper.nodes[name].status, world.zookeeper.nodes[name].url) == (SegmentStatus.DONE, "")
     assert set(world.helix.external[name].values()) == {"ERROR"}
     world.reset(name, "server-0")
     world.run(5 * MINUTE)

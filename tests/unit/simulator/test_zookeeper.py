@@ -8,7 +8,7 @@ import pytest
 import simpy
 from simulator.zookeeper import Node, Refused, SegmentName, ZooKeeper
 
-from pinot_assets.realtime.model.state import Status
+from pinot_assets.realtime.model.state import SegmentStatus
 
 NODE = Node(SegmentName("events", 0, 0, 0), start=0, limit=100)
 NAME = str(NODE.name)
@@ -21,26 +21,26 @@ def created() -> ZooKeeper:
     return zookeeper
 
 
-def write(zookeeper: ZooKeeper, status: Status, version: int | None) -> None:
+def write(zookeeper: ZooKeeper, status: SegmentStatus, version: int | None) -> None:
     env = zookeeper.env
     env.run(env.process(zookeeper.write(replace(NODE, status=status), version)))
 
 
 def test_of_two_who_read_the_same_version_the_second_is_refused() -> None:
     zookeeper = created()
-    write(zookeeper, Status.COMMITTING, 0)
+    write(zookeeper, SegmentStatus.COMMITTING, 0)
     with pytest.raises(Refused):
-        write(zookeeper, Status.DONE, 0)
-    assert zookeeper.nodes[NAME].status is Status.COMMITTING
-    write(zookeeper, Status.DONE, 1)
-    assert zookeeper.nodes[NAME].status is Status.DONE
+        write(zookeeper, SegmentStatus.DONE, 0)
+    assert zookeeper.nodes[NAME].status is SegmentStatus.COMMITTING
+    write(zookeeper, SegmentStatus.DONE, 1)
+    assert zookeeper.nodes[NAME].status is SegmentStatus.DONE
 
 
 def test_a_write_that_names_no_version_comes_through() -> None:
     zookeeper = created()
-    write(zookeeper, Status.COMMITTING, 0)
-    write(zookeeper, Status.DONE, None)
-    assert (zookeeper.nodes[NAME].status, zookeeper.nodes[NAME].version) == (Status.DONE, 2)
+    write(zookeeper, SegmentStatus.COMMITTING, 0)
+    write(zookeeper, SegmentStatus.DONE, None)
+    assert (zookeeper.nodes[NAME].status, zookeeper.nodes[NAME].version) == (SegmentStatus.DONE, 2)
 
 
 @pytest.mark.parametrize("version", [0, None])
@@ -48,7 +48,7 @@ def test_what_was_removed_meanwhile_is_not_written_anew(version: int | None) -> 
     zookeeper = created()
     zookeeper.env.run(zookeeper.env.process(zookeeper.remove(NAME)))
     with pytest.raises(Refused):
-        write(zookeeper, Status.DONE, version)
+        write(zookeeper, SegmentStatus.DONE, version)
     assert not zookeeper.nodes
 
 

@@ -15,8 +15,8 @@ from simulator.timing import Hardware, Stream
 from simulator.world import World
 
 from pinot_assets.sizing.flush import Flush
-from pinot_assets.sizing.forecast import Forecast, forecast, traffic_ratio
-from pinot_assets.sizing.load import Load, LoadError, Way, leased_s
+from pinot_assets.sizing.forecast import SimulatedDay, simulate_day, traffic_ratio
+from pinot_assets.sizing.load import Load, LoadError, UploadWay, leased_s
 from pinot_assets.sizing.page import html, last_line, rows, warnings
 from pinot_assets.sizing.plots import save
 from pinot_assets.sizing.profile import MEASURED, message_bytes, placement_bytes
@@ -27,34 +27,36 @@ LOAD = Load()
 
 
 @pytest.fixture(scope="module")
-def day() -> dict[Way, Forecast]:
-    return {way: forecast(LOAD, way) for way in Way}
+def day() -> dict[UploadWay, SimulatedDay]:
+    return {way: simulate_day(LOAD, way) for way in UploadWay}
 
 
-def test_ingestion_is_unaffected_by_an_outage_under_bypass_and_pauseless(day: dict[Way, Forecast]) -> None:
+def test_ingestion_is_unaffected_by_an_outage_under_bypass_and_pauseless(
+    day: dict[UploadWay, SimulatedDay],
+) -> None:
     """The plot of rows ingested: only commits through the controller stop."""
-    assert day[Way.BYPASS].ingest_ratio == pytest.approx(1.0, abs=0.02)
-    assert day[Way.PAUSELESS].ingest_ratio == pytest.approx(1.0, abs=0.02)
-    assert day[Way.CONTROLLER].ingest_ratio < 0.8
+    assert day[UploadWay.BYPASS].ingest_ratio == pytest.approx(1.0, abs=0.02)
+    assert day[UploadWay.PAUSELESS].ingest_ratio == pytest.approx(1.0, abs=0.02)
+    assert day[UploadWay.CONTROLLER].ingest_ratio < 0.8
 
 
-def test_controllers_have_more_than_ten_times_less_traffic(day: dict[Way, Forecast]) -> None:
+def test_controllers_have_more_than_ten_times_less_traffic(day: dict[UploadWay, SimulatedDay]) -> None:
     """The plot of controller traffic, over 100 tables."""
-    assert traffic_ratio(day[Way.CONTROLLER], day[Way.BYPASS]) > 10
-    assert day[Way.BYPASS].uploads.sum() == 0
+    assert traffic_ratio(day[UploadWay.CONTROLLER], day[UploadWay.BYPASS]) > 10
+    assert day[UploadWay.BYPASS].uploads.sum() == 0
 
 
-def test_what_bypass_leaves_to_controllers_is_counted(day: dict[Way, Forecast]) -> None:
+def test_what_bypass_leaves_to_controllers_is_counted(day: dict[UploadWay, SimulatedDay]) -> None:
     """Commits' metadata, and the periodic tasks, which are most of it: without them the ratio flatters."""
-    through, past = day[Way.CONTROLLER], day[Way.BYPASS]
+    through, past = day[UploadWay.CONTROLLER], day[UploadWay.BYPASS]
     assert past.tasks.sum() > past.metadata.sum() > past.messages.sum() > 0
     assert past.tasks.sum() == pytest.approx(through.tasks.sum(), rel=0.01)
     commits_only = (through.uploads + through.messages).sum() / past.messages.sum()
     assert traffic_ratio(through, past) < commits_only / 20
 
 
-def test_no_listing_where_nothing_was_moved(day: dict[Way, Forecast]) -> None:
-    past = day[Way.BYPASS]
+def test_no_listing_where_nothing_was_moved(day: dict[UploadWay, SimulatedDay]) -> None:
+    past = day[UploadWay.BYPASS]
     before = past.metadata[past.outage.start - 60 : past.outage.start]
     during = past.metadata[past.outage]
     assert during[during > 0].min() < before[before > 0].min()
@@ -66,12 +68,13 @@ def test_the_ratio_follows_from_sizes_and_is_not_put_in() -> None:
     small = replace(short, commit=MEASURED.scaled(8), flush=Flush(segment_rows=500_000))
     large = replace(short, flush=Flush(segment_rows=500_000))
     ratios = [
-        traffic_ratio(forecast(load, Way.CONTROLLER), forecast(load, Way.BYPASS)) for load in (small, large)
+        traffic_ratio(simulate_day(load, UploadWay.CONTROLLER), simulate_day(load, UploadWay.BYPASS))
+        for load in (small, large)
     ]
     assert ratios[1] > 4 * ratios[0]
 
 
-def test_nothing_is_lost_in_the_large(day: dict[Way, Forecast]) -> None:
+def test_nothing_is_lost_in_the_large(day: dict[UploadWay, SimulatedDay]) -> None:
     """What comes in is read, less what the last minutes' commits keep waiting."""
     for one in day.values():
         read = one.rows_per_s.sum() * 60
@@ -79,8 +82,8 @@ def test_nothing_is_lost_in_the_large(day: dict[Way, Forecast]) -> None:
         assert (one.rows_per_s >= -1e-6).all()
 
 
-def test_segments_at_risk_rise_in_the_outage_and_are_filled_in(day: dict[Way, Forecast]) -> None:
-    bypass = day[Way.BYPASS]
+def test_segments_at_risk_rise_in_the_outage_and_are_filled_in(day: dict[UploadWay, SimulatedDay]) -> None:
+    bypass = day[UploadWay.BYPASS]
     during = bypass.at_risk[bypass.outage]
     assert (np.diff(during) >= 0).all()
     assert during[-1] > 100
@@ -88,21 +91,21 @@ def test_segments_at_risk_rise_in_the_outage_and_are_filled_in(day: dict[Way, Fo
     assert bypass.at_risk[-1] == 0
     assert bypass.back_fill_s is not None
     assert LOAD.repair_after_s < bypass.back_fill_s < 3_600
-    assert day[Way.CONTROLLER].at_risk.sum() == 0
+    assert day[UploadWay.CONTROLLER].at_risk.sum() == 0
 
 
-def test_freshness_suffers_for_as_long_as_the_outage_lasts(day: dict[Way, Forecast]) -> None:
-    through, past = day[Way.CONTROLLER], day[Way.BYPASS]
+def test_freshness_suffers_for_as_long_as_the_outage_lasts(day: dict[UploadWay, SimulatedDay]) -> None:
+    through, past = day[UploadWay.CONTROLLER], day[UploadWay.BYPASS]
     assert through.worst_gap_s.max() > LOAD.outage_s
     assert through.worst_gap_s[-60:].max() < 200, "it catches up"
     assert past.worst_gap_s.max() < 200
-    assert day[Way.PAUSELESS].worst_gap_s.max() < 5
+    assert day[UploadWay.PAUSELESS].worst_gap_s.max() < 5
 
 
 def test_a_thousand_tables_for_a_day_in_under_a_minute() -> None:
     load = replace(LOAD, tables=1_000, servers=500, messages_per_s=1e6)
     began = time.process_time()
-    one = forecast(load, Way.BYPASS)
+    one = simulate_day(load, UploadWay.BYPASS)
     assert time.process_time() - began < 60
     assert one.commits > 25_000
 
@@ -111,13 +114,13 @@ class TestHanging:
     load = replace(LOAD, outage=Outage.HANGS)
 
     def test_bypass_stops_at_the_default_time_out(self) -> None:
-        assert forecast(self.load, Way.BYPASS).ingest_ratio < 0.8
+        assert simulate_day(self.load, UploadWay.BYPASS).ingest_ratio < 0.8
 
     def test_bypass_goes_on_with_a_shorter_one(self) -> None:
-        assert forecast(replace(self.load, upload_timeout_s=30), Way.BYPASS).ingest_ratio > 0.95
+        assert simulate_day(replace(self.load, upload_timeout_s=30), UploadWay.BYPASS).ingest_ratio > 0.95
 
     def test_pauseless_goes_on(self) -> None:
-        assert forecast(self.load, Way.PAUSELESS).ingest_ratio > 0.98
+        assert simulate_day(self.load, UploadWay.PAUSELESS).ingest_ratio > 0.98
 
     def test_leases_last_a_little_longer_than_the_build(self) -> None:
         assert leased_s(36) == pytest.approx(126.6)
@@ -125,11 +128,11 @@ class TestHanging:
         assert leased_s(230) == pytest.approx(113.4 + 108 + 120)
 
 
-@pytest.mark.parametrize("way", [Way.BYPASS, Way.PAUSELESS])
-def test_it_agrees_with_the_world_commit_by_commit(way: Way) -> None:
+@pytest.mark.parametrize("way", [UploadWay.BYPASS, UploadWay.PAUSELESS])
+def test_it_agrees_with_the_world_commit_by_commit(way: UploadWay) -> None:
     """The same table in the detailed model: as many commits, as long waits."""
     table = replace(
-        BYPASS if way is Way.BYPASS else PAUSELESS,
+        BYPASS if way is UploadWay.BYPASS else PAUSELESS,
         flush=Flush(segment_rows=600_000),
         stream=Stream(partitions=2, rows_per_s=1_000),
         hardware=Hardware(
@@ -183,12 +186,12 @@ def test_what_cannot_be_is_refused_with_a_hint(wrong: dict[str, float], hint: st
 
 def test_doubts_are_told() -> None:
     slow = replace(LOAD, commit=MEASURED.built_at(2_000), for_s=12 * 3_600)
-    told = warnings({way: forecast(slow, way) for way in Way})
+    told = warnings({way: simulate_day(slow, way) for way in UploadWay})
     assert any("queue up" in text for text in told)
     assert any("COMMITTING" in text for text in told)
 
 
-def test_plots_and_page_are_the_same_each_time(day: dict[Way, Forecast], tmp_path) -> None:
+def test_plots_and_page_are_the_same_each_time(day: dict[UploadWay, SimulatedDay], tmp_path) -> None:
     first, second = save(day, tmp_path / "a", "svg"), save(day, tmp_path / "b", "svg")
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     assert all(path.stat().st_size < 80_000 for path in first)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
-from pinot_assets.source.file_table import ListedFiles, columns_of, files_of, page_of
+from pinot_assets.source.file_table import FileTable, columns_of, files_of, page_of
 
 A, B = (SourceFile(f"s3://b/{name}", Fingerprint(3, 5, name)) for name in "ab")
 VERSIONS = st.builds(
@@ -24,7 +24,7 @@ FILES = st.builds(SourceFile, st.text("a/%.Z~", min_size=1, max_size=4), VERSION
 @given(st.lists(FILES), st.lists(FILES))
 def test_files_by_uri_whatever_their_order(one: list[SourceFile], other: list[SourceFile]) -> None:
     expected = {file.uri: file for file in (*one, *other)}
-    found = ListedFiles([page_of(one), page_of(other)])
+    found = FileTable([page_of(one), page_of(other)])
     assert found == expected
     assert [*found] == sorted(expected)
     assert len(found) == len(expected)
@@ -35,14 +35,14 @@ def test_files_by_uri_whatever_their_order(one: list[SourceFile], other: list[So
 @given(st.lists(FILES, unique_by=lambda file: file.uri), st.lists(FILES, unique_by=lambda file: file.uri))
 def test_equal_digests_are_equal_listings(one: list[SourceFile], other: list[SourceFile]) -> None:
     """However they are ordered and cut into pages; no etag and an empty one are the same."""
-    digest = ListedFiles([page_of(one)]).digest
+    digest = FileTable([page_of(one)]).digest
     half = len(one) // 2
-    assert ListedFiles([page_of(one[half:]), page_of(one[:half])]).digest == digest
+    assert FileTable([page_of(one[half:]), page_of(one[:half])]).digest == digest
     told = [
         sorted((f.uri, f.fingerprint.size, f.fingerprint.mtime_us, f.fingerprint.etag or "") for f in files)
         for files in (one, other)
     ]
-    assert (ListedFiles([page_of(other)]).digest == digest) == (told[0] == told[1])
+    assert (FileTable([page_of(other)]).digest == digest) == (told[0] == told[1])
 
 
 def test_the_digest_is_that_of_uris_and_versions() -> None:
@@ -55,15 +55,15 @@ def test_the_digest_is_that_of_uris_and_versions() -> None:
         struct.pack("<2i", 1, 1),
         etags,
     )
-    assert ListedFiles([page_of([A, B])]).digest == hashlib.sha256(b"2\n" + b"".join(columns)).hexdigest()
-    assert ListedFiles([]).digest == hashlib.sha256(b"0\n").hexdigest()
+    assert FileTable([page_of([A, B])]).digest == hashlib.sha256(b"2\n" + b"".join(columns)).hexdigest()
+    assert FileTable([]).digest == hashlib.sha256(b"0\n").hexdigest()
 
 
 def test_equal_listings_are_equal() -> None:
-    assert ListedFiles([page_of([A, B])]) == ListedFiles([page_of([B]), page_of([A])])
-    assert ListedFiles([page_of([A])]) != ListedFiles([page_of([B])])
+    assert FileTable([page_of([A, B])]) == FileTable([page_of([B]), page_of([A])])
+    assert FileTable([page_of([A])]) != FileTable([page_of([B])])
 
 
 def test_a_file_that_is_not_listed_is_missing() -> None:
     with pytest.raises(KeyError):
-        ListedFiles([page_of([A])])[B.uri]
+        FileTable([page_of([A])])[B.uri]

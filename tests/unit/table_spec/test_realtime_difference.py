@@ -9,7 +9,7 @@ import pytest
 
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, drift, plan_apply
-from pinot_assets.table_spec.tables.difference import Difference, diff_table
+from pinot_assets.table_spec.tables.difference import SpecDifference, diff_table
 
 STREAMS = "table.ingestionConfig.streamIngestionConfig.streamConfigMaps"
 
@@ -49,7 +49,7 @@ def test_a_setting_of_the_stream_is_a_difference(spec):
     stream = config["ingestionConfig"]["streamIngestionConfig"]["streamConfigMaps"][0]
     stream["realtime.segment.flush.threshold.rows"] = "6"
     path = f"{STREAMS}[0].realtime.segment.flush.threshold.rows"
-    assert diff_table(spec.table_json, config) == [Difference(path, "5", "6")]
+    assert diff_table(spec.table_json, config) == [SpecDifference(path, "5", "6")]
 
 
 def test_another_number_of_streams_is_a_difference_without_their_secrets(spec):
@@ -78,7 +78,7 @@ def test_what_somebody_switched_on_in_pinot_is_a_difference(folder, path, value)
     for step in path[:-1]:
         inner = inner[step]
     inner[path[-1]] = value
-    assert diff_table(wanted, config) == [Difference(".".join(("table", *path)), None, value)]
+    assert diff_table(wanted, config) == [SpecDifference(".".join(("table", *path)), None, value)]
 
 
 def test_a_peer_scheme_of_an_offline_table_is_nobodys_business(folder):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import SnapshotIncomplete
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, PushKind, State
 
 pytestmark = pytest.mark.integration
@@ -39,7 +39,7 @@ def test_e16_a_run_that_succeeds_switches_at_one_instant(atomic: Any) -> None:
 def test_e16_after_a_failed_file_nothing_stays_and_the_next_run_starts_over(atomic: Any) -> None:
     atomic.builder.failing = {"F3"}
     report = atomic.run()
-    assert report.result is Result.FAILED
+    assert report.result is TriggerResult.FAILED
     assert atomic.session is None
     failed = atomic.sessions[-1]
     assert (failed.outcome, failed.retry_count) == (Outcome.ABANDONED_RETRIES, 0)

@@ -9,7 +9,7 @@ import pytest
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.pinot import LineageState
 from pinot_assets.session.stores.session_store import Lease
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, State
 
 pytestmark = pytest.mark.integration
@@ -65,13 +65,13 @@ def test_r20_what_changes_no_segment_writes_a_snapshot_too(world: Any) -> None:
     before = world.pointer.current_snapshot
     (world.source / "E1").write_text("v\n")
     if world.options.get("consistentPushSwapEnabled"):
-        assert world.run().result is Result.STAGED  # a swap builds what is listed
+        assert world.run().result is TriggerResult.STAGED  # a swap builds what is listed
     else:
-        assert world.run().result is Result.NOOP
+        assert world.run().result is TriggerResult.NOOP
         assert world.sessions[-1].state is State.DONE
     assert world.pointer.current_snapshot != before
     assert world.ledger["E1"] == ()
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert world.visible == ["P1"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from pinot_assets.errors import PinotError, SpecDrift, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, State
 
 pytestmark = pytest.mark.integration
@@ -69,7 +69,7 @@ def test_r01_a_start_that_lands_after_our_end_is_undone_before_the_snapshot(worl
     assert world.visible == ["P1", "P2", "P3"]
     world.assert_settled()
     assert "force_revert_replace_segments" not in world.pinot.calls
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
 
 
 def test_r01_a_start_that_lands_when_the_session_is_recorded_is_undone_by_the_next_trigger(
@@ -80,7 +80,7 @@ def test_r01_a_start_that_lands_when_the_session_is_recorded_is_undone_by_the_ne
     segments = world.pinot.all_segments(world.table)
     land_late(world)
     assert world.visible != ["P1", "P2", "P3"]
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert world.visible == ["P1", "P2", "P3"]
     assert world.pinot.all_segments(world.table) == segments
     assert any("delayed start" in note for note in world.notes)
@@ -118,7 +118,7 @@ def test_r01_a_start_that_lands_while_the_next_session_builds_is_undone_before_i
         world.run()
     assert world.visible == ["P1", "P2", "P3", "P4"]
     world.assert_settled()
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
 
 
 def test_r01_a_start_that_lands_right_before_our_own_is_not_taken_for_stale(
@@ -181,7 +181,7 @@ def test_r03_the_end_is_written_down_before_it_is_sent(world: Any) -> None:
     world.pinot.before("end_replace_segments", world.die)
     world.dies()
     session = world.session
-    assert session.ending
+    assert session.end_sent
     assert session.end_issued == entry_of(world, LineageState.IN_PROGRESS).id
     world.run()
     assert world.visible == ["P1", "P2", "P3"]
@@ -222,7 +222,7 @@ def test_r03_an_end_under_way_of_an_old_entry_finds_nothing_to_end(world: Any) -
     old = world.session.lineage_entry_id
     world.pinot.age_entry(world.table, old, 21)
     world.trigger()
-    assert not world.session.ending
+    assert not world.session.end_sent
     with pytest.raises(SwitchConflict):
         world.pinot.end_replace_segments(world.table, old)
     world.run()
@@ -239,7 +239,7 @@ def test_r08_a_source_that_goes_before_the_end_is_sent_makes_a_new_switch(synced
     world.pinot.delete_segments(world.table, [old])
     with pytest.raises(SwitchConflict, match="have gone"):
         world.publish()
-    assert not world.session.ending
+    assert not world.session.end_sent
     world.run()
     assert world.sessions[-1].switch == 2
     assert world.visible == ["P1.1", "P2"]
@@ -281,12 +281,12 @@ def test_r19_a_revert_that_arrives_too_late_takes_nothing_published_back(world: 
     world.trigger()
     arrive = lost_revert(world)
     builds = world.builds
-    assert world.run().result is Result.STAGED
+    assert world.run().result is TriggerResult.STAGED
     assert world.builds == builds
     arrive()
     assert world.visible == ["F1", "P1", "P2"]
     world.assert_settled()
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
 
 
 def test_r19_nor_of_a_switch_that_only_removes(synced: Any) -> None:
@@ -429,7 +429,7 @@ def test_r16_e09_a_lost_switch_goes_on_under_new_names(world: Any, loss: str) ->
     first, spent, orders = world.session, staged_names(world), list(world.builder.orders)
     LOSSES[loss](world, first.lineage_entry_id)
     report = world.run()
-    assert report.result is Result.STAGED
+    assert report.result is TriggerResult.STAGED
     assert world.builder.orders == orders
     assert world.visible == sorted(["F1", "F2", "P1", "P2", "a", "b", "c"])
     published = world.sessions[-1]
@@ -439,7 +439,7 @@ def test_r16_e09_a_lost_switch_goes_on_under_new_names(world: Any, loss: str) ->
     assert all(f"__{first.id}_{published.attempt}_" in name for name in ours)
     assert len(world.seen) == 2
     world.assert_settled()
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
 
 
 @pytest.mark.parametrize("loss", list(LOSSES))

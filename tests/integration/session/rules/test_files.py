@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import ListingFailed
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome
 
 pytestmark = pytest.mark.integration
@@ -49,7 +49,7 @@ def test_e05_an_empty_file_takes_its_older_version_away_only_where_that_is_allow
     assert world.builds == 2  # what was built is taken
     assert world.visible == ["F2"]
     assert world.ledger["F1"] == ()
-    assert world.run().result is Result.NOTHING  # it is known, and wakes nobody
+    assert world.run().result is TriggerResult.NOTHING  # it is known, and wakes nobody
     world.assert_settled()
 
 
@@ -96,7 +96,7 @@ def test_e06_without_changes_there_is_no_session(make_world: Make, mode: str) ->
     world.run()
     before, sessions = world.pointer, world.sessions
     for _ in range(3):
-        assert world.run().result is Result.NOTHING
+        assert world.run().result is TriggerResult.NOTHING
     after = world.pointer
     assert (after.next_seq, after.history, after.current_snapshot) == (
         before.next_seq,
@@ -160,7 +160,7 @@ def test_e27_names_that_a_list_in_one_text_would_tear_apart(make_world: Make) ->
     world.run()
     assert world.visible == ["v0", "v1", "v2", "v3", "v4"]
     assert len(world.ledger) == len(odd)
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     world.remove("a,b")
     world.run()
     assert world.visible == ["v1", "v2", "v3", "v4"]
@@ -173,7 +173,7 @@ def test_e28_times_of_files_are_compared_with_each_other_alone(make_world: Make,
     os.utime(world.source / "F1", (seconds, seconds))
     world.run()
     assert world.visible == ["F1", "F2"]
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     world.write(F2="F2.1")  # an older date than the published one is a change like any other
     os.utime(world.source / "F2", (1, 1))
     world.run()

@@ -17,7 +17,7 @@ from pinot_assets.errors import PinotAssetsError, PinotError, SessionError, Swit
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome
 
 pytestmark = pytest.mark.integration
@@ -162,7 +162,7 @@ def test_r02_what_a_revert_by_hand_brought_back_is_not_swept(synced: Any) -> Non
     assert synced.visible == ["P1", "P2"]
     synced.rollback()
     assert synced.ledger == {"P1": ("P1",), "P2": ("P2",)}
-    assert synced.run().result is Result.HELD
+    assert synced.run().result is TriggerResult.HELD
     synced.resume()
     synced.run()
     assert synced.visible == ["P1.1", "P2"]
@@ -256,7 +256,7 @@ def test_r18_what_a_late_start_hides_is_shown_when_the_ledger_is_rebuilt(make_wo
     world.pinot.put_entry(world.table, late)
     with world.store() as store:
         store._zk.delete(store.path, recursive=True)
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert (world.visible, world.builds) == (["P1", "P2"], 1)
     world.assert_settled()
 

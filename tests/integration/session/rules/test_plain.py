@@ -11,7 +11,7 @@ import pytest
 
 from pinot_assets.errors import PinotUnreachable, PushRefused, SnapshotIncomplete, SwitchStateUnknown
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, PushKind, State
 
 pytestmark = pytest.mark.integration
@@ -54,7 +54,7 @@ def test_failed_files_are_tried_again_by_every_trigger(plain: Any) -> None:
     assert plain.visible == ["F1", "F2", "F3", "F4", "P1"]
     for _ in range(3):  # nothing counts these
         report = plain.run()
-        assert (report.result, plain.built) == (Result.FAILED, ["F5"])
+        assert (report.result, plain.built) == (TriggerResult.FAILED, ["F5"])
         assert plain.session is None
     plain.builder.failing = set()
     plain.run()
@@ -70,7 +70,7 @@ def test_when_every_file_fails_nothing_is_left_and_the_ledger_stays(plain: Any) 
     plain.write("F1")
     plain.builder.failing = {"F1"}
     report = plain.run()
-    assert report.result is Result.FAILED
+    assert report.result is TriggerResult.FAILED
     last = plain.sessions[-1]
     assert last.outcome is Outcome.ABANDONED_RETRIES
     assert plain.pointer.current_snapshot == before
@@ -82,7 +82,7 @@ def test_when_every_file_fails_nothing_is_left_and_the_ledger_stays(plain: Any) 
 def test_the_gate_tells_of_failed_files_and_lets_the_others_pass(plain: Any) -> None:
     plain.write("F1", "F2")
     plain.builder.failing = {"F2"}
-    assert plain.trigger().result is Result.STAGED
+    assert plain.trigger().result is TriggerResult.STAGED
     assert plain.visible == []  # nothing is in Pinot before the gate
     session, findings = plain.audit()
     told = {f.name: f for f in findings}

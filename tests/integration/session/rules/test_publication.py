@@ -10,7 +10,7 @@ from fakes.waiting import until
 
 from pinot_assets.errors import PinotAssetsError, PushRefused, SessionHeld, SpecDrift
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, State
 
 pytestmark = pytest.mark.integration
@@ -33,7 +33,7 @@ def test_e07_files_of_one_name_in_two_folders_are_two(world: Any) -> None:
     world.run()
     assert world.visible == ["1", "2", "P1"]
     assert len(world.snapshot.ledger) == 3
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
 
 
 def test_e08_equal_rows_of_two_files_are_both_there(world: Any) -> None:
@@ -97,7 +97,7 @@ def test_e19_a_quota_that_is_too_small_is_told_before_the_push_and_costs_nothing
     assert world.pinot.all_segments(world.table) == held
     assert (world.session.state, world.session.retry_count) == (State.IN_PROGRESS, 0)
     builds = world.builds
-    assert world.run().result is Result.STAGED
+    assert world.run().result is TriggerResult.STAGED
     assert (world.builds, world.visible) == (builds, ["F1", "F2", "P1"])
     world.assert_settled()
 
@@ -111,7 +111,7 @@ def test_e31_what_a_switch_replaced_stays_in_pinot_until_pinot_deletes_it(make_w
     world.write(P1="P1.1")
     world.run()
     for _ in range(2):
-        assert world.run().result is Result.NOTHING
+        assert world.run().result is TriggerResult.NOTHING
     assert old in world.pinot.all_segments(world.table)
     assert old not in world.pinot.visible_segments(world.table)
 
@@ -155,7 +155,7 @@ def test_e12_a_ledger_that_outlived_its_table_is_forgotten(
         world.pinot.create_table(world.spec.table_json)
     made_ms = old.published_ms + (1 if made == "after" else -1)
     monkeypatch.setattr(SessionStore, "table_made_ms", lambda store: made_ms)
-    assert world.run().result is (Result.STAGED if filled else Result.NOTHING)
+    assert world.run().result is (TriggerResult.STAGED if filled else TriggerResult.NOTHING)
     assert (world.snapshot.seq > old.seq) == filled
     if filled:
         assert world.visible == ["P1"]
@@ -175,7 +175,7 @@ def test_e12_on_a_real_pinot_a_table_that_is_made_again_is_filled_again(real_wor
     until(lambda: len(world.brokers) == 2)
     with world.driver() as onlooker:  # the files sensor sees it too
         until(lambda: onlooker.observe().snapshot is None)
-    assert world.run().result is Result.STAGED
+    assert world.run().result is TriggerResult.STAGED
     assert world.snapshot.seq > old.seq
     assert world.snapshot.segments.keys().isdisjoint(old.segments)
     for broker in world.brokers:

@@ -12,7 +12,7 @@ from pinot_assets.errors import SessionError, SnapshotCorrupt
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
 from pinot_assets.session.recover.rebuild import REBUILT
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.snapshot.receipt import Output
 
 pytestmark = pytest.mark.integration
@@ -65,7 +65,7 @@ def test_r17_a_dropped_and_recreated_table_never_meets_old_receipts(synced: Any)
     synced.pinot.delete_table(synced.table)
     synced.pinot.create_table(synced.spec.table_json)
     lose_pointer(synced)
-    assert synced.run().result is Result.STAGED
+    assert synced.run().result is TriggerResult.STAGED
     assert synced.builds == builds + 1  # everything is built again
     assert synced.snapshot.seq == old.seq + 1
     assert set(synced.snapshot.segments).isdisjoint(old.segments)
@@ -133,7 +133,7 @@ def test_r18_a_new_table_with_foreign_segments_has_an_empty_ledger(make_world: M
 def test_r18_the_kept_snapshot_with_just_these_segments_is_the_ledger_again(world: Any) -> None:
     before, builds = world.snapshot, world.builds
     lose_pointer(world)
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert world.snapshot == before
     assert world.builds == builds
     assert any("exactly snapshot" in note for note in world.notes)
@@ -152,7 +152,7 @@ def test_r18_a_rollback_finds_its_ledger_too(synced: Any) -> None:
 def test_r18_what_a_rollback_held_back_is_held_again(world: Any) -> None:
     world.rollback()
     lose_pointer(world)
-    assert world.run().result is Result.HELD
+    assert world.run().result is TriggerResult.HELD
     assert world.visible == ["P1", "P2"]
     world.resume()
     world.run()
@@ -177,7 +177,7 @@ def test_r18_without_snapshots_the_custom_maps_tell(world: Any, lost: tuple[str,
     before, builds = world.snapshot, world.builds
     lose_pointer(world)
     lose_staged(world, *lost)
-    assert world.run().result is (Result.STAGED if world.spec.mode == "swap" else Result.NOOP)
+    assert world.run().result is (TriggerResult.STAGED if world.spec.mode == "swap" else TriggerResult.NOOP)
     told = next(note for note in world.notes if "is rebuilt from" in note)
     assert ("content hash of 0 is unknown" in told) is (lost == ("snapshots",))
     # Nothing but the file without rows is read; a swap table, whose mode nobody knows, is swapped once.
@@ -224,7 +224,7 @@ def test_r18_what_a_lost_session_staged_is_reverted(synced: Any) -> None:
     hidden = synced.pinot.all_segments(synced.table) - synced.pinot.visible_segments(synced.table)
     lose_pointer(synced)
     report = synced.trigger()
-    assert report.result is Result.STAGED
+    assert report.result is TriggerResult.STAGED
     assert any("its session is lost" in note for note in synced.notes)
     assert hidden.isdisjoint(synced.pinot.all_segments(synced.table))
     synced.run()
@@ -265,11 +265,11 @@ def test_r18_on_a_real_pinot(real_world: Any) -> None:
     world.run()
     before, builds = world.snapshot, world.builds
     lose_pointer(world)
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert world.snapshot == before
     lose_pointer(world)
     lose_staged(world, "snapshots", "sessions")
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert (world.snapshot.mode, world.builds) == (REBUILT, builds)
     assert {u: f.fingerprint for u, f in world.snapshot.ledger.items()} == {
         u: f.fingerprint for u, f in before.ledger.items()

@@ -18,13 +18,13 @@ from pinot_assets.errors import (
     SnapshotIncomplete,
     SwitchConflict,
 )
-from pinot_assets.session.detect.observe import list_source, sight
+from pinot_assets.session.detect.observe import compare_listing, list_source
 from pinot_assets.session.lineage import upload
-from pinot_assets.session.plan_report.decision import Step
-from pinot_assets.session.rollback.rollback_options import Way
+from pinot_assets.session.plan_report.decision import PlannedAction
+from pinot_assets.session.rollback.rollback_options import RollbackWay
 from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome
 from pinot_assets.source import open_store
 
@@ -78,7 +78,7 @@ def assert_back(world: Any, values: list[str]) -> None:
     """At one instant, nothing half way, and what was taken back stays out."""
     assert world.seen == [tuple(ALL), tuple(values)]
     world.assert_settled()
-    assert world.run().result is Result.HELD
+    assert world.run().result is TriggerResult.HELD
     assert world.visible == values
 
 
@@ -105,7 +105,7 @@ def test_r21_intent_target_and_hold_are_stored_before_the_first_effect(
     assert synced.pointer.hold is not None
     assert len(synced.seen) == 1
     assert synced.pinot.all_segments(synced.table) == there
-    assert synced.run().result is Result.HELD
+    assert synced.run().result is TriggerResult.HELD
     assert synced.visible == (ALL if to == "3" else FIRST)
     synced.assert_settled()
 
@@ -265,7 +265,7 @@ def test_r21_an_entry_that_was_lost_half_way_is_opened_anew_under_new_names(sync
     entry = synced.session.lineage_entry_id
     spent = synced.pinot.lineage(synced.table).get(entry).segments_to
     synced.pinot.force_revert_replace_segments(synced.table, entry)
-    assert synced.run().result is Result.HELD
+    assert synced.run().result is TriggerResult.HELD
     assert synced.visible == ALL
     assert spent.isdisjoint(synced.snapshot.segments)
     assert synced.sessions[-1].attempt == 1
@@ -278,7 +278,7 @@ def test_r21_a_revert_that_became_impossible_goes_on_with_the_tars(world: Any) -
     with pytest.raises(BaseException, match=r"^$"):
         roll_back(world)
     reap(world)
-    assert world.run().result is Result.HELD
+    assert world.run().result is TriggerResult.HELD
     assert_back(world, ["F1", "P1", "P2"])
 
 
@@ -292,7 +292,7 @@ def test_r21_a_revert_that_may_still_happen_is_not_given_up(synced: Any) -> None
         roll_back(synced, "2")
     with pytest.raises(RollbackRefused, match="may still happen"):
         synced.clear()
-    assert synced.run().result is Result.HELD
+    assert synced.run().result is TriggerResult.HELD
     assert synced.visible == ["F1", "P1", "P2"]
     synced.assert_settled()
 
@@ -310,7 +310,7 @@ def test_r21_clear_gives_it_up_with_what_it_alone_holds(synced: Any, to: str) ->
     assert synced.clear().mode is Mode.ROLLBACK
     assert synced.pointer.hold is None
     assert synced.sessions[-1].outcome is Outcome.CLEARED
-    assert synced.run().result is Result.NOTHING
+    assert synced.run().result is TriggerResult.NOTHING
     assert synced.seen == [tuple(ALL)]
     synced.assert_settled()
 
@@ -320,8 +320,8 @@ def test_r21_clear_gives_it_up_with_what_it_alone_holds(synced: Any, to: str) ->
 
 def test_r22_the_newest_switch_is_reverted_within_twenty_hours(world: Any) -> None:
     with world.driver() as driver:
-        way = driver.way_back()
-    assert way.way is Way.REVERT
+        way = driver.rollback_plan()
+    assert way.way is RollbackWay.REVERT
     assert way.until_ms == world.pinot.lineage(world.table).get(way.entry_id).timestamp_ms + 20 * 3_600_000
     pushes = world.pinot.calls.count("push")
     roll_back(world)
@@ -345,8 +345,8 @@ def test_r22_to_any_kept_snapshot_without_spark(world: Any) -> None:
 def test_r22_a_switch_that_pinot_forgot_is_undone_with_the_tars(world: Any) -> None:
     reap(world)
     with world.driver() as driver:
-        way = driver.way_back()
-    assert way.way is Way.REPUBLISH
+        way = driver.rollback_plan()
+    assert way.way is RollbackWay.REPUBLISH
     assert "forgotten" in way.no_revert
     roll_back(world)
     assert_back(world, ["F1", "P1", "P2"])
@@ -355,16 +355,19 @@ def test_r22_a_switch_that_pinot_forgot_is_undone_with_the_tars(world: Any) -> N
 def test_r22_an_old_switch_is_undone_with_the_tars(world: Any) -> None:
     world.later(20.1)
     with world.driver() as driver:
-        way = driver.way_back()
-    assert (way.way, way.entry_id, way.until_ms) == (Way.REPUBLISH, "", None)
+        way = driver.rollback_plan()
+    assert (way.way, way.entry_id, way.until_ms) == (RollbackWay.REPUBLISH, "", None)
     assert "20 hours old" in way.no_revert
     roll_back(world)
     assert_back(world, ["F1", "P1", "P2"])
 
 
-@pytest.mark.parametrize(("kept", "way"), [("6h", Way.REVERT), ("4h", Way.REPUBLISH), ("0d", Way.REPUBLISH)])
+@pytest.mark.parametrize(
+    ("kept", "way"),
+    [("6h", RollbackWay.REVERT), ("4h", RollbackWay.REPUBLISH), ("0d", RollbackWay.REPUBLISH)],
+)
 def test_r22_how_long_is_what_pinot_holds_not_what_the_spec_says(
-    make_world: Make, kept: str, way: Way
+    make_world: Make, kept: str, way: RollbackWay
 ) -> None:
     """Five sixths of it; somebody set it in Pinot, where later releases go by it."""
     world = make_world("swap", pinot={"version": "1.6.0"})
@@ -374,7 +377,7 @@ def test_r22_how_long_is_what_pinot_holds_not_what_the_spec_says(
     world.pinot._tables[world.table].config["segmentsConfig"]["replacedSegmentsRetentionPeriod"] = kept
     world.later(4.5)
     with world.driver() as driver:
-        assert driver.way_back().way is way
+        assert driver.rollback_plan().way is way
     roll_back(world)
     assert world.visible == ["P1"]
     world.assert_settled()
@@ -421,10 +424,10 @@ def test_r22_a_rollback_is_taken_back_by_a_revert(synced: Any) -> None:
     """What a re-publish replaced is as near as what any switch replaced."""
     roll_back(synced, "1")
     with synced.driver() as driver:
-        assert driver.way_back("3").way is Way.REVERT
+        assert driver.rollback_plan("3").way is RollbackWay.REVERT
     roll_back(synced, "3")
     assert synced.visible == ALL
-    assert synced.run().result is Result.NOTHING
+    assert synced.run().result is TriggerResult.NOTHING
     assert synced.pointer.hold is None
     synced.assert_settled()
 
@@ -470,7 +473,7 @@ def test_r22_a_tar_that_is_not_what_was_staged_ends_the_rollback(synced: Any) ->
     with pytest.raises(RollbackRefused, match="cannot be published again"):
         roll_back(synced)
     assert (synced.pointer.active_session, synced.pointer.hold) == ("", None)
-    assert synced.run().result is Result.NOTHING
+    assert synced.run().result is TriggerResult.NOTHING
     assert len(synced.seen) == 1
     synced.assert_settled()
 
@@ -491,7 +494,7 @@ def test_r22_a_failed_audit_leaves_the_table_as_it_is(synced: Any) -> None:
         roll_back(synced)
     assert synced.pinot.all_segments(synced.table) == before
     assert synced.pointer.hold is None
-    assert synced.run().result is Result.NOTHING
+    assert synced.run().result is TriggerResult.NOTHING
     assert len(synced.seen) == 1
     synced.assert_settled()
 
@@ -518,7 +521,7 @@ def test_r22_somebody_elses_open_replacement_is_never_forced_away(synced: Any) -
 
 def test_r22_what_was_shown_is_done_or_nothing(synced: Any) -> None:
     with synced.driver() as driver:
-        shown = driver.way_back()
+        shown = driver.rollback_plan()
     synced.write("F3")
     synced.run()
     with synced.driver() as driver, pytest.raises(RollbackRefused, match="changed since"):
@@ -529,9 +532,9 @@ def test_r22_what_was_shown_is_done_or_nothing(synced: Any) -> None:
 def test_r22_every_kept_snapshot_is_listed_with_its_way(synced: Any) -> None:
     roll_back(synced)
     with synced.driver() as driver:
-        ways = driver.ways_back(10)
+        ways = driver.rollback_plans(10)
     assert [w.target.snapshot.seq for w in ways] == [4, 3, 2, 1]
-    assert [w.way for w in ways] == [None, Way.REPUBLISH, Way.REPUBLISH, Way.REVERT]
+    assert [w.way for w in ways] == [None, RollbackWay.REPUBLISH, RollbackWay.REPUBLISH, RollbackWay.REVERT]
     assert "current" in ways[0].no_republish
     assert ([f.uri[-2:] for f in ways[1].files_come], ways[1].files_go) == (["F2"], ())
     assert [f.uri[-2:] for f in ways[3].files_go] == ["F1"]
@@ -541,9 +544,9 @@ def test_r22_afterwards_every_broker_counts_the_rows(world: Any) -> None:
     with world.driver() as driver:
         restored = driver.rollback("1")
         counted = driver.count(restored)
-        assert [(c.rows, c.right) for c in counted] == [(2, True), (2, True)]
+        assert [(c.rows, c.matches) for c in counted] == [(2, True), (2, True)]
         world.pinot.broker_rows = lambda broker, table: 3
-        assert [c.right for c in driver.count(restored)] == [False, False]
+        assert [c.matches for c in driver.count(restored)] == [False, False]
 
 
 @pytest.mark.parametrize("call", ["visible_segments", "brokers"])
@@ -555,7 +558,7 @@ def test_r22_a_controller_that_dies_before_they_are_counted_undoes_nothing(synce
         restored = driver.rollback("1")
         setattr(synced.pinot, call, die)
         (answer,) = driver.count(restored)
-    assert (answer.right, answer.expected) == (False, restored.rows)
+    assert (answer.matches, answer.expected) == (False, restored.rows)
     assert str(answer) == "the controller gave no whole answer: no connection: refused"
 
 
@@ -588,7 +591,7 @@ def test_r23_versions_and_removals_stay_out_until_resume(taken_back: Any, mode: 
     world = taken_back(mode)
     builds = world.builds
     for _ in range(2):
-        assert world.run().result is Result.HELD
+        assert world.run().result is TriggerResult.HELD
     assert (world.visible, world.builds) == (FIRST, builds)
     assert world.resume() is True
     assert world.resume() is False
@@ -603,14 +606,14 @@ def test_r23_a_held_file_that_changes_is_taken(taken_back: Any, mode: str) -> No
     world.write(F1="F1.1")
     world.run()
     assert world.visible == ["F1.1", "P1", "P2"]
-    assert world.run().result is Result.HELD  # P1.1 and the removal of P2 are still out
+    assert world.run().result is TriggerResult.HELD  # P1.1 and the removal of P2 are still out
     world.assert_settled()
 
 
 def test_r23_a_swap_table_is_held_whatever_changes_until_resume(taken_back: Any) -> None:
     world = taken_back("swap")
     world.write(F1="F1.1")
-    assert world.run().result is Result.HELD
+    assert world.run().result is TriggerResult.HELD
     assert world.visible == FIRST
     world.resume()
     world.run()
@@ -622,7 +625,7 @@ def test_r23_two_rollbacks_hold_what_both_took_back(synced: Any) -> None:
     synced.later(21)
     roll_back(synced)
     assert synced.visible == FIRST
-    assert synced.run().result is Result.HELD
+    assert synced.run().result is TriggerResult.HELD
     assert synced.visible == FIRST
 
 
@@ -642,7 +645,7 @@ def test_r23_a_rollback_that_is_given_up_keeps_the_hold_of_the_one_before(synced
     with pytest.raises(SessionError, match="not now"):
         roll_back(synced)
     synced.clear()
-    assert synced.run().result is Result.HELD
+    assert synced.run().result is TriggerResult.HELD
     assert synced.visible == ["F1", "P1", "P2"]
 
 
@@ -667,7 +670,7 @@ def sighted(world: Any) -> Any:
     """What a tick of the files sensor sees."""
     with world.driver() as driver:
         source = open_store(str(world.source), {}, UNLIMITED)
-        return sight(world.spec, list_source(world.spec, source), driver.observe())
+        return compare_listing(world.spec, list_source(world.spec, source), driver.observe())
 
 
 def waiting(world: Any) -> bool:
@@ -701,7 +704,7 @@ def test_r23_a_second_rollback_never_forgets_what_the_first_took_back(
         bad.run()
     elif between == "a touched one":
         touch(bad, "P1")
-        assert bad.run().result is Result.NOOP
+        assert bad.run().result is TriggerResult.NOOP
     assert "A1" in bad.visible
     assert held(bad) == (["A"], [])
     there = bad.visible if is_given_up else bad.values
@@ -711,7 +714,7 @@ def test_r23_a_second_rollback_never_forgets_what_the_first_took_back(
         roll_back(bad, bad.first)
     assert bad.visible == there
     bad.run()  # a touched file is looked at once more
-    assert bad.run().result is Result.HELD
+    assert bad.run().result is TriggerResult.HELD
     assert bad.visible == there
     assert held(bad)[0] == (["A"] if between != "a new file" or is_given_up else ["A", "D"])
     bad.write(A="A1")  # as it was before: taken back as well, if by the second one alone
@@ -733,12 +736,12 @@ def test_r23_a_held_file_that_is_only_touched_stays_out(taken_back: Any, mode: s
         assert waiting(world), "by its fingerprint alone"
         with world.driver() as driver:
             seen = driver.plan()
-        assert (seen.forecast.step, seen.build) == (Step.HELD, ())
+        assert (seen.decision.step, seen.build) == (PlannedAction.HELD, ())
         assert {"F1", "P1"} <= {base_name(change.uri) for change in seen.held}
-        assert world.run().result is Result.HELD
+        assert world.run().result is TriggerResult.HELD
         assert not waiting(world), "under its new token"
         looks.append(world.pointer.hold)
-        assert world.run().result is Result.HELD
+        assert world.run().result is TriggerResult.HELD
         assert world.pointer.hold == looks[-1], "nothing new, nothing written"
     assert looks[0] != looks[1]
     assert (world.visible, world.builds) == (FIRST, builds)
@@ -761,13 +764,13 @@ def test_r23_a_removal_is_held_until_its_file_is_back(synced: Any, again: str) -
     synced.run()
     roll_back(synced)
     assert held(synced) == ([], ["P1"])
-    assert synced.run().result is Result.HELD
+    assert synced.run().result is TriggerResult.HELD
     aside.rename(synced.source / "P1")
     if again == "touched":
         touch(synced, "P1")
     seen = sighted(synced)
     assert seen.restored or seen.rewritten, "the sensor starts a run"
-    assert synced.run().result is (Result.NOOP if again == "touched" else Result.NOTHING)
+    assert synced.run().result is (TriggerResult.NOOP if again == "touched" else TriggerResult.NOTHING)
     assert synced.pointer.hold is None
     assert not sighted(synced).restored
     synced.remove("P1")  # weeks later, on purpose
@@ -788,7 +791,7 @@ def test_r23_a_repaired_file_is_held_no_longer(taken_back: Any) -> None:
     world.write(P2="P2.1")
     world.run()
     assert world.pointer.hold is None
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     world.write(F1="F1")  # the bad one again, which is a change like any other
     world.run()
     assert world.visible == ["F1", "P1", "P2.1"]
@@ -801,7 +804,7 @@ def test_r23_a_hold_that_has_shrunk_does_not_grow_again_when_the_pointer_is_lost
     assert world.pointer.hold is None
     with world.store() as store:
         store._zk.delete(store.path, recursive=True)
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert world.pointer.hold is None
 
 
@@ -812,7 +815,7 @@ def test_r23_a_removal_of_a_held_file_is_undone_as_any_other(bad: Any) -> None:
     assert "A1" not in bad.visible
     roll_back(bad, bad.good)
     assert "A1" in bad.visible
-    assert bad.run().result is Result.HELD
+    assert bad.run().result is TriggerResult.HELD
     assert "A1" in bad.visible
 
 
@@ -822,24 +825,24 @@ def test_r23_a_swap_table_stays_held_when_a_second_rollback_is_given_up(make_wor
     world.write("P1", "P2")
     for delimiter in ",;|":
         world.options["recordReader.prop.delimiter"] = delimiter
-        assert world.run().result is Result.STAGED
+        assert world.run().result is TriggerResult.STAGED
     roll_back(world)
     assert held(world) == ([], [])
-    assert world.run().result is Result.HELD
+    assert world.run().result is TriggerResult.HELD
     given_up(world)
-    assert world.run().result is Result.HELD
+    assert world.run().result is TriggerResult.HELD
     assert world.resume()
-    assert world.run().result is Result.STAGED
+    assert world.run().result is TriggerResult.STAGED
     given_up(world)
     assert world.pointer.hold is None, "it was not held before"
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
 
 
 def given_up(world: Any, to: str = "1") -> None:
     """A rollback that comes to nothing."""
     with world.driver() as driver:
-        way = driver.way_back(to).way
-    world.pinot.before(f"{'revert' if way is Way.REVERT else 'end'}_replace_segments", refused)
+        way = driver.rollback_plan(to).way
+    world.pinot.before(f"{'revert' if way is RollbackWay.REVERT else 'end'}_replace_segments", refused)
     with pytest.raises((SessionError, SwitchConflict), match="not now"):
         roll_back(world, to)
     assert world.clear().mode is Mode.ROLLBACK
@@ -860,18 +863,18 @@ def test_r21_r22_r23_on_a_real_pinot(real_world: Any) -> None:
     first, second = ["F1a", "F1b", "P1"], ["F1.1", "F2", "P1"]
     third = ["F1.1", "F2", "F3"]
     for to, values, way in (
-        ("1", first, Way.REPUBLISH),
-        ("3", third, Way.REVERT),
-        ("", second, Way.REVERT),
+        ("1", first, RollbackWay.REPUBLISH),
+        ("3", third, RollbackWay.REVERT),
+        ("", second, RollbackWay.REVERT),
     ):
         with world.driver() as driver:
-            shown = driver.way_back(to)
+            shown = driver.rollback_plan(to)
             assert shown.way is way
             restored = driver.rollback(to, shown)
-            assert [c.right for c in driver.count(restored)] == [True, True]
+            assert [c.matches for c in driver.count(restored)] == [True, True]
         for broker in world.brokers:
             assert world.shown_by(broker) == values
-        assert world.run().result is (Result.NOTHING if values == third else Result.HELD)
+        assert world.run().result is (TriggerResult.NOTHING if values == third else TriggerResult.HELD)
         world.assert_settled()
     assert world.resume()
     world.run()

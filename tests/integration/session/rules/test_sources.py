@@ -8,7 +8,7 @@ import pytest
 
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.pinot import LineageState
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 
 pytestmark = pytest.mark.integration
 
@@ -49,7 +49,7 @@ def test_r05_a_source_that_is_missing_at_the_start_makes_a_new_switch(synced: An
     lost = segment_of(world, "P1")
     world.write(P1="P1.1", P2="P2.1")
     world.pinot.before("start_replace_segments", lambda: world.pinot.delete_segments(world.table, [lost]))
-    assert world.run().result is Result.STAGED
+    assert world.run().result is TriggerResult.STAGED
     assert world.sessions[-1].switch == 2
     assert world.visible == ["P1.1", "P2.1", "P3"]
     assert any(lost in note and "a new switch" in note for note in world.notes)

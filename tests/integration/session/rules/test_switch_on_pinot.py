@@ -20,7 +20,7 @@ from rich.console import Console
 from pinot_assets.cli.doctor.pinot import show_pinot
 from pinot_assets.errors import PinotError, PinotUnreachable, SnapshotIncomplete, SwitchConflict
 from pinot_assets.pinot import LineageState
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 
 pytestmark = pytest.mark.integration
 
@@ -90,7 +90,7 @@ def test_r16_e09_a_lost_switch_goes_on_under_new_names(world: Any, lose: Callabl
     spent = world.pinot.lineage(world.table).get(first.lineage_entry_id).segments_to
     builds = world.builds
     lose(world, first.lineage_entry_id)
-    assert world.run().result is Result.STAGED
+    assert world.run().result is TriggerResult.STAGED
     assert world.builds == builds
     assert spent.isdisjoint(world.pinot.all_segments(world.table))
     assert world.sessions[-1].id == first.id
@@ -106,7 +106,7 @@ def test_r01_a_start_that_lands_after_our_end_is_undone(world: Any) -> None:
     with inside(world) as pinot:
         pinot.put_entry(world.table, replace(ended, id="late", state=LineageState.IN_PROGRESS))
     assert world.pinot.visible_segments(world.table) == frozenset()
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert world.pinot.visible_segments(world.table) == set(world.snapshot.segments)
     until(lambda: all(world.shown_by(broker) == ["P1.1"] for broker in world.brokers), 30)
     world.assert_settled()
@@ -163,7 +163,7 @@ def test_e21_a_foreign_segment_that_comes_after_w1_stays_and_is_told(make_real_w
     world.publish()
     for broker in world.brokers:
         assert world.shown_by(broker) == ["P1", "P1", "P2"]
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert any("somebody_elses" in note for note in world.notes)
     world.write("P3")
     world.run()
@@ -265,5 +265,5 @@ def test_r20_what_changes_no_segment_writes_a_snapshot_too(world: Any) -> None:
     (world.source / "empty").write_text("v\n")
     world.run()
     assert world.snapshot.seq > before.seq
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
     assert_shown(world, ["P1"])

@@ -9,7 +9,7 @@ import pytest
 
 from pinot_assets.errors import SpecError, SwitchConflict
 from pinot_assets.pinot import LineageState
-from pinot_assets.session.values.report import Result
+from pinot_assets.session.values.report import TriggerResult
 
 pytestmark = pytest.mark.integration
 
@@ -144,7 +144,7 @@ def test_e32_a_published_file_whose_rows_expired_is_not_read_again(make_table: A
     world.run()
     expire(world, "P1")
     for _ in range(2):
-        assert world.run().result is Result.NOTHING
+        assert world.run().result is TriggerResult.NOTHING
     assert (world.visible, world.builds) == (["P2"], 1)
     world.write("P3")
     world.run()
@@ -170,7 +170,7 @@ def test_e32_rows_that_expire_before_the_switch_do_not_make_it_loop(make_table: 
     assert world.visible == ["P1", "P2"]
     assert world.builds <= 2
     world.assert_settled()
-    assert world.run().result is Result.NOTHING
+    assert world.run().result is TriggerResult.NOTHING
 
 
 def test_a_hybrid_table_is_told_where_the_border_moves(make_table: Any, monkeypatch: Any) -> None:

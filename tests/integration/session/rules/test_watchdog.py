@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 def impatient(world: Any, **waits: float) -> Iterator[Any]:
     """A driver with a short patience."""
     with world.driver() as driver:
-        driver.edges.store.waits = replace(driver.edges.store.waits, **waits)
+        driver.clients.store.waits = replace(driver.clients.store.waits, **waits)
         yield driver
 
 

@@ -16,9 +16,9 @@ from pinot_assets.code_location.realtime import build_realtime_definitions
 from pinot_assets.definitions import build_definitions
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.preflight import Aim
-from pinot_assets.realtime.preflight.facts import Facts, Retention
+from pinot_assets.realtime.preflight.facts import Facts, StreamRetention
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.read.probe import Looked
+from pinot_assets.realtime.read.probe import RealtimeView
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import RealtimeTableSpec
 
@@ -39,14 +39,14 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRealtime:
     made.segment(sequence=0)
     made.segment(sequence=1, status="IN_PROGRESS", start=100, end=200)
 
-    def seen(*_: object) -> Looked:
+    def seen(*_: object) -> RealtimeView:
         from pinot_assets.realtime.health.checks import examine
 
         state = made.look()
-        return Looked(state, examine(state))
+        return RealtimeView(state, examine(state))
 
     def facts(pinot: object, table: str, config: dict, aim: Aim | None = None) -> Facts:
-        return gather(pinot, table, config, aim, lambda _: Retention(7 * 86_400_000))  # type: ignore[arg-type]
+        return gather(pinot, table, config, aim, lambda _: StreamRetention(7 * 86_400_000))  # type: ignore[arg-type]
 
     monkeypatch.setattr("pinot_assets.assets.realtime.assets.look", seen)
     monkeypatch.setattr("pinot_assets.assets.realtime.jobs.look", seen)

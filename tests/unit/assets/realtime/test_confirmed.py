@@ -14,10 +14,10 @@ from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.assets.realtime import confirmed, operations
 from pinot_assets.assets.realtime.confirmed import BREAK, CONFIRMED, LOAD_FROM_PEERS, MEND
-from pinot_assets.assets.realtime.operations import Work
+from pinot_assets.assets.realtime.operations import OperationInputs
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
-from pinot_assets.realtime.operations.drill_plan import Finding, Lengths
+from pinot_assets.realtime.operations.drill_plan import DrillObservation, Lengths
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import Settings
@@ -44,9 +44,9 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRealtime:
     return made
 
 
-def work(folder: Path, **config: object) -> Work:
+def work(folder: Path, **config: object) -> OperationInputs:
     log = dg.build_op_context().log
-    return Work(write_realtime_table(folder), PINOT.settings(), "run 1", config, log)
+    return OperationInputs(write_realtime_table(folder), PINOT.settings(), "run 1", config, log)
 
 
 def writes(fake: FakeRealtime) -> list[str]:
@@ -78,12 +78,12 @@ class WatchedDrill:
         WatchedDrill.lengths = lengths
         self.does = does
 
-    def run(self) -> tuple[Finding, ...]:
+    def run(self) -> tuple[DrillObservation, ...]:
         broken, mended, _query, _repair, peers = self.does
         for command in (broken, peers, mended):
             if callable(command):
                 command()
-        return (Finding("bypass", WatchedDrill.passed, "3 segments"),)
+        return (DrillObservation("bypass", WatchedDrill.passed, "3 segments"),)
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from fakes.zookeeper.opened import opened_zookeeper
 
 from pinot_assets.assets.realtime import operations
 from pinot_assets.assets.realtime.jobs import realtime_jobs
-from pinot_assets.assets.realtime.operations import OPERATIONS, Work
+from pinot_assets.assets.realtime.operations import OPERATIONS, OperationInputs
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.lease import OperationsStore
-from pinot_assets.realtime.preflight.facts import Retention
+from pinot_assets.realtime.preflight.facts import StreamRetention
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.read.probe import Looked
+from pinot_assets.realtime.read.probe import RealtimeView
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.values.state import Owner
 from pinot_assets.table_spec import RealtimeTableSpec
@@ -37,11 +37,11 @@ def fake(monkeypatch: pytest.MonkeyPatch, zookeeper: FakeZooKeeper) -> FakeRealt
     made = FakeRealtime()
     made.segment(sequence=0, url="")
     made.segment(sequence=1, status="IN_PROGRESS", start=100, end=200)
-    week = Retention(7 * 86_400_000)
+    week = StreamRetention(7 * 86_400_000)
 
-    def seen(*_: object) -> Looked:
+    def seen(*_: object) -> RealtimeView:
         state = made.look()
-        return Looked(state, examine(state))
+        return RealtimeView(state, examine(state))
 
     monkeypatch.setattr("pinot_assets.assets.realtime.jobs.look", seen)
     for name, stand_in in {
@@ -99,7 +99,7 @@ def test_a_repair_with_nothing_to_do_says_so(tmp_path: Path, fake: FakeRealtime)
 
     def said(**config: object) -> str:
         log = dg.build_op_context().log
-        return repair.act(Work(spec, PINOT.settings(), "run 1", {"limit": 8, **config}, log))
+        return repair.act(OperationInputs(spec, PINOT.settings(), "run 1", {"limit": 8, **config}, log))
 
     assert said(apply=False) == "1 step would be done; only shown, as apply is not set"
     assert said(apply=True) == "1 step done"

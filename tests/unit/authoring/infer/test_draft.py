@@ -22,11 +22,11 @@ from pinot_assets.authoring.infer import sample as sampling
 from pinot_assets.authoring.infer.draft import Draft, draft, trouble
 from pinot_assets.authoring.infer.rows import read_start
 from pinot_assets.authoring.infer.sample import ending_of, find_sample
-from pinot_assets.core.file_errors import TooLarge
+from pinot_assets.core.file_errors import FileTooLarge
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SourceError
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.segment import SegmentSpec, build_segment
 from pinot_assets.settings.file_limits import COLUMNS, VALUE
@@ -176,7 +176,7 @@ def test_what_is_proposed_can_be_built(tmp_path: Path, ending: str, table: pa.Ta
             assert doubts == {}
         segment = SegmentSpec.from_pinot(spec.schema_json, spec.table_json)
         batches = read_batches(
-            file, Wanted.of(segment), ending, reader=spec.ingestion.reader, verdicts=Verdicts()
+            file, TargetSchema.of(segment), ending, reader=spec.ingestion.reader, verdicts=BadRowPolicy()
         )
         build_segment(
             pa.concat_tables(batches), segment, name="s", table_name="t", creation_time_ms=1, now_ms=1
@@ -371,10 +371,10 @@ def test_what_is_too_large_for_a_run_is_too_large_here(
     assert start is not None
     assert len(start.columns) == 12
     monkeypatch.setenv(COLUMNS, "11")
-    with pytest.raises(TooLarge, match="12 columns, more than 11"):
+    with pytest.raises(FileTooLarge, match="12 columns, more than 11"):
         read_start(path)
     monkeypatch.setenv(COLUMNS, "12")
     monkeypatch.setenv(VALUE, "99")
     if kind not in ("csv", "json"):  # of text a block at a time is looked at, whatever is in it
-        with pytest.raises(TooLarge, match="a value of 100 bytes"):
+        with pytest.raises(FileTooLarge, match="a value of 100 bytes"):
             read_start(path)

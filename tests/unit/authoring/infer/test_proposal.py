@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pinot_assets.authoring.infer.column import Column, absent, of_arrow, of_cells, of_members
+from pinot_assets.authoring.infer.column import SampledColumn, absent, of_arrow, of_cells, of_members
 from pinot_assets.authoring.infer.draft import merged
-from pinot_assets.authoring.infer.kinds import Kind
+from pinot_assets.authoring.infer.kinds import ValueKind
 from pinot_assets.authoring.infer.proposal import Field, described, propose, words_of
 from pinot_assets.segment.column.types import FieldType
 
@@ -124,7 +124,7 @@ def test_a_blank_in_a_name_makes_another_one_and_a_transform() -> None:
 
 
 def test_a_day_with_a_blank_in_its_name_is_made_a_text_of_its_own_column() -> None:
-    (found,) = propose({"Order Date": Column(Kind.DATE, rows=1)}).fields
+    (found,) = propose({"Order Date": SampledColumn(ValueKind.DATE, rows=1)}).fields
     assert (found.name, found.source) == ("Order_Date", "Order Date")
     assert found.transform == "date_format(`Order Date`, 'yyyy-MM-dd')"
     assert "transforms.Order_Date" in found.why
@@ -135,7 +135,7 @@ def test_what_was_seen_is_told_without_anybodys_texts() -> None:
     assert described(of_cells(cells, {""})) == "2 values in 4 rows, 1 of them empty"
     assert described(of_cells(["5", "9"], {""})) == "2 values in 2 rows, 5 to 9"
     assert described(absent(1)) == "no value in 1 row"
-    assert described(Column(absent(1).kind.JSON, rows=3)) == "3 rows"
+    assert described(SampledColumn(absent(1).kind.JSON, rows=3)) == "3 rows"
 
 
 def test_words_of_names() -> None:
@@ -180,11 +180,11 @@ def test_numbers_and_texts_together_have_no_span() -> None:
     assert described(columns["a"]) == "2 values in 2 rows"
 
 
-def of_days(*days: int) -> Column:
+def of_days(*days: int) -> SampledColumn:
     return of_arrow(pa.chunked_array([pa.array(days, pa.date32())]))
 
 
-def of_moments(unit: str, *moments: int) -> Column:
+def of_moments(unit: str, *moments: int) -> SampledColumn:
     return of_arrow(pa.chunked_array([pa.array(moments, pa.timestamp(unit))]))
 
 
@@ -204,7 +204,9 @@ def of_moments(unit: str, *moments: int) -> Column:
         ("at", of_moments("ns", -1, 1_700_000_000_000_000_000)),
     ],
 )
-def test_a_time_that_pinot_takes_for_no_tables_time_is_told_and_not_chosen(name: str, column: Column) -> None:
+def test_a_time_that_pinot_takes_for_no_tables_time_is_told_and_not_chosen(
+    name: str, column: SampledColumn
+) -> None:
     proposal = propose({name: column})
     (found,) = proposal.fields
     assert (proposal.time, found.role) == ("", FieldType.DATE_TIME)
@@ -224,7 +226,7 @@ def test_a_time_that_pinot_takes_for_no_tables_time_is_told_and_not_chosen(name:
         of_moments("ms", 1_700_000_000_000),
     ],
 )
-def test_times_that_pinot_takes_are_chosen(column: Column) -> None:
+def test_times_that_pinot_takes_are_chosen(column: SampledColumn) -> None:
     proposal = propose({"at": column})
     assert (proposal.time, proposal.fields[0].doubt) == ("at", "")
 
@@ -261,6 +263,6 @@ def test_files_whose_texts_have_no_pattern_in_common_make_no_dates() -> None:
         of_arrow(pa.chunked_array([pa.array([], pa.list_(pa.string()))])),
     ],
 )
-def test_lists_without_a_value_are_lists(column: Column) -> None:
+def test_lists_without_a_value_are_lists(column: SampledColumn) -> None:
     (found,) = propose({"tags": column}).fields
     assert (found.data_type, found.multi) == ("STRING", True)

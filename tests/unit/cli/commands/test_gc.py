@@ -21,14 +21,14 @@ from pinot_assets.cli.commands.gc import add_gc_command
 from pinot_assets.cli.table_selection import Chosen
 from pinot_assets.errors import LeaseLost, PinotNotFound, PinotUnreachable
 from pinot_assets.gc.collect import Collected
-from pinot_assets.gc.orphans import Kind, Orphan
+from pinot_assets.gc.orphans import Orphan, OrphanKind
 from pinot_assets.gc.probe import Garbage
 from pinot_assets.table_spec import LeftOut, Problem
 
 HOUR_MS = 3_600_000
-TAR = Orphan(Kind.TAR, "segments/[a].tar.gz", "no kept snapshot names it", 3 * 1024**2, 30 * HOUR_MS)
-OTHERS = tuple(Orphan(Kind.NODE, f"cp{n}", "beyond the newest") for n in range(5))
-YOUNG = Orphan(Kind.TAR, "segments/b.tar.gz", "no kept snapshot names it", 1024**2, HOUR_MS)
+TAR = Orphan(OrphanKind.TAR, "segments/[a].tar.gz", "no kept snapshot names it", 3 * 1024**2, 30 * HOUR_MS)
+OTHERS = tuple(Orphan(OrphanKind.NODE, f"cp{n}", "beyond the newest") for n in range(5))
+YOUNG = Orphan(OrphanKind.TAR, "segments/b.tar.gz", "no kept snapshot names it", 1024**2, HOUR_MS)
 GARBAGE = Garbage((*OTHERS, TAR), (YOUNG,), (), ("a note",))
 EMPTY = Garbage((), (), (), ())
 

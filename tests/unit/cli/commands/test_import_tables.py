@@ -14,9 +14,9 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from pinot_assets.authoring.importing.block import block_of
-from pinot_assets.authoring.importing.notes import Told
+from pinot_assets.authoring.importing.notes import ImportNote
 from pinot_assets.authoring.importing.secrets import Secrets
-from pinot_assets.authoring.importing.settings_found import Found
+from pinot_assets.authoring.importing.settings_found import FoundSettings
 from pinot_assets.cli.commands.import_tables import add_import_command
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.table_spec.tables.load import load_table
@@ -357,8 +357,8 @@ def test_the_staging_area_is_not_made_of_a_location_that_is_a_secret(folder: Pat
 )
 def test_the_staging_area_lies_in_the_bucket_of_the_files(location: str, staging: str | None) -> None:
     """Names of buckets are of the whole world: one that is made up is somebody else's."""
-    told: list[Told] = []
-    found = Found("ingestionJobSpec", {"inputDirURI": location, "inputFormat": "csv"}, {})
+    told: list[ImportNote] = []
+    found = FoundSettings("ingestionJobSpec", {"inputDirURI": location, "inputFormat": "csv"}, {})
     block = block_of(found, told, Secrets(told))
     assert block["output.segment.dir.uri"] == (staging or "${PINOT_ASSETS_STAGING}")
     (line,) = (line for line in told if line.key == "output.segment.dir.uri")

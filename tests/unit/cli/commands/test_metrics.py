@@ -15,7 +15,7 @@ from pinot_assets.cli.commands.metrics import address_of, follow
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.metrics.collector import Collector
 from pinot_assets.metrics.family import Sample
-from pinot_assets.metrics.probe import Part
+from pinot_assets.metrics.probe import ScrapePart
 from pinot_assets.metrics.session import OPEN
 
 
@@ -91,7 +91,7 @@ def test_a_textfile_is_written_again_and_again_and_trouble_with_it_ends_nothing(
             folder.mkdir()
         return [OPEN.of(1, "t")]
 
-    follow(collector, [([Part("t", "session", look)], 0.02)], file, stopped)
+    follow(collector, [([ScrapePart("t", "session", look)], 0.02)], file, stopped)
     assert set(said) == {f"{file} cannot be written: No such file or directory"}
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from pinot_assets.assets import respread
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import TABLE_TAG, partitions_name
-from pinot_assets.assets.partition_events import Picture
+from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.cli.commands import partitions
 from pinot_assets.errors import PinotAssetsError
@@ -61,14 +61,14 @@ def grouped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Grouped
 def ticks(monkeypatch: pytest.MonkeyPatch, before: str, tick: Callable[[], None], times: int) -> None:
     """Let a sensor tick just before a part of the migration, the first times that it is reached."""
     left = iter(range(times))
-    original: Any = getattr(Picture, before)
+    original: Any = getattr(PartitionEvents, before)
 
-    def interrupted(self: Picture, history: TableHistory) -> Any:
+    def interrupted(self: PartitionEvents, history: TableHistory) -> Any:
         if next(left, None) is not None:
             tick()
         return original(self, history)
 
-    monkeypatch.setattr(Picture, before, interrupted)
+    monkeypatch.setattr(PartitionEvents, before, interrupted)
 
 
 def test_a_group_becomes_files(grouped: Grouped) -> None:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from pinot_assets.cli.commands.plan import add_plan_command
 from pinot_assets.errors import ListingFailed
 from pinot_assets.pinot import ServerDisk
-from pinot_assets.session.plan_report.plan_report import Outlook
+from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.plan_report.rendering import SHOWN
 from pinot_assets.session.values.state import Owner
 from pinot_assets.table_spec.blocks.audit import Audit
@@ -27,9 +27,9 @@ from pinot_assets.table_spec.blocks.audit_checks import RowChange
 CHANGED = "a new, a rewritten, a deleted"
 
 
-def call(found: Outlook | Exception, *options: str) -> Result:
+def call(found: PlanReport | Exception, *options: str) -> Result:
     class Stub:
-        def plan(self) -> Outlook:
+        def plan(self) -> PlanReport:
             if isinstance(found, Exception):
                 raise found
             return found
@@ -47,7 +47,7 @@ def call(found: Outlook | Exception, *options: str) -> Result:
     return CliRunner().invoke(app, ["model", *options])
 
 
-def said(found: Outlook) -> list[str]:
+def said(found: PlanReport) -> list[str]:
     """Each line, its blanks as one."""
     result = call(found)
     assert result.exit_code == 0, result.output
@@ -81,7 +81,7 @@ def test_files_and_versions() -> None:
         "swap 2 files, 4 B 2 segments",
         "append 2 files, 4 B 0 segments",
     )
-    assert lines[-1] == f"exactly this: pinot-assets run model --plan {plan.forecast.basis.hash}"
+    assert lines[-1] == f"exactly this: pinot-assets run model --plan {plan.decision.plan_basis.hash}"
 
 
 def test_without_a_ledger_rows_are_unknown() -> None:
@@ -142,7 +142,7 @@ def test_what_a_forced_start_deletes_is_what_is_gone_afterwards(options: dict[st
     table = generations(**options)
     plan = planned(table)
     assert plan.switching is not None
-    doomed = plan.switching.doomed.segments
+    doomed = plan.switching.force_cleanup_loss.segments
     has(said(plan), f"forced start {when}, deletes 1 segment of the snapshot before the present one")
     has(said(plan), "way back now: by one revert until")
     before = table.pinot.all_segments(TABLE)

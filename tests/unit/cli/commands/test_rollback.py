@@ -15,32 +15,42 @@ from typer.testing import CliRunner, Result
 
 from pinot_assets.cli.commands import rollback
 from pinot_assets.errors import RollbackRefused
-from pinot_assets.session.checks.row_count import Counted
-from pinot_assets.session.rollback.rollback_options import Way, WayBack
-from pinot_assets.session.stores.stored_snapshots import Kept
+from pinot_assets.session.checks.row_count import RowCount
+from pinot_assets.session.rollback.rollback_options import RollbackPlan, RollbackWay
+from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.source import Fingerprint
 
 
-def kept(seq: int, **rows: int) -> Kept:
+def kept(seq: int, **rows: int) -> StoredSnapshot:
     files = tuple(
         PublishedFile(f"file:///in/[a]/{name}", Fingerprint(1, 1), "h", n, 0, "cp1", (), version=f"v{n}")
         for name, n in rows.items()
     )
     session = f"cp{seq}-aaaaaa"
     snapshot = Snapshot(seq, "t_OFFLINE", session, "SYNC", "e", None, "", "", 1_700_000_000_000, files)
-    return Kept(SnapshotRef(f"snapshots/{seq}", "h"), snapshot)
+    return StoredSnapshot(SnapshotRef(f"snapshots/{seq}", "h"), snapshot)
 
 
 OUTPUT = Output("s1", 1, 2, "u", 3 * 1024**2, "h", "m")
 NOW = 1_700_000_000_000
-REVERT = WayBack(
-    kept(3, a=5, b=7), kept(2, a=4), Way.REVERT, "entry-1", NOW + 9_000_000, (OUTPUT,), ("s2", "s3"), "", ""
+REVERT = RollbackPlan(
+    kept(3, a=5, b=7),
+    kept(2, a=4),
+    RollbackWay.REVERT,
+    "entry-1",
+    NOW + 9_000_000,
+    (OUTPUT,),
+    ("s2", "s3"),
+    "",
+    "",
 )
-REPUBLISH = replace(REVERT, way=Way.REPUBLISH, entry_id="", until_ms=None, no_revert="the switch is old")
+REPUBLISH = replace(
+    REVERT, way=RollbackWay.REPUBLISH, entry_id="", until_ms=None, no_revert="the switch is old"
+)
 NONE = replace(REPUBLISH, way=None, no_republish="1 of its tars are gone")
-RIGHT = (Counted("http://b1", 4, 4), Counted("http://b2", 4, 4))
+RIGHT = (RowCount("http://b1", 4, 4), RowCount("http://b2", 4, 4))
 
 
 class FakeDriver:
@@ -82,9 +92,9 @@ def now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rollback_shows_and_asks() -> None:
-    shown, driver = call("rollback", "flights", answer="n\n", way_back=REVERT)
+    shown, driver = call("rollback", "flights", answer="n\n", rollback_plan=REVERT)
     assert shown.exit_code == 1
-    assert driver.asked == [("way_back", "")]
+    assert driver.asked == [("rollback_plan", "")]
     for text in (
         "cp3-aaaaaa (SYNC) of 2023-11-14 22:13:20 UTC: 2 files, 12 rows",
         "cp2-aaaaaa (SYNC)",
@@ -99,34 +109,34 @@ def test_rollback_shows_and_asks() -> None:
 def test_rollback_does_what_it_showed_and_counts() -> None:
     restored = kept(4, a=4).snapshot
     shown, driver = call(
-        "rollback", "flights", "--to", "2", answer="y\n", way_back=REVERT, rollback=restored, count=RIGHT
+        "rollback", "flights", "--to", "2", answer="y\n", rollback_plan=REVERT, rollback=restored, count=RIGHT
     )
     assert shown.exit_code == 0, shown.output
-    assert driver.asked == [("way_back", "2"), ("rollback", "2", REVERT), ("count", restored)]
+    assert driver.asked == [("rollback_plan", "2"), ("rollback", "2", REVERT), ("count", restored)]
     assert "rolled back: 1 file, 4 rows are visible" in shown.stdout
     assert "pinot-assets resume flights" in shown.stdout
     assert "✓ http://b2 counts 4 rows, 4 expected" in shown.stdout
 
 
 def test_a_broker_that_counts_other_rows_is_told() -> None:
-    wrong = (RIGHT[0], Counted("http://b2", None, 4, "[a] server is away"))
+    wrong = (RIGHT[0], RowCount("http://b2", None, 4, "[a] server is away"))
     restored = kept(4, a=4).snapshot
-    shown, _ = call("rollback", "flights", "--yes", way_back=REVERT, rollback=restored, count=wrong)
+    shown, _ = call("rollback", "flights", "--yes", rollback_plan=REVERT, rollback=restored, count=wrong)
     assert shown.exit_code == 2
     assert "✗ http://b2 gave no whole answer: [a] server is away" in shown.stdout
 
 
 def test_a_dry_run_asks_nothing_and_does_nothing() -> None:
-    shown, driver = call("rollback", "flights", "--dry-run", way_back=REPUBLISH)
+    shown, driver = call("rollback", "flights", "--dry-run", rollback_plan=REPUBLISH)
     assert shown.exit_code == 0
-    assert driver.asked == [("way_back", "")]
+    assert driver.asked == [("rollback_plan", "")]
     assert "re-publish of 1 staged segments (3.0 MB) under new names, no Spark" in shown.stdout
     assert "no revert: the switch is old" in shown.stdout
 
 
 def test_without_a_way_it_does_not_ask() -> None:
     refused = RollbackRefused("no way")
-    shown, _ = call("rollback", "flights", way_back=NONE, rollback=refused)
+    shown, _ = call("rollback", "flights", rollback_plan=NONE, rollback=refused)
     assert shown.exception is refused
     assert "none; no revert: the switch is old; no re-publish: 1 of its tars are gone" in shown.stdout
     assert "[y/N]" not in shown.stdout
@@ -135,7 +145,7 @@ def test_without_a_way_it_does_not_ask() -> None:
 def test_snapshots() -> None:
     current = replace(NONE, target=NONE.current)
     ways = (current, REVERT, REPUBLISH, NONE)
-    shown, _ = call("snapshots", "flights", "--newest", "4", ways_back=ways)
+    shown, _ = call("snapshots", "flights", "--newest", "4", rollback_plans=ways)
     lines = shown.stdout.splitlines()
     assert [word in line for word, line in zip(("reached by", "current"), lines, strict=False)] == [
         True,
@@ -145,14 +155,14 @@ def test_snapshots() -> None:
     assert "revert until 2023-11-15 00:43:20 UTC" in lines[2]
     assert lines[3].endswith("re-publish")
     assert "not: no revert: the switch is old" in lines[4]
-    values = json.loads(call("snapshots", "flights", "--json", ways_back=ways)[0].stdout)
+    values = json.loads(call("snapshots", "flights", "--json", rollback_plans=ways)[0].stdout)
     assert [(v["seq"], v["current"], v["way"]) for v in values] == [
         (3, True, None),
         (2, False, "revert"),
         (2, False, "re-publish"),
         (2, False, None),
     ]
-    assert "has never been published" in call("snapshots", "flights", ways_back=())[0].stdout
+    assert "has never been published" in call("snapshots", "flights", rollback_plans=())[0].stdout
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from fakes.pinot.left_nodes import CLUSTER, left_by_a_table
 from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.cli.doctor import settings
-from pinot_assets.cli.doctor.check import Check
+from pinot_assets.cli.doctor.check import DoctorCheck
 from pinot_assets.cli.doctor.settings import check_environment
 from pinot_assets.errors import PinotUnreachable, SessionError
 from pinot_assets.zookeeper import client
@@ -46,7 +46,7 @@ class Cluster:
         return "1.5.1"
 
 
-def found(env: dict[str, str]) -> list[Check]:
+def found(env: dict[str, str]) -> list[DoctorCheck]:
     """What is not well; every check of it says what to do, in one sentence, and shows no value."""
     checks = check_environment(env)
     for check in checks:
@@ -56,7 +56,7 @@ def found(env: dict[str, str]) -> list[Check]:
     return [check for check in checks if check.outcome != "ok"]
 
 
-def the_one(env: dict[str, str]) -> Check:
+def the_one(env: dict[str, str]) -> DoctorCheck:
     (check,) = found(env)
     return check
 

@@ -18,7 +18,7 @@ from pinot_assets.cli.realtime import preflight, table
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotNotFound, PinotUnreachable, PreflightRefused, SpecError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.realtime.preflight.facts import Facts, Retention
+from pinot_assets.realtime.preflight.facts import Facts, StreamRetention
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import load_tables
@@ -39,7 +39,7 @@ def run(fake, monkeypatch, tmp_path) -> Callable[..., object]:
     """Runs a command against the fake, in a folder without table specs unless a test makes some."""
 
     def read(pinot: RealtimePinot, table: str, config: dict, *aim: object) -> Facts:
-        return gather(pinot, table, config, *aim, read_stream=lambda _: Retention(7 * 86_400_000))
+        return gather(pinot, table, config, *aim, read_stream=lambda _: StreamRetention(7 * 86_400_000))
 
     settings = Settings(PinotConnection("http://controller:9000"), "127.0.0.1:1", "test")
     for module in (preflight, table):

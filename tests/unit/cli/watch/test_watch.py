@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli import main
 from pinot_assets.cli.commands import watch as watch_command
-from pinot_assets.cli.watch.watch import State, Watched, look_at, watch
+from pinot_assets.cli.watch.watch import TableState, Watched, look_at, watch
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, SnapshotIncomplete
 from pinot_assets.session.connect import open_source
 from pinot_assets.session.detect.observe import Observation, list_source
-from pinot_assets.session.gate_and_publish import Outcome
+from pinot_assets.session.gate_and_publish import RunOutcome
 from pinot_assets.session.values.plan import NO_HOLD
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Owner, Pointer
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.source import Inventory
@@ -40,7 +40,7 @@ class World:
         self.seen = Observation(Pointer(), None, (), {}, None, None, NO_HOLD)
         self.now = NOW
         self.runs = 0
-        self.states: list[tuple[State, str]] = []
+        self.states: list[tuple[TableState, str]] = []
         self.trouble: BaseException | None = None
         self.run_trouble: BaseException | None = None
 
@@ -49,7 +49,7 @@ class World:
             raise self.trouble
         return self.seen, list_source(spec, open_source(spec))
 
-    def run(self, spec: TableSpec) -> Outcome:
+    def run(self, spec: TableSpec) -> RunOutcome:
         self.runs += 1
         if self.run_trouble is not None:
             raise self.run_trouble
@@ -58,7 +58,7 @@ class World:
         snapshot = Snapshot(self.runs, "t_OFFLINE", f"cp{self.runs}", Mode.SYNC, "e", None, "", "", 0, rows)
         pointer = Pointer(current_snapshot=SnapshotRef(f"snapshots/{self.runs}", "00"))
         self.seen = Observation(pointer, None, (), {}, None, snapshot, NO_HOLD)
-        return Outcome(Report(Result.STAGED, None, len(files)), (), snapshot)
+        return RunOutcome(TriggerReport(TriggerResult.STAGED, None, len(files)), (), snapshot)
 
     def now_s(self) -> int:
         return self.now
@@ -75,10 +75,10 @@ def world(tmp_path: Path) -> World:
 def test_runs_when_files_have_changed_and_else_waits(world: World) -> None:
     write_files(world.folder, F1="a b")
     table = look_at(Watched(world.spec), world, 30)
-    assert [state for state, _ in world.states] == [State.RUNS, State.WAITS]
+    assert [state for state, _ in world.states] == [TableState.RUNS, TableState.WAITS]
     assert (table.last, table.last_s, table.next_s) == ("switched: 1 row", NOW, NOW + 30)
     table = look_at(table, world, 30)
-    assert (table.state, world.runs) == (State.WAITS, 1)
+    assert (table.state, world.runs) == (TableState.WAITS, 1)
     assert "0 new, 0 rewritten, 0 deleted" in table.message
     write_files(world.folder, F2="c")
     look_at(table, world, 30)
@@ -89,7 +89,7 @@ def test_another_driver_at_work_is_waited_for(world: World) -> None:
     write_files(world.folder, F1="a")
     world.seen = Observation(Pointer(), None, (), {}, Owner("other", "host", 7, 0), None, NO_HOLD)
     table = look_at(Watched(world.spec), world, 30)
-    assert (table.state, table.code, world.runs) == (State.WAITS, ExitCode.DONE, 0)
+    assert (table.state, table.code, world.runs) == (TableState.WAITS, ExitCode.DONE, 0)
     assert "held by other" in table.message
 
 
@@ -97,7 +97,7 @@ def test_one_that_takes_the_lease_in_between_is_no_error(world: World) -> None:
     write_files(world.folder, F1="a")
     world.run_trouble = SessionHeld("t is held by other")
     table = look_at(Watched(world.spec), world, 30)
-    assert (table.state, table.code, table.errors) == (State.WAITS, ExitCode.DONE, 0)
+    assert (table.state, table.code, table.errors) == (TableState.WAITS, ExitCode.DONE, 0)
 
 
 @pytest.mark.parametrize("trouble", [ListingFailed("no listing"), OSError(5, "Input/output error")])
@@ -106,7 +106,7 @@ def test_what_cannot_be_looked_at_is_tried_again_later_each_time(world: World, t
     table, waits = Watched(world.spec), []
     for _ in range(7):
         table = look_at(table, world, 30)
-        assert (table.state, table.code) == (State.ERROR, ExitCode.ERROR)
+        assert (table.state, table.code) == (TableState.ERROR, ExitCode.ERROR)
         waits.append(table.next_s - NOW)
     assert waits == [30, 60, 120, 240, 480, 600, 600]
     world.trouble = None
@@ -123,10 +123,10 @@ def test_what_cannot_be_looked_at_says_for_how_long_until_it_can(world: World) -
     assert told[0] == "no listing\n  → bring it back"
     assert told[1] == f"no listing; for 30 s, {since}\n  → bring it back"
     assert told[-1] == f"no listing; for 1.3 h, {since}\n  → bring it back"
-    assert (table.failing_s, table.state, table.code) == (NOW, State.ERROR, ExitCode.ERROR)
+    assert (table.failing_s, table.state, table.code) == (NOW, TableState.ERROR, ExitCode.ERROR)
     world.trouble = None
     table = look_at(table, world, 30)
-    assert (table.failing_s, table.state) == (0, State.WAITS)
+    assert (table.failing_s, table.state) == (0, TableState.WAITS)
     world.trouble = PinotError("Pinot is away")
     assert look_at(table, world, 30).message == "Pinot is away"
 
@@ -135,10 +135,10 @@ def test_a_run_that_failed_is_not_started_again_at_once(world: World) -> None:
     write_files(world.folder, F1="a")
     world.run_trouble = PinotError("Pinot is away")
     table = look_at(Watched(world.spec), world, 30)
-    assert (table.state, table.last, table.code) == (State.ERROR, "failed", ExitCode.ERROR)
+    assert (table.state, table.last, table.code) == (TableState.ERROR, "failed", ExitCode.ERROR)
     world.now += 30
     table = look_at(table, world, 30)
-    assert (table.state, world.runs) == (State.WAITS, 1)
+    assert (table.state, world.runs) == (TableState.WAITS, 1)
     assert "launched before" in table.message
     world.now += 300
     look_at(table, world, 30)
@@ -147,10 +147,16 @@ def test_a_run_that_failed_is_not_started_again_at_once(world: World) -> None:
 
 def test_a_gate_that_stays_shut_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     write_files(world.folder, F1="a")
-    refused = Outcome(Report(Result.FAILED, None, 1), (), None, SnapshotIncomplete("not all is built"))
+    refused = RunOutcome(
+        TriggerReport(TriggerResult.FAILED, None, 1), (), None, SnapshotIncomplete("not all is built")
+    )
     monkeypatch.setattr(world, "run", lambda spec: refused)
     table = look_at(Watched(world.spec), world, 30)
-    assert (table.state, table.message, table.code) == (State.REFUSED, "not all is built", ExitCode.REFUSED)
+    assert (table.state, table.message, table.code) == (
+        TableState.REFUSED,
+        "not all is built",
+        ExitCode.REFUSED,
+    )
 
 
 def test_looks_until_it_is_to_end_and_lets_a_run_come_to_its_end(world: World) -> None:

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from pinot_assets.ingest.cast import conform
 from pinot_assets.ingest.cast.casts import cast_for
 from pinot_assets.ingest.cast.conform import bad_values
-from pinot_assets.ingest.cast.precheck import hopeless
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.cast.precheck import certain_failures
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.json_values import Real, converter
 from pinot_assets.segment import Column, DataType, FieldType
 from pinot_assets.segment.column.decimals import stored_decimals
-from pinot_assets.segment.values.normalize import clean
+from pinot_assets.segment.values.normalize import normalize
 
 TYPES = [
     pa.int32(),
@@ -59,7 +59,7 @@ def test_what_is_hopeless_cannot_be_cast_and_what_is_not_bad_can(
     kind: pa.DataType, values: list[str]
 ) -> None:
     field = pa.field("x", kind)
-    wanted = Wanted(pa.schema([field]))
+    wanted = TargetSchema(pa.schema([field]))
     cast = cast_for(pa.string(), field, wanted)
     assert cast is not None
 
@@ -72,7 +72,7 @@ def test_what_is_hopeless_cannot_be_cast_and_what_is_not_bad_can(
 
     bad = [n for n, value in enumerate(values) if is_bad(value)]
     column = pa.chunked_array([pa.array(values, pa.string())])
-    known = hopeless(column, field, wanted)
+    known = certain_failures(column, field, wanted)
     assert {n for n, is_known in enumerate(known) if is_known} <= set(bad)
     for most in (1, 2, 99):
         assert bad_values(column, cast, known, most)[:1] == bad[:1]
@@ -92,28 +92,34 @@ def test_what_is_hopeless_cannot_be_cast_and_what_is_not_bad_can(
 )
 def test_numbers_that_have_no_room(kind: pa.DataType, values: pa.Array) -> None:
     field = pa.field("x", kind)
-    wanted = Wanted(pa.schema([field]))
+    wanted = TargetSchema(pa.schema([field]))
     column = pa.chunked_array([values])
     cast = cast_for(values.type, field, wanted)
     assert cast is not None
     tried = bad_values(column, cast, np.zeros(len(values), bool), 99)
-    assert set(np.flatnonzero(hopeless(column, field, wanted))) <= set(tried)
+    assert set(np.flatnonzero(certain_failures(column, field, wanted))) <= set(tried)
 
 
 def test_the_values_of_a_list_are_looked_at_together() -> None:
     field = pa.field("x", pa.list_(pa.int32()))
     column = pa.chunked_array([[["1", "x"], None], [[], ["7"], ["8", "2147483648"]]], pa.list_(pa.string()))
-    assert hopeless(column, field, Wanted(pa.schema([field]))).tolist() == [True, False, False, False, True]
+    assert certain_failures(column, field, TargetSchema(pa.schema([field]))).tolist() == [
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_many_bad_values_are_all_found() -> None:
     texts = [f"2021-02-{n % 31 + 1:02}T00:00:00Z" for n in range(2 * 31 * conform._MANY)]  # none on the 29th
     field = pa.field("x", pa.timestamp("ms", "UTC"))
-    wanted = Wanted(pa.schema([field]))
+    wanted = TargetSchema(pa.schema([field]))
     cast = cast_for(pa.string(), field, wanted)
     assert cast is not None
     column = pa.chunked_array([texts])
-    found = bad_values(column, cast, hopeless(column, field, wanted), 1 << 20)
+    found = bad_values(column, cast, certain_failures(column, field, wanted), 1 << 20)
     assert found == [n for n in range(len(texts)) if n % 31 > 27]
 
 
@@ -133,14 +139,14 @@ def test_the_usual_bad_value_is_seen_without_a_cast(kind: pa.DataType, is_list: 
     """A million of them must not take a thousand seconds."""
     field = pa.field("x", pa.list_(kind) if is_list else kind)
     column = pa.chunked_array([[[BAD[kind]]] if is_list else [BAD[kind]]])
-    assert hopeless(column, field, Wanted(pa.schema([field]))).tolist() == [True]
+    assert certain_failures(column, field, TargetSchema(pa.schema([field]))).tolist() == [True]
 
 
 def test_the_usual_bad_decimal_is_seen_without_a_cast() -> None:
     field = pa.field("x", pa.string())
-    wanted = Wanted(pa.schema([field]), decimals=frozenset("x"))
+    wanted = TargetSchema(pa.schema([field]), decimals=frozenset("x"))
     column = pa.chunked_array([["1,5", "x", "", None, " 1e5 ", "-.5"]])
-    assert hopeless(column, field, wanted).tolist() == [True, True, True, False, False, False]
+    assert certain_failures(column, field, wanted).tolist() == [True, True, True, False, False, False]
 
 
 @pytest.mark.parametrize(("unit", "finer"), [("us", 1_000), ("ns", 1_000_000)])
@@ -158,7 +164,7 @@ def test_a_time_is_the_millisecond_that_it_lies_in_before_1970_too(
         ),
     ):
         field = pa.field("x", kind)
-        cast = cast_for(values.type, field, Wanted(pa.schema([field])))
+        cast = cast_for(values.type, field, TargetSchema(pa.schema([field])))
         assert cast is not None
         found = cast(values)
         found = (found.combine_chunks().flatten() if found.type != target else found).cast(pa.int64())
@@ -175,12 +181,12 @@ HUGE = "7" * 2_000_000
 def test_a_decimal_that_cannot_be_stored_is_a_bad_value_seen_at_once(text: str) -> None:
     """A number of millions of digits took a worker hours, and a scale out of range named no row."""
     field = pa.field("x", pa.string())
-    wanted = Wanted(pa.schema([field]), decimals=frozenset("x"))
+    wanted = TargetSchema(pa.schema([field]), decimals=frozenset("x"))
     cast = cast_for(pa.string(), field, wanted)
     assert cast is not None
     good = ["7" * 10_000, "1e32767", "1e-32767", "-1e00005", "12.50", None, " 1e-00000000 "]
     column = pa.chunked_array([[*good, text]])
-    assert hopeless(column, field, wanted).tolist() == [False] * len(good) + [True]
+    assert certain_failures(column, field, wanted).tolist() == [False] * len(good) + [True]
     with pytest.raises(pa.ArrowInvalid, match="cannot be stored"):
         cast(column)
     kept = cast(column.slice(0, len(good)))
@@ -203,7 +209,7 @@ def test_a_decimal_that_cannot_be_stored_is_a_bad_value_seen_at_once(text: str) 
 )
 def test_a_number_beyond_float_is_infinite_as_pinots_cast_makes_it(values: pa.Array) -> None:
     """`PinotDataType.DOUBLE.toFloat` casts, `STRING.toFloat` is `Float.parseFloat`: neither raises."""
-    wanted = Wanted(pa.schema([("f", pa.float32())]))
+    wanted = TargetSchema(pa.schema([("f", pa.float32())]))
     cast = cast_for(values.type, wanted.schema.field("f"), wanted)
     assert cast is not None
     largest = np.float32(3.4028234e38).item()
@@ -212,5 +218,5 @@ def test_a_number_beyond_float_is_infinite_as_pinots_cast_makes_it(values: pa.Ar
 
 def test_the_writer_casts_as_the_readers_do() -> None:
     column = Column("f", DataType.FLOAT, FieldType.DIMENSION, 0.0, nullable=False)
-    cleaned = clean(column, pa.chunked_array([pa.array([1e39, -1e39, 1.5])]), 3, column.default)
+    cleaned = normalize(column, pa.chunked_array([pa.array([1e39, -1e39, 1.5])]), 3, column.default)
     assert sorted(cleaned.values.tolist()) == [float("-inf"), 1.5, float("inf")]

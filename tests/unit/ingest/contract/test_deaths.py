@@ -14,11 +14,11 @@ from types import ModuleType
 import pytest
 
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest import BuildOrder, FileTask
+from pinot_assets.ingest import BuildSpec, FileTask
 from pinot_assets.ingest.contract.deaths import Death, death_of
 from pinot_assets.ingest.spark.arrow_jobs import Build, JobDied, Result, in_spite_of_deaths
 from pinot_assets.ingest.task.isolated import build_alone, death
-from pinot_assets.settings.file_limits import Limits
+from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint, SourceFile
 
@@ -79,48 +79,48 @@ def receipt(task: FileTask) -> Receipt:
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
-    made: BuildOrder = fakes.make_order(tmp_path)
+def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+    made: BuildSpec = fakes.make_order(tmp_path)
     return made
 
 
 TASKS = [FileTask(SourceFile(f"file:///{n}", Fingerprint(1, 1)), n) for n in range(6)]
 
 
-def outcome(cluster: Cluster, order: BuildOrder) -> tuple[list[int], list[int]]:
+def outcome(cluster: Cluster, build_spec: BuildSpec) -> tuple[list[int], list[int]]:
     """Ordinals of the files that were built, and of those that failed."""
-    results = [r for r in in_spite_of_deaths(cluster.run, order, TASKS) if r is not None]
+    results = [r for r in in_spite_of_deaths(cluster.run, build_spec, TASKS) if r is not None]
     built = {r.ordinal for r in results if isinstance(r, Receipt)}
     failed = {r.ordinal for r in results if isinstance(r, Failure)}
     assert not built & failed
     return sorted(built), sorted(failed)
 
 
-def test_a_killer_fails_alone_and_all_others_are_built(order: BuildOrder) -> None:
+def test_a_killer_fails_alone_and_all_others_are_built(build_spec: BuildSpec) -> None:
     cluster = Cluster(2)
-    assert outcome(cluster, order) == ([0, 1, 3, 4, 5], [2])
+    assert outcome(cluster, build_spec) == ([0, 1, 3, 4, 5], [2])
     assert cluster.jobs == [([0, 1, 2, 3, 4, 5], False), ([2], True), ([3, 4, 5], False)]
 
 
-def test_one_that_is_built_when_alone_was_only_beside_the_culprit(order: BuildOrder) -> None:
-    assert outcome(Cluster(2, kills_alone=False), order) == ([0, 1, 2, 3, 4, 5], [])
+def test_one_that_is_built_when_alone_was_only_beside_the_culprit(build_spec: BuildSpec) -> None:
+    assert outcome(Cluster(2, kills_alone=False), build_spec) == ([0, 1, 2, 3, 4, 5], [])
 
 
-def test_many_killers_do_not_make_many_jobs(order: BuildOrder) -> None:
+def test_many_killers_do_not_make_many_jobs(build_spec: BuildSpec) -> None:
     cluster = Cluster(0, 1, 2, 3, 5)
-    assert outcome(cluster, order) == ([4], [0, 1, 2, 3, 5])
+    assert outcome(cluster, build_spec) == ([4], [0, 1, 2, 3, 5])
     assert cluster.jobs[-1] == ([3, 4, 5], True)
 
 
-def test_where_spark_does_not_say_which_it_was_each_has_a_process_of_its_own(order: BuildOrder) -> None:
+def test_where_spark_does_not_say_which_it_was_each_has_a_process_of_its_own(build_spec: BuildSpec) -> None:
     cluster = Cluster(4, names=False)
-    assert outcome(cluster, order) == ([0, 1, 2, 3, 5], [4])
+    assert outcome(cluster, build_spec) == ([0, 1, 2, 3, 5], [4])
     assert cluster.jobs == [([0, 1, 2, 3, 4, 5], False), ([4, 5], True)]
 
 
 @pytest.mark.parametrize(("of_memory", "code"), [(True, "OUT_OF_MEMORY"), (False, "WORKER_DIED")])
 def test_a_file_that_takes_its_executor_with_it_fails_alone(
-    order: BuildOrder, of_memory: bool, code: str
+    build_spec: BuildSpec, of_memory: bool, code: str
 ) -> None:
     def run(tasks: Sequence[FileTask], _: Build) -> Generator[Result | None, None, None]:
         for place, task in enumerate(tasks):
@@ -128,38 +128,38 @@ def test_a_file_that_takes_its_executor_with_it_fails_alone(
                 raise JobDied(Death(place, of_memory), "executor 1 was lost")
             yield receipt(task)
 
-    results = [r for r in in_spite_of_deaths(run, order, TASKS) if r is not None]
+    results = [r for r in in_spite_of_deaths(run, build_spec, TASKS) if r is not None]
     [failure] = [r for r in results if isinstance(r, Failure)]
     assert (failure.ordinal, failure.code) == (3, code)
     assert "executor 1 was lost" in failure.reason
     assert len(results) == 6
 
 
-def test_a_spark_that_loses_all_and_blames_none_is_an_error(order: BuildOrder) -> None:
+def test_a_spark_that_loses_all_and_blames_none_is_an_error(build_spec: BuildSpec) -> None:
     def run(_: Sequence[FileTask], __: Build) -> Generator[Result | None, None, None]:
         yield None
         raise JobDied(Death(None, False), "executors are lost")
 
     with pytest.raises(BuildError, match="executors are lost"):
-        list(in_spite_of_deaths(run, order, TASKS))
+        list(in_spite_of_deaths(run, build_spec, TASKS))
 
 
-def test_how_a_process_ended_is_told(order: BuildOrder) -> None:
-    killed = death(order, TASKS[0], -signal.SIGKILL, "")
+def test_how_a_process_ended_is_told(build_spec: BuildSpec) -> None:
+    killed = death(build_spec, TASKS[0], -signal.SIGKILL, "")
     assert (killed.code, "SIGKILL" in killed.reason) == ("OUT_OF_MEMORY", True)
-    aborted = death(order, TASKS[0], -signal.SIGABRT, "x\nmemory allocation of 99 bytes failed\n")
+    aborted = death(build_spec, TASKS[0], -signal.SIGABRT, "x\nmemory allocation of 99 bytes failed\n")
     assert aborted.code == "OUT_OF_MEMORY"
-    crashed = death(order, TASKS[0], -signal.SIGSEGV, "one\nFatal: two\n\n")
+    crashed = death(build_spec, TASKS[0], -signal.SIGSEGV, "one\nFatal: two\n\n")
     assert crashed.code == "WORKER_DIED"
     assert "ended with SIGSEGV (Fatal: two)" in crashed.reason
 
 
 def test_a_file_is_built_in_a_process_of_its_own(
-    fakes: ModuleType, tmp_path: Path, order: BuildOrder
+    fakes: ModuleType, tmp_path: Path, build_spec: BuildSpec
 ) -> None:
     fakes.write_names(tmp_path / "in" / "a.csv", 3)
-    [task] = fakes.tasks_of(order)
-    built = build_alone(order, task)
+    [task] = fakes.tasks_of(build_spec)
+    built = build_alone(build_spec, task)
     assert isinstance(built, Receipt), built
     assert built.rows == 3
     assert not built.worker.endswith(f"/{os.getpid()}")
@@ -170,24 +170,24 @@ def test_a_file_is_built_in_a_process_of_its_own(
     [(errno.ENOMEM, "OUT_OF_MEMORY"), (errno.ENOSPC, "MACHINE"), (errno.EAGAIN, "MACHINE")],
 )
 def test_a_process_that_cannot_be_started_fails_its_file_and_not_the_job(
-    order: BuildOrder, monkeypatch: pytest.MonkeyPatch, number: int, code: str
+    build_spec: BuildSpec, monkeypatch: pytest.MonkeyPatch, number: int, code: str
 ) -> None:
     def refused(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(subprocess, "Popen", refused)
-    failed = build_alone(order, TASKS[0])
+    failed = build_alone(build_spec, TASKS[0])
     assert isinstance(failed, Failure)
     assert (failed.uri, failed.code) == (TASKS[0].file.uri, code)
 
 
 def test_a_file_that_needs_more_memory_than_a_worker_may_take_says_so(
-    fakes: ModuleType, tmp_path: Path, order: BuildOrder
+    fakes: ModuleType, tmp_path: Path, build_spec: BuildSpec
 ) -> None:
     fakes.write_names(tmp_path / "in" / "a.csv", 700_000)
-    [task] = fakes.tasks_of(order)
-    limits = Limits(worker_bytes=250 << 20)
-    failed = build_alone(replace(order, max_rows_per_segment=10**6, limits=limits), task)
+    [task] = fakes.tasks_of(build_spec)
+    limits = FileLimits(worker_bytes=250 << 20)
+    failed = build_alone(replace(build_spec, max_rows_per_segment=10**6, limits=limits), task)
     assert isinstance(failed, Failure)
     assert failed.code == "OUT_OF_MEMORY", failed
     assert "PINOT_ASSETS_WORKER_MEMORY" in failed.reason

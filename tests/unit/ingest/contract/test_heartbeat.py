@@ -13,7 +13,7 @@ from fakes.stores.memory import MemoryObjectStore, new_memory
 from pinot_assets.errors import SourceError
 from pinot_assets.ingest import build_file
 from pinot_assets.ingest.contract import heartbeat
-from pinot_assets.ingest.contract.heartbeat import Signs, Watch
+from pinot_assets.ingest.contract.heartbeat import Heartbeat, HeartbeatReader
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.local_store import LocalObjectStore
 
@@ -33,9 +33,9 @@ def keys(staging: MemoryObjectStore) -> list[str]:
 
 
 def test_the_rows_of_all_files_that_are_not_done_are_told(staging: MemoryObjectStore) -> None:
-    watch = Watch(staging, 2)
+    watch = HeartbeatReader(staging, 2)
     assert watch.look([]) is None
-    first, second = Signs(staging, 2, 0), Signs(staging, 2, 7)
+    first, second = Heartbeat(staging, 2, 0), Heartbeat(staging, 2, 7)
     first.worked(10)
     second.worked(5)
     assert watch.look([]) == 15
@@ -45,7 +45,7 @@ def test_the_rows_of_all_files_that_are_not_done_are_told(staging: MemoryObjectS
 
 def test_without_new_work_nothing_is_told(staging: MemoryObjectStore) -> None:
     """A task that hangs leaves its last sign where it is."""
-    signs, watch = Signs(staging, 0, 0), Watch(staging, 0)
+    signs, watch = Heartbeat(staging, 0, 0), HeartbeatReader(staging, 0)
     signs.worked(10)
     assert watch.look([]) == 10
     assert watch.look([]) is None
@@ -56,7 +56,7 @@ def test_without_new_work_nothing_is_told(staging: MemoryObjectStore) -> None:
 
 
 def test_a_task_leaves_one_object_and_takes_it_with_it(staging: MemoryObjectStore) -> None:
-    signs = Signs(staging, 0, 0)
+    signs = Heartbeat(staging, 0, 0)
     for _ in range(5):
         signs.worked(1)
     assert len(keys(staging)) == 1
@@ -65,19 +65,19 @@ def test_a_task_leaves_one_object_and_takes_it_with_it(staging: MemoryObjectStor
 
 
 def test_of_two_tasks_of_one_file_the_further_one_counts(staging: MemoryObjectStore) -> None:
-    Signs(staging, 0, 3).worked(100)
-    Signs(staging, 0, 3).worked(40)
-    assert Watch(staging, 0).look([]) == 100
+    Heartbeat(staging, 0, 3).worked(100)
+    Heartbeat(staging, 0, 3).worked(40)
+    assert HeartbeatReader(staging, 0).look([]) == 100
 
 
 def test_signs_of_another_attempt_are_not_read(staging: MemoryObjectStore) -> None:
-    Signs(staging, 0, 3).worked(100)
-    assert Watch(staging, 1).look([]) is None
+    Heartbeat(staging, 0, 3).worked(100)
+    assert HeartbeatReader(staging, 1).look([]) is None
 
 
 def test_a_sign_is_rare(staging: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "EVERY_S", 15.0)
-    signs = Signs(staging, 0, 0)
+    signs = Heartbeat(staging, 0, 0)
     tables = [pa.table({"a": [1, 2]})] * 1000
     assert list(signs.counted(tables)) == tables
     assert keys(staging) == []
@@ -126,7 +126,7 @@ def test_signs_that_cannot_be_left_do_no_harm(tmp_path: Path, monkeypatch: pytes
 def test_work_that_tasks_tell_nothing_of_is_a_sign_too(staging: MemoryObjectStore) -> None:
     """Spark reads a file for its columns' types, or a filter leaves nothing of its rows."""
     moved = [True, False, True]
-    watch, signs = Watch(staging, 0, lambda: moved.pop(0)), Signs(staging, 0, 0)
+    watch, signs = HeartbeatReader(staging, 0, lambda: moved.pop(0)), Heartbeat(staging, 0, 0)
     assert watch.look([]) == 0
     assert watch.look([]) is None
     signs.worked(10)

@@ -19,7 +19,7 @@ import pytest
 
 from pinot_assets.core.file_errors import TypeMismatch, Unreadable
 from pinot_assets.errors import SourceError
-from pinot_assets.ingest import BuildOrder, build_file
+from pinot_assets.ingest import BuildSpec, build_file
 from pinot_assets.ingest.contract.machine_trouble import tells_of_memory, trouble_of
 from pinot_assets.ingest.formats.typed import damaged
 from pinot_assets.ingest.task.worker import build_from
@@ -83,12 +83,12 @@ def test_a_library_that_lacks_memory_or_disk_does_not_make_a_file_damaged(error:
         raise error
 
 
-def _failure(order: BuildOrder, fakes: ModuleType, error: Exception) -> Failure:
+def _failure(build_spec: BuildSpec, fakes: ModuleType, error: Exception) -> Failure:
     def rows(*_: Any) -> Iterator[pa.Table]:
         raise error
         yield
 
-    result = build_from(order, fakes.tasks_of(order)[0], rows)
+    result = build_from(build_spec, fakes.tasks_of(build_spec)[0], rows)
     assert isinstance(result, Failure)
     return result
 

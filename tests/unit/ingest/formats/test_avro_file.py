@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.core.file_errors import FileRejected, ReaderSettings, TypeMismatch, Unreadable
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.avro_blocks import count_rows
 from pinot_assets.ingest.formats.read import check_reader, read_batches
 
@@ -39,7 +39,7 @@ def read(folder: Path, data: bytes, target: pa.DataType, **kinds: frozenset[str]
     (folder / "data.avro").write_bytes(data)
     schema = pa.schema([("x", target)])
     tables = read_batches(
-        folder / "data.avro", Wanted(schema, **kinds), "avro", reader={}, verdicts=Verdicts()
+        folder / "data.avro", TargetSchema(schema, **kinds), "avro", reader={}, verdicts=BadRowPolicy()
     )
     found: list[Any] = pa.concat_tables([schema.empty_table(), *tables])["x"].to_pylist()
     return found

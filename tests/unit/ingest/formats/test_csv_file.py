@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.core.file_errors import FileRejected, ReaderSettings, TypeMismatch, Unreadable, ZoneMissing
-from pinot_assets.ingest.contract.bad_rows import Verdicts
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.csv_file import read_csv
 
 MOMENT = pa.timestamp("ms", "UTC")
@@ -30,7 +30,7 @@ def read(text: str | bytes, reader: dict[str, str] | None = None, schema: pa.Sch
     data = text if isinstance(text, bytes) else text.encode()
     settings = CsvSettings.from_reader(reader or {})
     return pa.concat_tables(
-        [schema.empty_table(), *read_csv(iter([data]), Wanted(schema), settings, Verdicts())]
+        [schema.empty_table(), *read_csv(iter([data]), TargetSchema(schema), settings, BadRowPolicy())]
     )
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.core.file_errors import FileRejected, TypeMismatch, Unreadable, ZoneMissing
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats import json_blocks, json_file
 from pinot_assets.ingest.formats.json_file import read_json
 
@@ -34,7 +34,7 @@ NOON_MS = 1357041600000
 
 def read(text: str | bytes) -> pa.Table:
     data = text if isinstance(text, bytes) else text.encode()
-    tables = read_json(iter([data]), Wanted(SCHEMA, json=frozenset("j")), Verdicts())
+    tables = read_json(iter([data]), TargetSchema(SCHEMA, json=frozenset("j")), BadRowPolicy())
     return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
 
@@ -164,7 +164,7 @@ def test_both_ways_to_read_agree(first: dict[str, Any], rest: list[dict[str, Any
     text = "\n".join(json.dumps(document) for document in documents)
     schema = pa.schema([field for field in SCHEMA if field.name != "j"])
     data = text.encode()
-    fast, slow = (json_file._Reader(Wanted(schema), Verdicts()) for _ in range(2))
+    fast, slow = (json_file._Reader(TargetSchema(schema), BadRowPolicy()) for _ in range(2))
     assert fast._by_arrow(data).equals(slow._by_python(data, is_last=True))
 
 
@@ -184,7 +184,9 @@ objects = st.recursive(
 def test_both_ways_to_read_objects_agree(documents: list[dict[str, Any]]) -> None:
     data = "\n".join(map(json.dumps, documents)).encode()
     schema = pa.schema([("i", pa.int32()), ("j", pa.string())])
-    fast, slow = (json_file._Reader(Wanted(schema, json=frozenset("j")), Verdicts()) for _ in range(2))
+    fast, slow = (
+        json_file._Reader(TargetSchema(schema, json=frozenset("j")), BadRowPolicy()) for _ in range(2)
+    )
     expected = slow._by_python(data, is_last=True)
     assert fast.read(data, is_last=True).equals(expected)
 
@@ -221,15 +223,15 @@ def test_an_empty_array_has_no_rows() -> None:
 
 def test_numbers_in_json_and_decimals_stay_as_they_are_written() -> None:
     schema = pa.schema([("n", pa.string()), ("j", pa.string()), ("m", pa.list_(pa.string()))])
-    wanted = Wanted(schema, json=frozenset("j"), decimals=frozenset("nm"))
+    wanted = TargetSchema(schema, json=frozenset("j"), decimals=frozenset("nm"))
     text = '{"n":0.10,"j":{"a":[1.10,1e400]},"m":[1,2.50]}\n{"n":"1e5","m":7}'
-    tables = read_json(iter([text.encode()]), wanted, Verdicts())
+    tables = read_json(iter([text.encode()]), wanted, BadRowPolicy())
     assert pa.concat_tables(tables).to_pylist() == [
         {"n": "0.10", "j": '{"a":[1.10,1e400]}', "m": ["1", "2.50"]},
         {"n": "1e5", "j": None, "m": ["7"]},
     ]
     with pytest.raises(TypeMismatch, match="column n, row 1: 'a' cannot become BIG_DECIMAL"):
-        list(read_json(iter([b'{"n":"a"}']), wanted, Verdicts()))
+        list(read_json(iter([b'{"n":"a"}']), wanted, BadRowPolicy()))
 
 
 def test_a_long_document_of_several_lines_is_parsed_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,8 +245,8 @@ def test_a_long_document_of_several_lines_is_parsed_a_few_times(monkeypatch: pyt
 
     monkeypatch.setattr(json_file._Reader, "read", counted)
     lines = [b'{"i":0}\n{\n', *[b'"x%d":1,\n' % n for n in range(2000)], b'"i":7}\n{"i":8}\n']
-    wanted = Wanted(pa.schema([("i", pa.int64())]))
-    tables = list(read_json(iter(lines), wanted, Verdicts()))
+    wanted = TargetSchema(pa.schema([("i", pa.int64())]))
+    tables = list(read_json(iter(lines), wanted, BadRowPolicy()))
     assert pa.concat_tables(tables)["i"].to_pylist() == [0, 7, 8]
     assert len(tried) < 20
     assert sum(tried) < 5 * sum(map(len, lines))
@@ -261,5 +263,5 @@ def test_a_document_of_several_lines_may_not_be_too_long(monkeypatch: pytest.Mon
             yield b'"x%d":1,\n' % n
 
     with pytest.raises(Unreadable, match="a document is longer than"):
-        list(read_json(blocks(), Wanted(pa.schema([("i", pa.int64())])), Verdicts()))
+        list(read_json(blocks(), TargetSchema(pa.schema([("i", pa.int64())])), BadRowPolicy()))
     assert count[0] < 200

@@ -8,24 +8,24 @@ import pyarrow.orc as orc
 import pytest
 
 from pinot_assets.core.file_errors import Unreadable
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.orc_file import first_orc, read_orc
 
-WANTED = Wanted(pa.schema([("t", pa.timestamp("ms", "UTC"))]))
+WANTED = TargetSchema(pa.schema([("t", pa.timestamp("ms", "UTC"))]))
 
 
 def test_times_are_utc(tmp_path: Path) -> None:
     moments = [datetime(1960, 1, 1), datetime(2262, 4, 1), None]
     orc.write_table(pa.table({"t": pa.array(moments, pa.timestamp("us"))}), tmp_path / "x")
-    [table] = read_orc(tmp_path / "x", WANTED, Verdicts())
+    [table] = read_orc(tmp_path / "x", WANTED, BadRowPolicy())
     assert table["t"].to_pylist() == [moment and moment.replace(tzinfo=UTC) for moment in moments]
 
 
 def test_a_time_that_arrow_cannot_hold_is_not_told_as_damage(tmp_path: Path) -> None:
     orc.write_table(pa.table({"t": pa.array([datetime(9999, 12, 31)], pa.timestamp("ms"))}), tmp_path / "x")
     with pytest.raises(Unreadable, match=r"before 1677 or after 2262(.|\n)*engine: spark"):
-        list(read_orc(tmp_path / "x", WANTED, Verdicts()))
+        list(read_orc(tmp_path / "x", WANTED, BadRowPolicy()))
 
 
 def test_a_name_with_a_dot_is_no_member_of_a_struct(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_name_with_a_dot_is_no_member_of_a_struct(tmp_path: Path) -> None:
         ("before", {"a.b": [2], "a": member, "c": [3]}),
     ):
         orc.write_table(pa.table(table), tmp_path / name)
-        wanted = Wanted(pa.schema([("c", pa.int64()), ("a.b", pa.int64())]))
-        [read] = read_orc(tmp_path / name, wanted, Verdicts())
+        wanted = TargetSchema(pa.schema([("c", pa.int64()), ("a.b", pa.int64())]))
+        [read] = read_orc(tmp_path / name, wanted, BadRowPolicy())
         assert read["a.b"].to_pylist() == [2]
         assert first_orc(tmp_path / name, 5).column_names == list(table)

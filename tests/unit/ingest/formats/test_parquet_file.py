@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pinot_assets.core.file_errors import FileRejected, TooLarge, TypeMismatch, Unreadable, ZoneMissing
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.core.file_errors import FileRejected, FileTooLarge, TypeMismatch, Unreadable, ZoneMissing
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.parquet_file import read_parquet
-from pinot_assets.settings.file_limits import Limits
+from pinot_assets.settings.file_limits import FileLimits
 
 MOMENT = pa.timestamp("ms", "UTC")
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
@@ -29,7 +29,9 @@ def parquet(**columns: pa.Array) -> bytes:
 
 def read(folder: Path, data: bytes, schema: pa.Schema) -> pa.Table:
     (folder / "x").write_bytes(data)
-    return pa.concat_tables([schema.empty_table(), *read_parquet(folder / "x", Wanted(schema), Verdicts())])
+    return pa.concat_tables(
+        [schema.empty_table(), *read_parquet(folder / "x", TargetSchema(schema), BadRowPolicy())]
+    )
 
 
 def convert(folder: Path, values: pa.Array, target: pa.DataType) -> list[Any]:
@@ -162,19 +164,19 @@ def test_a_name_of_a_column_that_is_not_utf_8_is_damage(tmp_path: Path) -> None:
 
 def test_structures_become_json(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(parquet(j=pa.array([{"a": [1, None], "b": "é"}, None])))
-    wanted = Wanted(pa.schema([("j", pa.string())]), json=frozenset("j"))
-    [table] = read_parquet(tmp_path / "x", wanted, Verdicts())
+    wanted = TargetSchema(pa.schema([("j", pa.string())]), json=frozenset("j"))
+    [table] = read_parquet(tmp_path / "x", wanted, BadRowPolicy())
     assert table["j"].to_pylist() == ['{"a":[1,null],"b":"é"}', None]
 
 
 def test_decimals_are_text(tmp_path: Path) -> None:
-    wanted = Wanted(pa.schema([("n", pa.string())]), decimals=frozenset("n"))
+    wanted = TargetSchema(pa.schema([("n", pa.string())]), decimals=frozenset("n"))
     for values, expected in (([Decimal("1.50")], ["1.50"]), ([7], ["7"]), ([" -1e5 "], ["-1e5"])):
         (tmp_path / "x").write_bytes(parquet(n=pa.array(values)))
-        assert next(read_parquet(tmp_path / "x", wanted, Verdicts()))["n"].to_pylist() == expected
+        assert next(read_parquet(tmp_path / "x", wanted, BadRowPolicy()))["n"].to_pylist() == expected
     (tmp_path / "x").write_bytes(parquet(n=pa.array(["1", "1,5"])))
     with pytest.raises(TypeMismatch, match="column n, row 2: '1,5'"):
-        list(read_parquet(tmp_path / "x", wanted, Verdicts()))
+        list(read_parquet(tmp_path / "x", wanted, BadRowPolicy()))
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -193,14 +195,14 @@ def test_int96_holds_every_year(tmp_path: Path, nested: bool) -> None:
 def test_structures_that_have_no_json_text(tmp_path: Path) -> None:
     twice = pa.array([[("k", 1)], [("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int64()))
     far = pa.StructArray.from_arrays([pa.array([0, 10**18], pa.timestamp("us"))], ["t"])
-    wanted = Wanted(pa.schema([("j", pa.string())]), json=frozenset("j"))
+    wanted = TargetSchema(pa.schema([("j", pa.string())]), json=frozenset("j"))
     for values, row in ((twice, 2), (far, 1), (pa.array([{"a": 1.5}, {"a": float("nan")}]), 2)):
         (tmp_path / "x").write_bytes(parquet(j=values))
         with pytest.raises(TypeMismatch, match=f"column j, row {row}: .* cannot become JSON"):
-            list(read_parquet(tmp_path / "x", wanted, Verdicts()))
+            list(read_parquet(tmp_path / "x", wanted, BadRowPolicy()))
     (tmp_path / "x").write_bytes(parquet(j=pa.array([1.5])))
     with pytest.raises(TypeMismatch, match="column j: double cannot become JSON"):
-        list(read_parquet(tmp_path / "x", wanted, Verdicts()))
+        list(read_parquet(tmp_path / "x", wanted, BadRowPolicy()))
 
 
 def json_array(*values: str | None) -> pa.Array:
@@ -233,7 +235,7 @@ def test_json_and_uuid_are_text_and_bytes(tmp_path: Path) -> None:
         ]
     )
     (tmp_path / "x").write_bytes(data)
-    [table] = read_parquet(tmp_path / "x", Wanted(schema, json=frozenset("jom")), Verdicts())
+    [table] = read_parquet(tmp_path / "x", TargetSchema(schema, json=frozenset("jom")), BadRowPolicy())
     inner = r'{"a":1.50}'
     escaped = r'"{\"a\":1.50}"'
     assert table.to_pydict() == {
@@ -249,6 +251,6 @@ def test_json_and_uuid_are_text_and_bytes(tmp_path: Path) -> None:
 
 def test_json_that_is_too_large_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(parquet(j=json_array('"' + "x" * 100 + '"')))
-    wanted = Wanted(pa.schema([("j", pa.string())]), json=frozenset("j"))
-    with pytest.raises(TooLarge, match="column j has a value of 102 bytes"):
-        list(read_parquet(tmp_path / "x", wanted, Verdicts(), Limits(value_bytes=50)))
+    wanted = TargetSchema(pa.schema([("j", pa.string())]), json=frozenset("j"))
+    with pytest.raises(FileTooLarge, match="column j has a value of 102 bytes"):
+        list(read_parquet(tmp_path / "x", wanted, BadRowPolicy(), FileLimits(value_bytes=50)))

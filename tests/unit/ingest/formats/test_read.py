@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pinot_assets.core.file_errors import ReaderSettings, Unreadable
-from pinot_assets.ingest.contract.bad_rows import Verdicts
-from pinot_assets.ingest.contract.target_schema import Wanted
+from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.read import check_reader, read_batches
 from pinot_assets.local import sample_data
 
@@ -33,7 +33,7 @@ def read(path: Path, data: bytes, input_format: str) -> pa.Table:
 
 
 def whole(path: Path, schema: pa.Schema, input_format: str) -> pa.Table:
-    tables = read_batches(path, Wanted(schema), input_format, reader={}, verdicts=Verdicts())
+    tables = read_batches(path, TargetSchema(schema), input_format, reader={}, verdicts=BadRowPolicy())
     return pa.concat_tables([schema.empty_table(), *tables])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pinot_assets.ingest.spark.progress import Reading
+from pinot_assets.ingest.spark.progress import ReadCounts
 
 
 class Stage:
@@ -49,7 +49,7 @@ class Spark:
 
 def test_a_reader_that_comes_further_is_a_sign_and_one_that_hangs_is_none() -> None:
     spark = Spark()
-    reading = Reading(spark, "ours")  # type: ignore[arg-type]
+    reading = ReadCounts(spark, "ours")  # type: ignore[arg-type]
     assert not reading.moved(), "no stage has begun"
     spark.stages[10] = Stage()
     assert reading.moved()
@@ -64,7 +64,7 @@ def test_a_reader_that_comes_further_is_a_sign_and_one_that_hangs_is_none() -> N
 def test_a_stage_that_is_tried_again_is_a_sign() -> None:
     spark = Spark()
     spark.stages[10] = Stage()
-    reading = Reading(spark, "ours")  # type: ignore[arg-type]
+    reading = ReadCounts(spark, "ours")  # type: ignore[arg-type]
     assert reading.moved()
     spark.stages[10] = Stage(attempt=1)
     assert reading.moved()
@@ -73,7 +73,7 @@ def test_a_stage_that_is_tried_again_is_a_sign() -> None:
 def test_other_jobs_and_those_that_are_over_give_no_sign() -> None:
     spark = Spark()
     spark.active = [1, 3]
-    reading = Reading(spark, "ours")  # type: ignore[arg-type]
+    reading = ReadCounts(spark, "ours")  # type: ignore[arg-type]
     spark.stages[20] = Stage()
     spark.stages[30] = Stage()
     assert not reading.moved()
@@ -82,7 +82,7 @@ def test_other_jobs_and_those_that_are_over_give_no_sign() -> None:
 def test_spark_that_is_gone_gives_no_sign() -> None:
     spark = Spark()
     spark.stages[10] = Stage()
-    reading = Reading(spark, "ours")  # type: ignore[arg-type]
+    reading = ReadCounts(spark, "ours")  # type: ignore[arg-type]
     spark._jsc = None
     assert not reading.moved()
     spark.statusTracker = None  # type: ignore[method-assign, assignment]

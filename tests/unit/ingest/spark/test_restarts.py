@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from pinot_assets.ingest import BuildOrder, FileTask
+from pinot_assets.ingest import BuildSpec, FileTask
 from pinot_assets.ingest.spark.file_jobs import SparkEnded
 from pinot_assets.ingest.spark.restarts import Result, in_spite_of_ends
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -18,8 +18,8 @@ TASKS = [FileTask(SourceFile(f"file:///{n}", Fingerprint(1, 1)), n) for n in ran
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
-    made: BuildOrder = fakes.make_order(tmp_path)
+def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+    made: BuildSpec = fakes.make_order(tmp_path)
     return made
 
 
@@ -47,33 +47,33 @@ class Sparks:
             yield None
 
 
-def outcome(sparks: Sparks, order: BuildOrder) -> tuple[list[int], dict[int, str]]:
+def outcome(sparks: Sparks, build_spec: BuildSpec) -> tuple[list[int], dict[int, str]]:
     """Ordinals of the files that were built, and the codes of those that failed."""
-    results = [r for r in in_spite_of_ends(sparks.run, order, TASKS) if r is not None]
+    results = [r for r in in_spite_of_ends(sparks.run, build_spec, TASKS) if r is not None]
     assert len({r.ordinal for r in results}) == len(results)
     built = [r.ordinal for r in results if isinstance(r, Receipt)]
     return sorted(built), {r.ordinal: r.code for r in results if isinstance(r, Failure)}
 
 
-def test_the_file_that_ends_spark_fails_alone_and_all_others_are_built(order: BuildOrder) -> None:
+def test_the_file_that_ends_spark_fails_alone_and_all_others_are_built(build_spec: BuildSpec) -> None:
     sparks = Sparks(3)
-    assert outcome(sparks, order) == ([0, 1, 2, 4, 5], {3: "OUT_OF_MEMORY"})
+    assert outcome(sparks, build_spec) == ([0, 1, 2, 4, 5], {3: "OUT_OF_MEMORY"})
     assert sparks.given == [[0, 1, 2, 3, 4, 5], [1], [2], [3], [4, 5]]
 
 
-def test_whose_end_nobody_knows_is_no_lack_of_memory(order: BuildOrder) -> None:
-    assert outcome(Sparks(3, code=None), order)[1] == {3: "WORKER_DIED"}
-    assert outcome(Sparks(3, code=1), order)[1] == {3: "WORKER_DIED"}
+def test_whose_end_nobody_knows_is_no_lack_of_memory(build_spec: BuildSpec) -> None:
+    assert outcome(Sparks(3, code=None), build_spec)[1] == {3: "WORKER_DIED"}
+    assert outcome(Sparks(3, code=1), build_spec)[1] == {3: "WORKER_DIED"}
 
 
-def test_where_spark_does_not_say_what_was_under_way_each_file_is_built_alone(order: BuildOrder) -> None:
+def test_where_spark_does_not_say_what_was_under_way_each_file_is_built_alone(build_spec: BuildSpec) -> None:
     sparks = Sparks(0, 5, tells=False)
-    assert outcome(sparks, order) == ([1, 2, 3, 4], {0: "OUT_OF_MEMORY", 5: "OUT_OF_MEMORY"})
+    assert outcome(sparks, build_spec) == ([1, 2, 3, 4], {0: "OUT_OF_MEMORY", 5: "OUT_OF_MEMORY"})
     assert sparks.given == [[0, 1, 2, 3, 4, 5], [0], [1], [2], [3], [4], [5]]
 
 
-def test_a_spark_that_ends_whatever_it_builds_is_an_error(order: BuildOrder) -> None:
+def test_a_spark_that_ends_whatever_it_builds_is_an_error(build_spec: BuildSpec) -> None:
     sparks = Sparks(*range(6))
     with pytest.raises(SparkEnded, match="Spark stopped while files were built"):
-        outcome(sparks, order)
+        outcome(sparks, build_spec)
     assert len(sparks.given) == 5

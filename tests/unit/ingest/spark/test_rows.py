@@ -13,32 +13,32 @@ from types import ModuleType
 import pyarrow as pa
 import pytest
 
-from pinot_assets.ingest import BuildOrder, FileTask
+from pinot_assets.ingest import BuildSpec, FileTask
 from pinot_assets.ingest.contract.query import Query
 from pinot_assets.ingest.spark.rows import CORRUPT, END, MADE, ROW, ConfirmBlank, WriteFile
-from pinot_assets.settings.file_limits import Limits
+from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
-    made: BuildOrder = fakes.make_order(tmp_path, query=Query(where="false"), input_format="json")
+def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+    made: BuildSpec = fakes.make_order(tmp_path, query=Query(where="false"), input_format="json")
     return made
 
 
-def task_of(fakes: ModuleType, order: BuildOrder, path: Path, text: str) -> FileTask:
+def task_of(fakes: ModuleType, build_spec: BuildSpec, path: Path, text: str) -> FileTask:
     path.write_text(text)
-    [task] = fakes.tasks_of(order)
+    [task] = fakes.tasks_of(build_spec)
     assert isinstance(task, FileTask)
     return task
 
 
 @pytest.mark.parametrize("text", ["", "\n", " \n\n"])
 def test_a_blank_file_is_a_receipt_of_no_rows(
-    fakes: ModuleType, order: BuildOrder, tmp_path: Path, text: str
+    fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path, text: str
 ) -> None:
-    task = task_of(fakes, order, tmp_path / "in" / "a.json", text)
-    result = ConfirmBlank(order, task.file.fingerprint)(task)
+    task = task_of(fakes, build_spec, tmp_path / "in" / "a.json", text)
+    result = ConfirmBlank(build_spec, task.file.fingerprint)(task)
     assert isinstance(result, Receipt), result
     assert (result.rows, result.outputs) == (0, ())
 
@@ -56,11 +56,11 @@ def test_a_blank_file_is_a_receipt_of_no_rows(
 )
 @pytest.mark.parametrize("limit", [None, "100%"])
 def test_rows_that_spark_does_not_see_are_never_published(
-    fakes: ModuleType, order: BuildOrder, tmp_path: Path, text: str, why: str, limit: str | None
+    fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path, text: str, why: str, limit: str | None
 ) -> None:
-    order = replace(order, max_bad_rows=limit)
-    task = task_of(fakes, order, tmp_path / "in" / "a.json", text)
-    result = ConfirmBlank(order, task.file.fingerprint)(task)
+    build_spec = replace(build_spec, max_bad_rows=limit)
+    task = task_of(fakes, build_spec, tmp_path / "in" / "a.json", text)
+    result = ConfirmBlank(build_spec, task.file.fingerprint)(task)
     assert isinstance(result, Failure), result
     assert result.code == "UNREADABLE"
     assert why in result.reason
@@ -68,20 +68,20 @@ def test_rows_that_spark_does_not_see_are_never_published(
 
 
 def test_bad_rows_that_spark_does_not_see_are_not_put_aside(
-    fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
-    order = replace(order, max_bad_rows="100%")
-    task = task_of(fakes, order, tmp_path / "in" / "a.json", "7\n8\n")
-    result = ConfirmBlank(order, task.file.fingerprint)(task)
+    build_spec = replace(build_spec, max_bad_rows="100%")
+    task = task_of(fakes, build_spec, tmp_path / "in" / "a.json", "7\n8\n")
+    result = ConfirmBlank(build_spec, task.file.fingerprint)(task)
     assert isinstance(result, Failure), result
 
 
 def test_a_file_that_was_empty_and_is_written_meanwhile_is_read_again(
-    fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
-    task = task_of(fakes, order, tmp_path / "in" / "a.json", "")
+    task = task_of(fakes, build_spec, tmp_path / "in" / "a.json", "")
     (tmp_path / "in" / "a.json").write_text('{"name": "a"}\n')
-    result = ConfirmBlank(order, task.file.fingerprint)(task)
+    result = ConfirmBlank(build_spec, task.file.fingerprint)(task)
     assert isinstance(result, Failure), result
     assert result.code == "CHANGED_DURING_READ"
 
@@ -98,22 +98,22 @@ def stream(**columns: pa.Array) -> Iterator[pa.RecordBatch]:
     yield pa.record_batch(whole | own)
 
 
-def written(order: BuildOrder, task: FileTask, **columns: pa.Array) -> Receipt | Failure:
+def written(build_spec: BuildSpec, task: FileTask, **columns: pa.Array) -> Receipt | Failure:
     arriving = [*stream(**columns)]
     names = arriving[0].schema.names
-    write = WriteFile(order, task, task.file.fingerprint, (), tuple(names))
+    write = WriteFile(build_spec, task, task.file.fingerprint, (), tuple(names))
     [batch] = write(batch.rename_columns([*map(str, range(len(names)))]) for batch in arriving)
     result: Receipt | Failure = pickle.loads(batch.column(0)[0].as_py())
     return result
 
 
 def test_what_stands_in_the_file_is_kept_to_the_last_digit_where_a_column_is_filled(
-    fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
     """Beyond 2^53 a DOUBLE would round it: the two never have one type before they are LONGs."""
-    task = task_of(fakes, order, tmp_path / "in" / "a.json", '{"count": 0}\n')
+    task = task_of(fakes, build_spec, tmp_path / "in" / "a.json", '{"count": 0}\n')
     result = written(
-        order,
+        build_spec,
         task,
         count=pa.array([2**53 + 1, None, -(2**63) + 1, None], pa.int64()),
         **{f"{MADE}count": pa.array([None, 3.0, None, None], pa.float64())},
@@ -134,38 +134,38 @@ def properties_of(root: Path, segment: str) -> dict[str, str]:
 
 
 def test_a_made_value_that_does_not_fit_names_its_function(
-    fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
-    task = task_of(fakes, order, tmp_path / "in" / "a.json", '{"count": 0}\n')
+    task = task_of(fakes, build_spec, tmp_path / "in" / "a.json", '{"count": 0}\n')
     made = {f"{MADE}count": pa.array([None, "x"])}
-    result = written(order, task, count=pa.array([1, None], pa.int64()), **made)
+    result = written(build_spec, task, count=pa.array([1, None], pa.int64()), **made)
     assert isinstance(result, Failure), result
     assert result.reason == "column #transformConfigs of count, row 2: 'x' cannot become LONG"
     fraction = {f"{MADE}name": pa.array([1.5])}
-    result = written(order, task, **fraction)
+    result = written(build_spec, task, **fraction)
     assert isinstance(result, Failure), result
     assert "double cannot become STRING" in result.reason
 
 
-def test_lists_are_filled_as_they_are(fakes: ModuleType, order: BuildOrder, tmp_path: Path) -> None:
+def test_lists_are_filled_as_they_are(fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path) -> None:
     schema = {
         "schemaName": "names",
         "dimensionFieldSpecs": [{"name": "name", "dataType": "STRING", "singleValueField": False}],
     }
-    config = {**order.table_config, "segmentsConfig": {"replication": "1"}}
-    order = replace(order, schema=schema, table_config=config)
-    task = task_of(fakes, order, tmp_path / "in" / "a.json", '{"name": ["a"]}\n')
+    config = {**build_spec.table_config, "segmentsConfig": {"replication": "1"}}
+    build_spec = replace(build_spec, schema=schema, table_config=config)
+    task = task_of(fakes, build_spec, tmp_path / "in" / "a.json", '{"name": ["a"]}\n')
     made = {f"{MADE}name": pa.array([None, "c"])}
-    result = written(order, task, name=pa.array([["a", "b"], None]), **made)
+    result = written(build_spec, task, name=pa.array([["a", "b"], None]), **made)
     assert isinstance(result, Receipt), result
     assert properties_of(tmp_path, result.outputs[0].segment)["column.name.totalNumberOfEntries"] == "3"
 
 
 def test_a_value_that_is_too_large_is_refused_as_by_the_direct_reader(
-    fakes: ModuleType, order: BuildOrder, tmp_path: Path
+    fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path
 ) -> None:
-    order = replace(order, limits=Limits(value_bytes=1000))
-    task = task_of(fakes, order, tmp_path / "in" / "a.json", '{"name": "x"}\n')
-    result = written(order, task, name=pa.array(["x" * 1001]))
+    build_spec = replace(build_spec, limits=FileLimits(value_bytes=1000))
+    task = task_of(fakes, build_spec, tmp_path / "in" / "a.json", '{"name": "x"}\n')
+    result = written(build_spec, task, name=pa.array(["x" * 1001]))
     assert isinstance(result, Failure), result
     assert result.code == "TOO_LARGE"

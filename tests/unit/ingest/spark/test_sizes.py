@@ -10,12 +10,12 @@ import pyarrow.orc as paorc
 import pyarrow.parquet as pq
 import pytest
 
-from pinot_assets.core.file_errors import TooLarge, Unreadable
+from pinot_assets.core.file_errors import FileTooLarge, Unreadable
 from pinot_assets.ingest.contract.query import Query
 from pinot_assets.ingest.spark.rows import LookAtFile
 from pinot_assets.ingest.spark.sizes import check_sizes
 from pinot_assets.settings import file_limits
-from pinot_assets.settings.file_limits import Limits
+from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import Failure
 
 BOTH = frozenset(("a", "b"))
@@ -32,15 +32,17 @@ def test_a_value_that_is_too_large(tmp_path: Path, input_format: str, nested: bo
     values = ["x", None, "x" * 3000]
     made = pa.array([None if value is None else [value] for value in values] if nested else values)
     path = written(tmp_path / "x", input_format, pa.table({"a": [1, 2, 3], "b": made}))
-    check_sizes(path, input_format, BOTH, Limits(value_bytes=3000))
-    check_sizes(path, input_format, frozenset("a"), Limits(value_bytes=2000))  # nothing is read of the other
-    with pytest.raises(TooLarge, match="column b has a value of 2"):
-        check_sizes(path, input_format, BOTH, Limits(value_bytes=2000))
+    check_sizes(path, input_format, BOTH, FileLimits(value_bytes=3000))
+    check_sizes(
+        path, input_format, frozenset("a"), FileLimits(value_bytes=2000)
+    )  # nothing is read of the other
+    with pytest.raises(FileTooLarge, match="column b has a value of 2"):
+        check_sizes(path, input_format, BOTH, FileLimits(value_bytes=2000))
 
 
 def test_many_small_values_are_none_that_is_large(tmp_path: Path) -> None:
     path = written(tmp_path / "x", "parquet", pa.table({"a": [f"value {n}" for n in range(5000)]}))
-    check_sizes(path, "parquet", BOTH, Limits(value_bytes=2000))
+    check_sizes(path, "parquet", BOTH, FileLimits(value_bytes=2000))
 
 
 def test_pages_that_unpack_to_far_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,22 +50,22 @@ def test_pages_that_unpack_to_far_too_much(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(file_limits, "RATIO", 50)
     table = pa.table({"a": ["x" * 1000] * 5000})
     pq.write_table(table, tmp_path / "x", use_dictionary=False, compression="zstd")
-    with pytest.raises(TooLarge, match="more than 50 times as much"):
-        check_sizes(tmp_path / "x", "parquet", BOTH, Limits())
+    with pytest.raises(FileTooLarge, match="more than 50 times as much"):
+        check_sizes(tmp_path / "x", "parquet", BOTH, FileLimits())
 
 
 @pytest.mark.parametrize("input_format", ["parquet", "orc"])
 def test_a_damaged_file(tmp_path: Path, input_format: str) -> None:
     (tmp_path / "x").write_bytes(b"PAR1" + b"\0" * 70_000)
     with pytest.raises(Unreadable, match="damaged or cut short"):
-        check_sizes(tmp_path / "x", input_format, BOTH, Limits())
+        check_sizes(tmp_path / "x", input_format, BOTH, FileLimits())
 
 
 def test_what_is_too_large_is_the_files_failure_and_what_is_not_its_version(
     fakes: ModuleType, tmp_path: Path
 ) -> None:
     order = fakes.make_order(
-        tmp_path, input_format="parquet", query=Query("true"), limits=Limits(value_bytes=2000)
+        tmp_path, input_format="parquet", query=Query("true"), limits=FileLimits(value_bytes=2000)
     )
     look = LookAtFile(order, frozenset(("name",)))
     written(tmp_path / "in" / "a", "parquet", pa.table({"name": ["x" * 3000]}))

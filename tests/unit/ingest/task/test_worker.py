@@ -18,7 +18,7 @@ import pytest
 
 from pinot_assets.core.policy import UNLIMITED, Layer, Policy
 from pinot_assets.ingest import (
-    BuildOrder,
+    BuildSpec,
     FileTask,
     bad_rows_key,
     build_file,
@@ -40,27 +40,27 @@ from pinot_assets.source.uris import parse_root
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildOrder:
-    made: BuildOrder = fakes.make_order(tmp_path)
+def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+    made: BuildSpec = fakes.make_order(tmp_path)
     return made
 
 
 @pytest.fixture
-def one_task(fakes: ModuleType, tmp_path: Path, order: BuildOrder) -> FileTask:
+def one_task(fakes: ModuleType, tmp_path: Path, build_spec: BuildSpec) -> FileTask:
     fakes.write_names(tmp_path / "in" / "a.csv", 5)
-    [found] = fakes.tasks_of(order)
+    [found] = fakes.tasks_of(build_spec)
     assert isinstance(found, FileTask)
     return found
 
 
-def done(order: BuildOrder, wanted: FileTask) -> Receipt:
-    result = build_file(order, wanted)
+def done(build_spec: BuildSpec, wanted: FileTask) -> Receipt:
+    result = build_file(build_spec, wanted)
     assert isinstance(result, Receipt), result
     return result
 
 
-def failed(order: BuildOrder, wanted: FileTask) -> Failure:
-    result = build_file(order, wanted)
+def failed(build_spec: BuildSpec, wanted: FileTask) -> Failure:
+    result = build_file(build_spec, wanted)
     assert isinstance(result, Failure), result
     return result
 
@@ -70,25 +70,25 @@ def files_in(folder: Path) -> list[str]:
 
 
 def test_a_worker_opens_no_file_that_the_policy_says_is_no_data(
-    tmp_path: Path, order: BuildOrder, one_task: FileTask
+    tmp_path: Path, build_spec: BuildSpec, one_task: FileTask
 ) -> None:
     (tmp_path / "in" / ".env").write_text("KEY=s3cret\n")
     file = replace(one_task.file, uri=(tmp_path / "in" / ".env").as_uri())
     policy = Policy((Layer().with_defaults(()),), (str(tmp_path),))
-    order, hidden = replace(order, policy=policy), replace(one_task, file=file)
+    build_spec, hidden = replace(build_spec, policy=policy), replace(one_task, file=file)
     looked: list[Path] = []  # as what reads with SQL does beforehand
-    for refused in (failed(order, hidden), look_at(order, hidden, looked.append)):
+    for refused in (failed(build_spec, hidden), look_at(build_spec, hidden, looked.append)):
         assert isinstance(refused, Failure)
         assert refused.code == "SETTINGS"
         assert "is the project's own and no data" in refused.reason
     assert looked == []
-    assert done(order, one_task).rows == 5
+    assert done(build_spec, one_task).rows == 5
 
 
 def test_a_file_becomes_a_segment_and_a_receipt(
-    tmp_path: Path, order: BuildOrder, one_task: FileTask
+    tmp_path: Path, build_spec: BuildSpec, one_task: FileTask
 ) -> None:
-    receipt = done(order, one_task)
+    receipt = done(build_spec, one_task)
     source = tmp_path / "in" / "a.csv"
     assert receipt.uri == source.as_uri()
     assert receipt.sha256 == hashlib.sha256(source.read_bytes()).hexdigest()
@@ -113,10 +113,12 @@ def test_a_file_becomes_a_segment_and_a_receipt(
     assert Receipt.from_bytes(stored.read_bytes()) == receipt
 
 
-def test_the_segment_says_where_it_comes_from(tmp_path: Path, fakes: ModuleType, order: BuildOrder) -> None:
+def test_the_segment_says_where_it_comes_from(
+    tmp_path: Path, fakes: ModuleType, build_spec: BuildSpec
+) -> None:
     fakes.write_names(tmp_path / "in" / "a,b é.csv", 1)
-    [wanted] = fakes.tasks_of(order)
-    receipt = done(order, wanted)
+    [wanted] = fakes.tasks_of(build_spec)
+    receipt = done(build_spec, wanted)
     tar = tmp_path / "staging" / "segments" / f"{receipt.outputs[0].segment}.tar.gz"
     with tarfile.open(tar) as archive:
         member = archive.extractfile(f"{receipt.outputs[0].segment}/v3/metadata.properties")
@@ -132,7 +134,7 @@ def test_the_segment_says_where_it_comes_from(tmp_path: Path, fakes: ModuleType,
         "pinotAssets.version": version_text(receipt.read),
     }
     assert (
-        LocalObjectStore.key_of(worker.open_store(order.source_uri, {}, UNLIMITED), receipt.uri)
+        LocalObjectStore.key_of(worker.open_store(build_spec.source_uri, {}, UNLIMITED), receipt.uri)
         == "a,b é.csv"
     )  # type: ignore[arg-type]
 
@@ -149,9 +151,9 @@ def test_versions_go_through_the_custom_map(version: Fingerprint) -> None:
 
 
 def test_a_long_file_becomes_several_segments(
-    tmp_path: Path, fakes: ModuleType, order: BuildOrder, one_task: FileTask
+    tmp_path: Path, fakes: ModuleType, build_spec: BuildSpec, one_task: FileTask
 ) -> None:
-    receipt = done(replace(order, max_rows_per_segment=2), one_task)
+    receipt = done(replace(build_spec, max_rows_per_segment=2), one_task)
     assert [o.segment[-2:] for o in receipt.outputs] == ["_0", "_1", "_2"]
     assert [o.rows for o in receipt.outputs] == [2, 2, 1]
     assert [o.start_ms for o in receipt.outputs] == [1577836800000, 1577836802000, 1577836804000]
@@ -159,20 +161,20 @@ def test_a_long_file_becomes_several_segments(
 
 @pytest.mark.parametrize("data", [b"", b"name,count,at\n", gzip.compress(b"", mtime=0)])
 def test_an_empty_file_is_done_without_segments(
-    tmp_path: Path, fakes: ModuleType, order: BuildOrder, data: bytes
+    tmp_path: Path, fakes: ModuleType, build_spec: BuildSpec, data: bytes
 ) -> None:
     (tmp_path / "in" / "a.csv").write_bytes(data)
-    receipt = done(order, fakes.tasks_of(order)[0])
+    receipt = done(build_spec, fakes.tasks_of(build_spec)[0])
     assert (receipt.rows, receipt.outputs) == (0, ())
     assert len(files_in(tmp_path / "staging")) == 1
 
 
 @pytest.mark.parametrize(("name", "input_format"), [("a.csv.gz", "csv"), ("a.json.gz", "json"), ("a", "orc")])
 def test_a_torn_upload_of_0_bytes_fails_and_takes_no_rows_away(
-    tmp_path: Path, fakes: ModuleType, order: BuildOrder, name: str, input_format: str
+    tmp_path: Path, fakes: ModuleType, build_spec: BuildSpec, name: str, input_format: str
 ) -> None:
     (tmp_path / "in" / name).write_bytes(b"")
-    failure = build_file(replace(order, input_format=input_format), fakes.tasks_of(order)[-1])
+    failure = build_file(replace(build_spec, input_format=input_format), fakes.tasks_of(build_spec)[-1])
     assert isinstance(failure, Failure)
     assert failure.code == "UNREADABLE"
     assert "the file has 0 bytes" in failure.reason
@@ -180,19 +182,19 @@ def test_a_torn_upload_of_0_bytes_fails_and_takes_no_rows_away(
 
 
 def test_values_that_are_cut_are_counted_beside_the_receipt(
-    tmp_path: Path, fakes: ModuleType, order: BuildOrder
+    tmp_path: Path, fakes: ModuleType, build_spec: BuildSpec
 ) -> None:
     rows = ["a\0b,1,", "whole,2,", f"{'x' * 600},3,", "c\0,4,"]
     (tmp_path / "in" / "a.csv").write_text("\n".join(["name,count,at", *rows, ""]))
-    order = replace(order, max_rows_per_segment=2)
-    task = fakes.tasks_of(order)[0]
-    receipt = done(order, task)
+    build_spec = replace(build_spec, max_rows_per_segment=2)
+    task = fakes.tasks_of(build_spec)[0]
+    receipt = done(build_spec, task)
     store = LocalObjectStore(parse_root((tmp_path / "staging").as_uri()))
-    lost = Staging(store).cut_values(order.session, [receipt])
+    lost = Staging(store).cut_values(build_spec.session, [receipt])
     assert {uri: dict(one.columns) for uri, one in lost.items()} == {task.file.uri: {"name": Cut(2, 1)}}
     # Under the name of another attempt, as after a rename; and of a file that lost nothing.
-    assert Staging(store).cut_values(order.session, [replace(receipt, attempt=7)]) == lost
-    assert Staging(store).cut_values(order.session, [replace(receipt, uri="file:///other")]) == {}
+    assert Staging(store).cut_values(build_spec.session, [replace(receipt, attempt=7)]) == lost
+    assert Staging(store).cut_values(build_spec.session, [replace(receipt, uri="file:///other")]) == {}
     # A release before this one reads receipts with exactly these keys.
     assert json.loads(receipt.to_bytes()).keys() == {
         "uri", "ordinal", "attempt", "read", "sha256", "rows", "bad_rows", "outputs", "seconds", "worker",
@@ -200,21 +202,25 @@ def test_values_that_are_cut_are_counted_beside_the_receipt(
     }  # fmt: skip
 
 
-def test_a_task_run_twice_makes_the_same_bytes(tmp_path: Path, order: BuildOrder, one_task: FileTask) -> None:
-    first = done(order, one_task)
+def test_a_task_run_twice_makes_the_same_bytes(
+    tmp_path: Path, build_spec: BuildSpec, one_task: FileTask
+) -> None:
+    first = done(build_spec, one_task)
     tar = tmp_path / "staging" / "segments" / f"{first.outputs[0].segment}.tar.gz"
-    other = replace(order, segments_uri=(tmp_path / "other").as_uri(), staging_uri=(tmp_path / "o2").as_uri())
+    other = replace(
+        build_spec, segments_uri=(tmp_path / "other").as_uri(), staging_uri=(tmp_path / "o2").as_uri()
+    )
     again = done(other, one_task)
     assert again.outputs[0].crc == first.outputs[0].crc
     assert (tmp_path / "other" / tar.name).read_bytes() == tar.read_bytes()
 
 
-def test_the_second_run_obeys_the_first(tmp_path: Path, order: BuildOrder, one_task: FileTask) -> None:
-    first = done(order, one_task)
+def test_the_second_run_obeys_the_first(tmp_path: Path, build_spec: BuildSpec, one_task: FileTask) -> None:
+    first = done(build_spec, one_task)
     before = {
         name: (tmp_path / "staging" / name).stat().st_mtime_ns for name in files_in(tmp_path / "staging")
     }
-    assert done(order, one_task) == first  # its seconds too: it is the stored one
+    assert done(build_spec, one_task) == first  # its seconds too: it is the stored one
     after = {
         name: (tmp_path / "staging" / name).stat().st_mtime_ns for name in files_in(tmp_path / "staging")
     }
@@ -222,16 +228,16 @@ def test_the_second_run_obeys_the_first(tmp_path: Path, order: BuildOrder, one_t
 
 
 def test_a_receipt_that_says_otherwise_is_not_obeyed(
-    tmp_path: Path, order: BuildOrder, one_task: FileTask
+    tmp_path: Path, build_spec: BuildSpec, one_task: FileTask
 ) -> None:
-    first = done(order, one_task)
+    first = done(build_spec, one_task)
     key = tmp_path / "staging" / "sessions" / "cp7-abc" / receipt_key(first.uri, first.read, 1)
     key.write_bytes(replace(first, outputs=()).to_bytes())
-    assert failed(order, one_task).code == "STAGING_CONFLICT"
+    assert failed(build_spec, one_task).code == "STAGING_CONFLICT"
 
 
 def test_the_receipt_comes_last(
-    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, build_spec: BuildSpec, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
     real = LocalObjectStore._put
@@ -241,7 +247,7 @@ def test_the_receipt_comes_last(
         real(self, key, write)
 
     monkeypatch.setattr(LocalObjectStore, "_put", put)
-    done(replace(order, max_rows_per_segment=3), one_task)
+    done(replace(build_spec, max_rows_per_segment=3), one_task)
     assert [key.split("_1_0_")[-1] for key in written[:4]] == [
         "0.tar.gz",
         "0.metadata.tar.gz",
@@ -253,12 +259,12 @@ def test_the_receipt_comes_last(
 
 
 def test_no_receipt_when_a_tar_cannot_be_written(
-    tmp_path: Path, order: BuildOrder, one_task: FileTask
+    tmp_path: Path, build_spec: BuildSpec, one_task: FileTask
 ) -> None:
     foreign = tmp_path / "staging" / "segments" / "names__cp7-abc_1_0_0.metadata.tar.gz"
     foreign.parent.mkdir(parents=True)
     foreign.write_bytes(b"foreign")
-    failure = failed(order, one_task)
+    failure = failed(build_spec, one_task)
     assert failure.code == "STAGING_CONFLICT"
     assert not (tmp_path / "staging" / "sessions").exists()
 
@@ -278,18 +284,18 @@ def change_while_read(path: Path, times: int) -> Callable[..., str]:
 
 
 def test_e01_a_file_that_changes_once_is_read_again(
-    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, build_spec: BuildSpec, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "in" / "a.csv"
     monkeypatch.setattr(LocalObjectStore, "download", change_while_read(path, 1))
-    receipt = done(order, one_task)
+    receipt = done(build_spec, one_task)
     assert receipt.read != one_task.file.fingerprint
     assert receipt.read.size == path.stat().st_size
     assert receipt.rows == 6
 
 
 def test_e01_a_file_that_is_rewritten_to_the_same_size_while_it_is_copied_is_read_again(
-    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, build_spec: BuildSpec, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, real, copies = tmp_path / "in" / "a.csv", LocalObjectStore.download, []
 
@@ -301,33 +307,33 @@ def test_e01_a_file_that_is_rewritten_to_the_same_size_while_it_is_copied_is_rea
         return copies[-1]
 
     monkeypatch.setattr(LocalObjectStore, "download", download)
-    receipt = done(order, one_task)
+    receipt = done(build_spec, one_task)
     assert receipt.sha256 == copies[1] != copies[0]
     assert receipt.read.token != one_task.file.fingerprint.token
     assert receipt.read.size == one_task.file.fingerprint.size
 
 
 def test_e01_a_file_that_changes_twice_is_refused(
-    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, build_spec: BuildSpec, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LocalObjectStore, "download", change_while_read(tmp_path / "in" / "a.csv", 2))
-    failure = failed(order, one_task)
+    failure = failed(build_spec, one_task)
     assert failure.code == "CHANGED_DURING_READ"
     assert files_in(tmp_path / "staging") == []
 
 
 def test_r12_a_file_rewritten_after_the_plan_is_done_with_what_was_read(
-    tmp_path: Path, fakes: ModuleType, order: BuildOrder, one_task: FileTask
+    tmp_path: Path, fakes: ModuleType, build_spec: BuildSpec, one_task: FileTask
 ) -> None:
     fakes.write_names(tmp_path / "in" / "a.csv", 9)
-    receipt = done(order, one_task)
+    receipt = done(build_spec, one_task)
     assert receipt.rows == 9
     assert receipt.read.token != one_task.file.fingerprint.token
 
 
-def test_a_vanished_file(tmp_path: Path, order: BuildOrder, one_task: FileTask) -> None:
+def test_a_vanished_file(tmp_path: Path, build_spec: BuildSpec, one_task: FileTask) -> None:
     (tmp_path / "in" / "a.csv").unlink()
-    failure = failed(order, one_task)
+    failure = failed(build_spec, one_task)
     assert (failure.code, failure.uri, failure.ordinal, failure.attempt) == (
         "VANISHED",
         one_task.file.uri,
@@ -337,7 +343,7 @@ def test_a_vanished_file(tmp_path: Path, order: BuildOrder, one_task: FileTask) 
 
 
 def test_a_file_that_vanishes_while_it_is_read(
-    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, build_spec: BuildSpec, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = LocalObjectStore.download
 
@@ -346,7 +352,7 @@ def test_a_file_that_vanishes_while_it_is_read(
         return real(self, key, to, size)
 
     monkeypatch.setattr(LocalObjectStore, "download", download)
-    assert failed(order, one_task).code == "VANISHED"
+    assert failed(build_spec, one_task).code == "VANISHED"
 
 
 @pytest.mark.parametrize(
@@ -360,10 +366,10 @@ def test_a_file_that_vanishes_while_it_is_read(
     ],
 )
 def test_what_is_wrong_with_a_file_is_a_failure(
-    tmp_path: Path, fakes: ModuleType, order: BuildOrder, data: bytes, code: str, said: str
+    tmp_path: Path, fakes: ModuleType, build_spec: BuildSpec, data: bytes, code: str, said: str
 ) -> None:
     (tmp_path / "in" / "a.csv").write_bytes(data)
-    failure = failed(order, fakes.tasks_of(order)[0])
+    failure = failed(build_spec, fakes.tasks_of(build_spec)[0])
     assert failure.code == code
     assert said in failure.reason
     assert "\n" not in failure.reason
@@ -382,47 +388,47 @@ def test_what_is_wrong_with_a_file_is_a_failure(
     ],
 )
 def test_a_wrong_order_is_a_failure_too(
-    order: BuildOrder, one_task: FileTask, changes: dict[str, Any], code: str
+    build_spec: BuildSpec, one_task: FileTask, changes: dict[str, Any], code: str
 ) -> None:
-    assert failed(replace(order, **changes), one_task).code == code
+    assert failed(replace(build_spec, **changes), one_task).code == code
 
 
 def test_no_temporary_file_stays(
-    tmp_path: Path, order: BuildOrder, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, build_spec: BuildSpec, one_task: FileTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = tmp_path / "tmp" / "pinot-assets-build-left"
     left.mkdir(parents=True)
     (left / "lock").touch()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    done(order, one_task)
+    done(build_spec, one_task)
     os.truncate(tmp_path / "in" / "a.csv", 20)
-    failed(replace(order, attempt=2), one_task)
+    failed(replace(build_spec, attempt=2), one_task)
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_orders_tasks_and_results_can_be_pickled(order: BuildOrder, one_task: FileTask) -> None:
-    again = pickle.loads(pickle.dumps((order, one_task)))
-    assert again == (order, one_task)
+def test_orders_tasks_and_results_can_be_pickled(build_spec: BuildSpec, one_task: FileTask) -> None:
+    again = pickle.loads(pickle.dumps((build_spec, one_task)))
+    assert again == (build_spec, one_task)
     result = done(*again)
     assert pickle.loads(pickle.dumps(result)) == result
 
 
-def test_json_columns_take_objects(tmp_path: Path, fakes: ModuleType, order: BuildOrder) -> None:
+def test_json_columns_take_objects(tmp_path: Path, fakes: ModuleType, build_spec: BuildSpec) -> None:
     schema = {"schemaName": "names", "dimensionFieldSpecs": [{"name": "doc", "dataType": "JSON"}]}
-    config = dict(order.table_config) | {"segmentsConfig": {"replication": "1"}}
+    config = dict(build_spec.table_config) | {"segmentsConfig": {"replication": "1"}}
     (tmp_path / "in" / "a.json").write_text(json.dumps({"doc": {"b": 1, "a": [None]}}))
-    [wanted] = fakes.tasks_of(order)
-    receipt = done(replace(order, schema=schema, table_config=config, input_format="json"), wanted)
+    [wanted] = fakes.tasks_of(build_spec)
+    receipt = done(replace(build_spec, schema=schema, table_config=config, input_format="json"), wanted)
     assert (receipt.rows, receipt.outputs[0].start_ms) == (1, None)
 
 
 def test_bad_rows_are_put_aside_beside_the_session_and_counted(
-    tmp_path: Path, fakes: ModuleType, order: BuildOrder
+    tmp_path: Path, fakes: ModuleType, build_spec: BuildSpec
 ) -> None:
     text = "name,count,at\na,1,2020-01-01T00:00:00Z\nb,x,2020-01-01T00:00:00Z\nc,2\n"
     (tmp_path / "in" / "a.csv").write_text(text)
-    [wanted] = fakes.tasks_of(order)
-    receipt = done(replace(order, max_bad_rows="2"), wanted)
+    [wanted] = fakes.tasks_of(build_spec)
+    receipt = done(replace(build_spec, max_bad_rows="2"), wanted)
     assert (receipt.rows, receipt.bad_rows, receipt.missing) == (1, 2, ())
     key = bad_rows_key(receipt.uri, receipt.read, 1)
     stored = tmp_path / "staging" / "sessions" / "cp7-abc" / key
@@ -433,36 +439,36 @@ def test_bad_rows_are_put_aside_beside_the_session_and_counted(
         (receipt.uri, 4, ""),
     ]
     assert Receipt.from_bytes(receipt.to_bytes()) == receipt
-    assert done(replace(order, max_bad_rows="2"), wanted) == receipt  # a task run twice
-    assert failed(replace(order, max_bad_rows="1", attempt=2), wanted).code == "TOO_MANY_BAD_ROWS"
-    assert failed(replace(order, attempt=2), wanted).code == "UNREADABLE"
+    assert done(replace(build_spec, max_bad_rows="2"), wanted) == receipt  # a task run twice
+    assert failed(replace(build_spec, max_bad_rows="1", attempt=2), wanted).code == "TOO_MANY_BAD_ROWS"
+    assert failed(replace(build_spec, attempt=2), wanted).code == "UNREADABLE"
 
 
 def test_a_file_of_bad_rows_alone_has_no_segment(
-    tmp_path: Path, fakes: ModuleType, order: BuildOrder
+    tmp_path: Path, fakes: ModuleType, build_spec: BuildSpec
 ) -> None:
     (tmp_path / "in" / "a.csv").write_text("name,count,at\nb,x,\n")
-    receipt = done(replace(order, max_bad_rows="100%"), fakes.tasks_of(order)[0])
+    receipt = done(replace(build_spec, max_bad_rows="100%"), fakes.tasks_of(build_spec)[0])
     assert (receipt.rows, receipt.bad_rows, receipt.outputs) == (0, 1, ())
 
 
 def test_columns_that_a_file_lacks_are_in_its_receipt(
-    tmp_path: Path, fakes: ModuleType, order: BuildOrder
+    tmp_path: Path, fakes: ModuleType, build_spec: BuildSpec
 ) -> None:
     (tmp_path / "in" / "a.csv").write_text("name,at\na,2020-01-01T00:00:00Z\n")
-    [wanted] = fakes.tasks_of(order)
-    assert done(order, wanted).missing == ("count",)
-    failure = failed(replace(order, missing_column="fail"), wanted)
+    [wanted] = fakes.tasks_of(build_spec)
+    assert done(build_spec, wanted).missing == ("count",)
+    failure = failed(replace(build_spec, missing_column="fail"), wanted)
     assert (failure.code, failure.reason[:36]) == ("COLUMN_MISSING", "the file has no column count: onMiss")
 
 
-def test_the_desired_size_cuts_a_file(tmp_path: Path, order: BuildOrder, one_task: FileTask) -> None:
-    receipt = done(replace(order, desired_segment_bytes=1), one_task)
+def test_the_desired_size_cuts_a_file(tmp_path: Path, build_spec: BuildSpec, one_task: FileTask) -> None:
+    receipt = done(replace(build_spec, desired_segment_bytes=1), one_task)
     assert [o.rows for o in receipt.outputs] == [1] * 5
 
 
-def test_a_query_is_never_left_out(order: BuildOrder, one_task: FileTask, tmp_path: Path) -> None:
-    failure = failed(replace(order, query=Query(where="false")), one_task)
+def test_a_query_is_never_left_out(build_spec: BuildSpec, one_task: FileTask, tmp_path: Path) -> None:
+    failure = failed(replace(build_spec, query=Query(where="false")), one_task)
     assert failure.code == "BUILD"
     assert "SQL" in failure.reason
     assert not list((tmp_path / "staging").rglob("*.tar.gz"))

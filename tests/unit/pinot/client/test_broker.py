@@ -8,7 +8,7 @@ import pytest
 
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot import Broker, NoResult, PinotConnection, QueryResult
-from pinot_assets.pinot.client.http import Doors
+from pinot_assets.pinot.client.http import ClientPool
 
 URL = "http://127.0.0.1:8099"
 GOOD: dict[str, Any] = {
@@ -31,7 +31,7 @@ def broker(reply: Any, asked: list[httpx.Request] | None = None) -> Broker:
             asked.append(request)
         return httpx.Response(200, json=reply)
 
-    return Broker(URL, Doors(PinotConnection("http://127.0.0.1:9000"), httpx.MockTransport(answer)))
+    return Broker(URL, ClientPool(PinotConnection("http://127.0.0.1:9000"), httpx.MockTransport(answer)))
 
 
 def test_a_whole_answer() -> None:

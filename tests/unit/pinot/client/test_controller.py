@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict, SwitchStateUnknown
-from pinot_assets.pinot import Lineage, PinotCluster, PinotConnection, Timeouts, http_client
+from pinot_assets.pinot import HttpPinotClient, Lineage, PinotConnection, Timeouts, http_client
 
 URL = "http://127.0.0.1:9000"
 GENERIC = {"code": 500, "error": "Failed to update the segment lineage during startReplaceSegments."}
@@ -29,7 +29,7 @@ class Streaming(httpx.BaseTransport):
         self.answers = answers
         self.asked: list[httpx.Request] = []
         self.chunks: list[bytes] = []
-        self.cluster = PinotCluster(PinotConnection(URL), self)
+        self.cluster = HttpPinotClient(PinotConnection(URL), self)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         answer = self.answers.get(f"{request.method} {request.url.path}", httpx.Response(404))
@@ -44,7 +44,7 @@ class Pinot:
     def __init__(self, answers: dict[str, Answer], connection: PinotConnection | None = None) -> None:
         self.answers = answers
         self.asked: list[httpx.Request] = []
-        self.cluster = PinotCluster(connection or PinotConnection(URL), httpx.MockTransport(self._answer))
+        self.cluster = HttpPinotClient(connection or PinotConnection(URL), httpx.MockTransport(self._answer))
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(request)
@@ -116,12 +116,12 @@ def test_the_reason_of_a_refused_start_is_looked_up() -> None:
 @pytest.mark.parametrize(
     ("call", "path", "reason"),
     [
-        (PinotCluster.end_replace_segments, "end", "outputs that are not in the table: c"),
-        (PinotCluster.revert_replace_segments, "revert", "the entry is IN_PROGRESS"),
+        (HttpPinotClient.end_replace_segments, "end", "outputs that are not in the table: c"),
+        (HttpPinotClient.revert_replace_segments, "revert", "the entry is IN_PROGRESS"),
     ],
 )
 def test_the_reason_of_a_refused_end_or_revert_is_looked_up(
-    call: Callable[[PinotCluster, str, str], None], path: str, reason: str
+    call: Callable[[HttpPinotClient, str, str], None], path: str, reason: str
 ) -> None:
     pinot = Pinot(
         {

@@ -23,27 +23,27 @@ from pinot_assets.errors import (
 from pinot_assets.pinot import BasicAuth, PinotConnection, Timeouts, Tls, TokenAuth
 from pinot_assets.pinot.client.http import (
     ATTEMPTS,
-    Call,
+    CallKind,
     CutOff,
-    Door,
-    Kind,
+    HttpCall,
+    HttpClient,
     NotReady,
     UploadFailed,
-    pinots_own_words,
+    error_text,
 )
 
 URL = "http://127.0.0.1:9000"
-WRITES = (Kind.WRITE, Kind.UPLOAD, Kind.LINEAGE)
+WRITES = (CallKind.WRITE, CallKind.UPLOAD, CallKind.LINEAGE)
 
 
-def call(kind: Kind, deadline: float = 5.0) -> Call:
-    return Call("GET" if kind is Kind.READ else "POST", "/it", kind, deadline)
+def call(kind: CallKind, deadline: float = 5.0) -> HttpCall:
+    return HttpCall("GET" if kind is CallKind.READ else "POST", "/it", kind, deadline)
 
 
 def door(
     answer: Callable[[httpx.Request], httpx.Response], auth: BasicAuth | TokenAuth | None = None
-) -> Door:
-    return Door(URL, PinotConnection(URL, auth=auth), httpx.MockTransport(answer))
+) -> HttpClient:
+    return HttpClient(URL, PinotConnection(URL, auth=auth), httpx.MockTransport(answer))
 
 
 class Failing:
@@ -65,30 +65,30 @@ class Failing:
 @pytest.mark.parametrize(
     ("status", "kind", "error"),
     [
-        (400, Kind.READ, PinotError),
-        (400, Kind.LINEAGE, PinotError),
-        (400, Kind.UPLOAD, PushRefused),
-        (401, Kind.UPLOAD, PinotError),
-        (403, Kind.READ, PinotError),
-        (403, Kind.UPLOAD, PushRefused),
-        (404, Kind.READ, PinotNotFound),
-        (404, Kind.LINEAGE, PinotNotFound),
-        (409, Kind.WRITE, PinotError),
-        (409, Kind.UPLOAD, PushRefused),
-        (410, Kind.UPLOAD, PushRefused),
-        (412, Kind.UPLOAD, PushRefused),
-        (500, Kind.READ, PinotError),
-        (500, Kind.WRITE, PinotError),
-        (500, Kind.UPLOAD, UploadFailed),
-        (500, Kind.LINEAGE, SwitchConflict),
-        (502, Kind.LINEAGE, CutOff),
-        (503, Kind.WRITE, CutOff),
-        (504, Kind.UPLOAD, SwitchStateUnknown),
-        (502, Kind.READ, PinotUnreachable),
-        (503, Kind.READ, NotReady),
+        (400, CallKind.READ, PinotError),
+        (400, CallKind.LINEAGE, PinotError),
+        (400, CallKind.UPLOAD, PushRefused),
+        (401, CallKind.UPLOAD, PinotError),
+        (403, CallKind.READ, PinotError),
+        (403, CallKind.UPLOAD, PushRefused),
+        (404, CallKind.READ, PinotNotFound),
+        (404, CallKind.LINEAGE, PinotNotFound),
+        (409, CallKind.WRITE, PinotError),
+        (409, CallKind.UPLOAD, PushRefused),
+        (410, CallKind.UPLOAD, PushRefused),
+        (412, CallKind.UPLOAD, PushRefused),
+        (500, CallKind.READ, PinotError),
+        (500, CallKind.WRITE, PinotError),
+        (500, CallKind.UPLOAD, UploadFailed),
+        (500, CallKind.LINEAGE, SwitchConflict),
+        (502, CallKind.LINEAGE, CutOff),
+        (503, CallKind.WRITE, CutOff),
+        (504, CallKind.UPLOAD, SwitchStateUnknown),
+        (502, CallKind.READ, PinotUnreachable),
+        (503, CallKind.READ, NotReady),
     ],
 )
-def test_status_to_error(status: int, kind: Kind, error: type[PinotError]) -> None:
+def test_status_to_error(status: int, kind: CallKind, error: type[PinotError]) -> None:
     with (
         door(lambda _: httpx.Response(status, json={"code": status, "error": "the reason"})) as it,
         pytest.raises(PinotError) as caught,
@@ -106,7 +106,7 @@ def test_a_redirect_is_not_followed_with_credentials() -> None:
         door(lambda _: httpx.Response(302, headers={"location": "http://elsewhere/"})) as it,
         pytest.raises(PinotError, match="302"),
     ):
-        it.send(call(Kind.READ))
+        it.send(call(CallKind.READ))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_redirect_is_not_followed_with_credentials() -> None:
     ],
 )
 def test_pinots_own_words(text: str, words: str) -> None:
-    assert pinots_own_words(text) == words
+    assert error_text(text) == words
 
 
 def test_a_long_error_is_cut() -> None:
@@ -133,7 +133,7 @@ def test_a_long_error_is_cut() -> None:
         door(lambda _: httpx.Response(500, json={"error": "x" * 100_000})) as it,
         pytest.raises(PinotError) as caught,
     ):
-        it.send(call(Kind.WRITE))
+        it.send(call(CallKind.WRITE))
     assert len(str(caught.value)) < 1000
 
 
@@ -145,9 +145,9 @@ BROKEN = [httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError]
 SENT = [*LATE, *BROKEN]
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", CallKind)
 @pytest.mark.parametrize("error", NOT_SENT)
-def test_what_was_never_sent_was_not_done(kind: Kind, error: type[httpx.TransportError]) -> None:
+def test_what_was_never_sent_was_not_done(kind: CallKind, error: type[httpx.TransportError]) -> None:
     failing = Failing(error, times=99)
     with door(failing) as it, pytest.raises(PinotUnreachable, match="this call was not sent"):
         it.send(call(kind))
@@ -157,7 +157,7 @@ def test_what_was_never_sent_was_not_done(kind: Kind, error: type[httpx.Transpor
 @pytest.mark.parametrize("kind", WRITES)
 @pytest.mark.parametrize("error", SENT)
 def test_a_lost_answer_to_a_write_is_unknown_and_never_repeated(
-    kind: Kind, error: type[httpx.TransportError]
+    kind: CallKind, error: type[httpx.TransportError]
 ) -> None:
     """Only where the connection broke it may never have been heard, and may be sent again by who looked."""
     failing = Failing(error, times=1)
@@ -171,15 +171,15 @@ def test_a_lost_answer_to_a_write_is_unknown_and_never_repeated(
 def test_a_read_is_repeated(error: type[httpx.TransportError]) -> None:
     failing = Failing(error, times=ATTEMPTS - 1)
     with door(failing) as it:
-        assert it.send(call(Kind.READ)) == "done"
+        assert it.send(call(CallKind.READ)) == "done"
     failing = Failing(error, times=99)
     with door(failing) as it, pytest.raises(PinotUnreachable):
-        it.send(call(Kind.READ))
+        it.send(call(CallKind.READ))
     assert failing.calls == ATTEMPTS
 
 
 @pytest.mark.parametrize("kind", WRITES)
-def test_a_write_is_repeated_only_while_it_was_not_sent(kind: Kind) -> None:
+def test_a_write_is_repeated_only_while_it_was_not_sent(kind: CallKind) -> None:
     failing = Failing(httpx.ConnectError, times=ATTEMPTS - 1)
     with door(failing) as it:
         assert it.send(call(kind)) == "done"
@@ -255,24 +255,24 @@ def blocked() -> Iterator[str]:
 
 
 def test_a_read_that_got_no_answer_in_time_is_repeated(blocked: str) -> None:
-    with Door(blocked, PinotConnection(blocked)) as it:
-        assert it.send(call(Kind.READ, deadline=0.3)) == "done"
+    with HttpClient(blocked, PinotConnection(blocked)) as it:
+        assert it.send(call(CallKind.READ, deadline=0.3)) == "done"
 
 
 @pytest.mark.parametrize("server", ["silent", "trickling"])
 def test_the_deadline_holds_for_the_whole_call(server: str, request: pytest.FixtureRequest) -> None:
     url = request.getfixturevalue(server)
     started = time.monotonic()
-    with Door(url, PinotConnection(url)) as it, pytest.raises(SwitchStateUnknown):
-        it.send(call(Kind.LINEAGE, deadline=0.3))
+    with HttpClient(url, PinotConnection(url)) as it, pytest.raises(SwitchStateUnknown):
+        it.send(call(CallKind.LINEAGE, deadline=0.3))
     assert time.monotonic() - started < 2.0
 
 
 def test_nobody_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
-    with Door(url, PinotConnection(url)) as it, pytest.raises(PinotUnreachable):
-        it.send(call(Kind.LINEAGE))
+    with HttpClient(url, PinotConnection(url)) as it, pytest.raises(PinotUnreachable):
+        it.send(call(CallKind.LINEAGE))
 
 
 # --- credentials and TLS -----------------------------------------------------------------------------
@@ -290,7 +290,7 @@ def test_credentials_are_sent_and_never_told(auth: BasicAuth | TokenAuth, header
         return httpx.Response(500, text=f"who is {request.headers['Authorization']} with s3cret?")
 
     with door(answer, auth) as it, pytest.raises(PinotError) as caught:
-        it.send(call(Kind.WRITE))
+        it.send(call(CallKind.WRITE))
     assert seen == [header]
     assert "s3cret" not in str(caught.value)
     assert header.partition(" ")[2] not in str(caught.value)
@@ -306,7 +306,7 @@ def test_no_credentials_no_header(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         return httpx.Response(200, text="done")
 
     with door(answer) as it:
-        assert it.send(call(Kind.READ)) == "done"
+        assert it.send(call(CallKind.READ)) == "done"
 
 
 @pytest.fixture
@@ -342,8 +342,8 @@ def test_tls_with_our_own_authority_and_client_certificate(
 ) -> None:
     cert, key = map(str, certificate)
     tls = Tls(ca_bundle=cert, client_cert=cert, client_key=key)
-    with Door(https, PinotConnection(https, tls=tls)) as it:
-        assert it.send(call(Kind.READ)) == "OK"
+    with HttpClient(https, PinotConnection(https, tls=tls)) as it:
+        assert it.send(call(CallKind.READ)) == "OK"
 
 
 @pytest.mark.parametrize("with_authority", [True, False])
@@ -353,8 +353,8 @@ def test_tls_that_does_not_fit_is_no_connection(
     # Without the authority we refuse the server; without a client certificate the server refuses us.
     tls = Tls(ca_bundle=str(certificate[0])) if with_authority else Tls()
     connection = PinotConnection(https, tls=tls, timeouts=Timeouts(call=2))
-    with Door(https, connection) as it, pytest.raises(PinotUnreachable):
-        it.send(call(Kind.READ))
+    with HttpClient(https, connection) as it, pytest.raises(PinotUnreachable):
+        it.send(call(CallKind.READ))
 
 
 # --- JSON --------------------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def test_tls_that_does_not_fit_is_no_connection(
 
 def test_an_empty_reply_is_none() -> None:
     with door(lambda _: httpx.Response(200, text=" ")) as it:
-        assert it.send_json(call(Kind.READ)) is None
+        assert it.send_json(call(CallKind.READ)) is None
 
 
 def test_what_is_not_json_is_told() -> None:
@@ -370,4 +370,4 @@ def test_what_is_not_json_is_told() -> None:
         door(lambda _: httpx.Response(200, text="<html>login</html>")) as it,
         pytest.raises(PinotError, match="did not answer with JSON"),
     ):
-        it.send_json(call(Kind.READ))
+        it.send_json(call(CallKind.READ))

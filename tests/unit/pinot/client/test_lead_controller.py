@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from pinot_assets.pinot import BasicAuth, PinotConnection, Tls, TokenAuth
-from pinot_assets.pinot.client.http import Doors
-from pinot_assets.pinot.client.lead_controller import TRY_AGAIN_SECONDS, Leads, lead_of
+from pinot_assets.pinot.client.http import ClientPool
+from pinot_assets.pinot.client.lead_controller import TRY_AGAIN_SECONDS, LeadControllers, lead_of
 
 ONE, TWO = "http://one:9000", "http://two:9000"
 STAT = {"czxid": 77, "ctime": 1_700_000_000_000, "mzxid": 80}
@@ -23,9 +23,9 @@ class Cluster:
         self.asked: list[str] = []
         self.now = 0.0
 
-    def leads(self, url: str = ONE, **connection: Any) -> Leads:
-        doors = Doors(PinotConnection(url, **connection), httpx.MockTransport(self._answer))
-        return Leads(doors, lambda: self.now)
+    def leads(self, url: str = ONE, **connection: Any) -> LeadControllers:
+        doors = ClientPool(PinotConnection(url, **connection), httpx.MockTransport(self._answer))
+        return LeadControllers(doors, lambda: self.now)
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(f"{request.url.host}{request.url.path}")

@@ -13,7 +13,7 @@ import pytest
 from pinot_assets.core.limits import ERROR_BYTES, REPLY
 from pinot_assets.errors import PinotError, PinotUnreachable, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import PinotConnection
-from pinot_assets.pinot.client.http import Call, Door, Kind
+from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient
 
 URL = "http://127.0.0.1:9000"
 BOMB = gzip.compress(b"0" * (32 << 20))
@@ -34,16 +34,16 @@ class _Body(httpx.SyncByteStream):
             yield self.content[at : at + 65536]
 
 
-def send(content: bytes, packing: str = "", status: int = 200, kind: Kind = Kind.READ) -> str:
+def send(content: bytes, packing: str = "", status: int = 200, kind: CallKind = CallKind.READ) -> str:
     headers = {"Content-Encoding": packing} if packing else {}
 
     def answer(request: httpx.Request) -> httpx.Response:
         assert request.headers["Accept-Encoding"] == "gzip"
         return httpx.Response(status, headers=headers, stream=_Body(content))
 
-    method = "GET" if kind is Kind.READ else "POST"
-    with Door(URL, PinotConnection(URL), httpx.MockTransport(answer)) as door:
-        return door.send(Call(method, "/it", kind, 20.0))
+    method = "GET" if kind is CallKind.READ else "POST"
+    with HttpClient(URL, PinotConnection(URL), httpx.MockTransport(answer)) as door:
+        return door.send(HttpCall(method, "/it", kind, 20.0))
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_torn_packing_is_no_answer_that_can_be_read(content: bytes) -> None:
         send(content, "gzip")
 
 
-@pytest.mark.parametrize("kind", [Kind.WRITE, Kind.UPLOAD, Kind.LINEAGE])
-def test_a_write_whose_answer_is_not_read_may_have_happened(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [CallKind.WRITE, CallKind.UPLOAD, CallKind.LINEAGE])
+def test_a_write_whose_answer_is_not_read_may_have_happened(kind: CallKind) -> None:
     with pytest.raises(SwitchStateUnknown):
         send(BOMB, "gzip", kind=kind)
     with pytest.raises(SwitchStateUnknown):
@@ -99,12 +99,14 @@ def test_a_write_whose_answer_is_not_read_may_have_happened(kind: Kind) -> None:
 @pytest.mark.parametrize(
     ("status", "kind", "error"),
     [
-        (400, Kind.READ, PinotError),
-        (503, Kind.READ, PinotUnreachable),
-        (500, Kind.LINEAGE, SwitchConflict),
+        (400, CallKind.READ, PinotError),
+        (503, CallKind.READ, PinotUnreachable),
+        (500, CallKind.LINEAGE, SwitchConflict),
     ],
 )
-def test_of_a_refusal_only_the_beginning_is_read(status: int, kind: Kind, error: type[PinotError]) -> None:
+def test_of_a_refusal_only_the_beginning_is_read(
+    status: int, kind: CallKind, error: type[PinotError]
+) -> None:
     said = b"because " + b"x" * (64 << 20)
     with pytest.raises(error, match="because xxx"):
         send(said, status=status, kind=kind)

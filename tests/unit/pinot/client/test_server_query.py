@@ -17,7 +17,7 @@ from fakes.certificates import Authority
 from pinot_assets.core.connections.pinot import BasicAuth, GrpcDoor, PinotConnection, Timeouts, Tls
 from pinot_assets.core.limits import ANSWER
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
-from pinot_assets.pinot import PinotCluster
+from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.pinot.client import server_query
 from pinot_assets.pinot.client.server_query import _METHOD, _REQUEST, _RESPONSE, ask_server
 
@@ -92,10 +92,10 @@ def test_a_server_is_asked_at_its_host(host: str, address: str, monkeypatch: pyt
     asked: list[str] = []
     monkeypatch.setattr(server_query, "ask_server", lambda address, *_: asked.append(address))
     config = {"hostName": f"Server_{host}", "grpcPort": "8090", "adminPort": 8097}
-    monkeypatch.setattr(PinotCluster, "instance", lambda *_: config)
-    PinotCluster(PINOT).query_server("Server_x", "SELECT 1", ["a"])
+    monkeypatch.setattr(HttpPinotClient, "instance", lambda *_: config)
+    HttpPinotClient(PINOT).query_server("Server_x", "SELECT 1", ["a"])
     assert asked == [address]
-    assert PinotCluster(PINOT)._admin_url("Server_x") == f"http://{address.replace('8090', '8097')}"
+    assert HttpPinotClient(PINOT)._admin_url("Server_x") == f"http://{address.replace('8090', '8097')}"
 
 
 def test_answers_without_end_are_left(server: Server) -> None:
@@ -179,9 +179,9 @@ def test_a_certificate_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tls", [Tls(verify=False), Tls(ca_bundle="/no such.pem")])
 def test_settings_that_ask_nobody_are_found_without_asking(tls: Tls) -> None:
     with pytest.raises(SpecError):
-        PinotCluster(PinotConnection("https://127.0.0.1:1", tls=tls)).require_server_queries()
-    PinotCluster(PinotConnection("https://127.0.0.1:1")).require_server_queries()
-    PinotCluster(PinotConnection("http://127.0.0.1:1")).require_server_queries()
+        HttpPinotClient(PinotConnection("https://127.0.0.1:1", tls=tls)).require_server_queries()
+    HttpPinotClient(PinotConnection("https://127.0.0.1:1")).require_server_queries()
+    HttpPinotClient(PinotConnection("http://127.0.0.1:1")).require_server_queries()
 
 
 @pytest.fixture

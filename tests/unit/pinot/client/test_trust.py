@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from pinot_assets.errors import PinotError, SessionError
-from pinot_assets.pinot import BasicAuth, PinotCluster, PinotConnection, TokenAuth
+from pinot_assets.pinot import BasicAuth, HttpPinotClient, PinotConnection, TokenAuth
 from pinot_assets.pinot.client.trust import LOOK_AGAIN_SECONDS, Guard
 
 HTTP, HTTPS = "http://one:9000", "https://one:9000"
@@ -40,8 +40,8 @@ class Network:
         self.answers = {f"/{path}": answer for path, answer in answers.items()}
         self.given: set[str] = set()
 
-    def cluster(self, **connection: Any) -> PinotCluster:
-        return PinotCluster(PinotConnection(HTTP, **connection), httpx.MockTransport(self._answer))
+    def cluster(self, **connection: Any) -> HttpPinotClient:
+        return HttpPinotClient(PinotConnection(HTTP, **connection), httpx.MockTransport(self._answer))
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         if "Authorization" in request.headers:
@@ -56,19 +56,19 @@ SERVER = {"hostName": "Server_evil", "adminPort": "8097", "grpcPort": "8090"}
 TOLD = {"instances": SERVER, "v2": [{"host": "evil", "port": 8099}]}
 
 
-def ask_admin(pinot: PinotCluster) -> object:
+def ask_admin(pinot: HttpPinotClient) -> object:
     return pinot.ask_server("Server_evil_8098", "/health")
 
 
-def ask_rows(pinot: PinotCluster) -> object:
+def ask_rows(pinot: HttpPinotClient) -> object:
     return pinot._rows(pinot._admin_url("Server_evil_8098"), "t", "s")
 
 
-def ask_grpc(pinot: PinotCluster) -> object:
+def ask_grpc(pinot: HttpPinotClient) -> object:
     return pinot.query_server("Server_evil_8098", "SELECT 1", ["s"])
 
 
-def ask_broker(pinot: PinotCluster) -> object:
+def ask_broker(pinot: HttpPinotClient) -> object:
     (broker,) = pinot.brokers("t")
     return pinot.query_broker(broker, "SELECT 1")
 

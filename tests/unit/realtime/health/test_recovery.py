@@ -11,7 +11,7 @@ from pinot_assets.core.check_result import Severity
 from pinot_assets.realtime.health.errors import error_segments, replicas_not_moved
 from pinot_assets.realtime.health.recovery import (
     Recovery,
-    Way,
+    RecoveryWay,
     offset,
     recoveries,
     recovery,
@@ -48,47 +48,52 @@ def found(
 @pytest.mark.parametrize(
     ("status", "states", "url", "way", "by_pinot", "recoverable"),
     [
-        ("DONE", BOTH, "s3://b/x", Way.RESET, True, True),
-        ("DONE", ONE, "", Way.RESET, True, True),
-        ("DONE", BOTH, "", Way.CONSUME_AGAIN, True, False),
-        ("COMMITTING", ONE, None, Way.RESET, True, True),
-        ("COMMITTING", BOTH, None, Way.REINGEST, True, True),
-        ("IN_PROGRESS", BOTH, None, Way.RESET, True, True),
-        ("IN_PROGRESS", {S1: "CONSUMING", S2: "ERROR"}, None, Way.RESET, False, True),
+        ("DONE", BOTH, "s3://b/x", RecoveryWay.RESET, True, True),
+        ("DONE", ONE, "", RecoveryWay.RESET, True, True),
+        ("DONE", BOTH, "", RecoveryWay.CONSUME_AGAIN, True, False),
+        ("COMMITTING", ONE, None, RecoveryWay.RESET, True, True),
+        ("COMMITTING", BOTH, None, RecoveryWay.REINGEST, True, True),
+        ("IN_PROGRESS", BOTH, None, RecoveryWay.RESET, True, True),
+        ("IN_PROGRESS", {S1: "CONSUMING", S2: "ERROR"}, None, RecoveryWay.RESET, False, True),
     ],
 )
 def test_by_status_and_copies(
-    status: str, states: Mapping[str, str], url: str | None, way: Way, by_pinot: bool, recoverable: bool
+    status: str,
+    states: Mapping[str, str],
+    url: str | None,
+    way: RecoveryWay,
+    by_pinot: bool,
+    recoverable: bool,
 ) -> None:
     one = found(status, states, url=url)
     assert (one.way, one.by_pinot, one.recoverable) == (way, by_pinot, recoverable)
 
 
 def test_offsets_that_have_expired_are_lost() -> None:
-    assert found("DONE", BOTH, earliest=11).way is Way.NONE
-    assert found("COMMITTING", BOTH, url=None, earliest=11).way is Way.NONE
+    assert found("DONE", BOTH, earliest=11).way is RecoveryWay.NONE
+    assert found("COMMITTING", BOTH, url=None, earliest=11).way is RecoveryWay.NONE
     consumed = found("IN_PROGRESS", BOTH, url=None, earliest=11)
-    assert (consumed.way, consumed.recoverable) == (Way.RESET, False)
+    assert (consumed.way, consumed.recoverable) == (RecoveryWay.RESET, False)
     assert "it goes on at offset 11" in consumed.why
 
 
 def test_a_server_that_is_away_may_have_the_only_copy() -> None:
     one = found("DONE", ONE, dead=S1)
-    assert (one.way, one.recoverable) == (Way.BRING_BACK, True)
+    assert (one.way, one.recoverable) == (RecoveryWay.BRING_BACK, True)
     assert S1 in one.why
-    assert found("COMMITTING", ONE, url=None, earliest=11, dead=S1).way is Way.BRING_BACK
+    assert found("COMMITTING", ONE, url=None, earliest=11, dead=S1).way is RecoveryWay.BRING_BACK
 
 
 def test_a_copy_helps_the_others_only_with_a_peer_scheme() -> None:
-    assert found("DONE", ONE, scheme=None).way is Way.UPLOAD_THEN_RESET
+    assert found("DONE", ONE, scheme=None).way is RecoveryWay.UPLOAD_THEN_RESET
 
 
 def test_rows_that_must_be_read_in_order_are_not_reingested_and_pinot_leaves_the_whole_table_alone() -> None:
     one = found("COMMITTING", BOTH, url=None, mode="PARTIAL")
-    assert (one.way, one.by_pinot, one.recoverable) == (Way.CONSUME_AGAIN, False, False)
-    assert found("COMMITTING", BOTH, url=None, mode="FULL").way is Way.REINGEST
+    assert (one.way, one.by_pinot, one.recoverable) == (RecoveryWay.CONSUME_AGAIN, False, False)
+    assert found("COMMITTING", BOTH, url=None, mode="FULL").way is RecoveryWay.REINGEST
     done = found("DONE", ONE, url="s3://b/x", mode="PARTIAL")
-    assert (done.way, done.by_pinot) == (Way.RESET, False)
+    assert (done.way, done.by_pinot) == (RecoveryWay.RESET, False)
 
 
 def test_pinot_resets_blocking_tables_unless_told_not_to() -> None:
@@ -109,7 +114,7 @@ def test_an_older_pinot_resets_nothing() -> None:
 
 def test_replicas_out_of_phase_are_told() -> None:
     one = found("COMMITTING", {S1: "OFFLINE", S2: "ERROR"}, url=None)
-    assert one.way is Way.REINGEST
+    assert one.way is RecoveryWay.REINGEST
     assert "only while all of them are in ERROR at once" in one.why
 
 
@@ -120,7 +125,7 @@ def test_an_offset_that_is_no_number_is_not_compared() -> None:
     pinot.rows = {broker: {} for broker in pinot.brokers}
     state = pinot.look()
     assert stream_holds(state, state.segments[0]) is None
-    assert recovery(state, state.segments[0]).way is Way.REINGEST
+    assert recovery(state, state.segments[0]).way is RecoveryWay.REINGEST
 
 
 def test_the_check_tells_the_three_kinds_apart() -> None:

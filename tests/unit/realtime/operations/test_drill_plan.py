@@ -12,13 +12,13 @@ from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.errors import PinotError
 from pinot_assets.realtime.lease import OperationsStore
-from pinot_assets.realtime.model.state import Consumption, RealtimeState, Status, StreamPartition
+from pinot_assets.realtime.model.state import Consumption, RealtimeState, SegmentStatus, StreamPartition
 from pinot_assets.realtime.operations.drill import Drill, told
 from pinot_assets.realtime.operations.drill_plan import (
-    Finding,
+    DrillObservation,
+    DrillSample,
     Lengths,
     Phase,
-    Sample,
     downloaded,
     findings,
     is_over,
@@ -33,20 +33,22 @@ BOTH = replicas(a="ONLINE", b="ONLINE")
 LENGTHS = Lengths(before=10, outage=10, downloads=4, longest=2_000)
 
 
-def sample(at_s: float, consumed: int, commits: int = 0, only_servers: int = 0, **differs: object) -> Sample:
-    made = Sample(int(at_s * 1000), consumed, 50, {0: commits, 1: commits}, only_servers)
+def sample(
+    at_s: float, consumed: int, commits: int = 0, only_servers: int = 0, **differs: object
+) -> DrillSample:
+    made = DrillSample(int(at_s * 1000), consumed, 50, {0: commits, 1: commits}, only_servers)
     return replace(made, **differs)  # type: ignore[arg-type]
 
 
-def passed(found: tuple[Finding, ...]) -> dict[str, bool | None]:
+def passed(found: tuple[DrillObservation, ...]) -> dict[str, bool | None]:
     return {finding.name: finding.passed for finding in found}
 
 
 def test_what_a_look_comes_to() -> None:
     state = table(
-        segment(Status.DONE, BOTH, "s3://x", sequence=0),
-        segment(Status.DONE, BOTH, "", sequence=1),
-        segment(Status.COMMITTING, BOTH, sequence=2),
+        segment(SegmentStatus.DONE, BOTH, "s3://x", sequence=0),
+        segment(SegmentStatus.DONE, BOTH, "", sequence=1),
+        segment(SegmentStatus.COMMITTING, BOTH, sequence=2),
         consuming(sequence=3),
         consuming(partition=1, sequence=0),
         consumption=(
@@ -58,7 +60,7 @@ def test_what_a_look_comes_to() -> None:
         stream={0: StreamPartition(0, 0, 400), 1: StreamPartition(1, 0, 7)},
     )
     seen = sample_of(state, [0.5], 3)
-    assert seen == Sample(NOW, 320, 87, {0: 3, 1: 0}, 1, (0.5,), 3)
+    assert seen == DrillSample(NOW, 320, 87, {0: 3, 1: 0}, 1, (0.5,), 3)
     assert sample_of(replace(state, stream={})).backlog is None
 
 
@@ -164,7 +166,7 @@ class Drilled:
             end = str(newest.sequence * 100 + 100)
             self.pinot.change(
                 newest.name,
-                status=Status.DONE,
+                status=SegmentStatus.DONE,
                 url=url,
                 end_offset=end,
                 replicas=BOTH,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pinot_assets.errors import PinotError, PinotUnreachable, PreflightRefused, SessionError
 from pinot_assets.realtime.lease import OperationsStore
-from pinot_assets.realtime.model.state import Pause, PauseReason, RealtimeState, Status
+from pinot_assets.realtime.model.state import Pause, PauseReason, RealtimeState, SegmentStatus
 from pinot_assets.realtime.operations.pauseless import Draining, Preflight, flipped
 from pinot_assets.realtime.operations.pauseless_plan import (
     LONGEST_PAUSE_MS,
@@ -124,15 +124,15 @@ def test_a_table_that_may_not_be_paused_commits_in_its_own_time() -> None:
     assert world.run(Goal.OFF) is Do.DONE
     assert world.pinot.calls == ["flip"]
     statuses = {s.status for s in world.pinot.state.segments}
-    assert statuses == {Status.DONE, Status.IN_PROGRESS}
+    assert statuses == {SegmentStatus.DONE, SegmentStatus.IN_PROGRESS}
 
 
 def test_what_was_stuck_before_is_finished_first() -> None:
     world = World(pauseless=True)
-    stuck = segment(Status.COMMITTING, replicas(a="ONLINE", b="ONLINE"), partition=0, sequence=-1)
+    stuck = segment(SegmentStatus.COMMITTING, replicas(a="ONLINE", b="ONLINE"), partition=0, sequence=-1)
     world.pinot.state = replace(world.pinot.state, segments=(stuck, *world.pinot.state.segments))
     assert world.run(Goal.OFF) is Do.DONE
-    assert world.pinot.state.segments[0].status is Status.DONE
+    assert world.pinot.state.segments[0].status is SegmentStatus.DONE
 
 
 def test_with_the_store_down_the_table_is_not_paused_at_all() -> None:
@@ -234,11 +234,11 @@ def test_a_controller_that_is_away_for_a_while_does_not_leave_the_table_paused(a
 
 def test_a_table_that_may_not_be_paused_is_not_changed_in_the_midst_of_a_commit() -> None:
     at = replicas(a="ONLINE", b="ONLINE")
-    young = segment(Status.COMMITTING, at, modified_ms=NOW - 10_000)
+    young = segment(SegmentStatus.COMMITTING, at, modified_ms=NOW - 10_000)
     partial = replace(PAUSELESS, upsert="PARTIAL")
     memory = DrainMemory(Goal.OFF, cleared=True)
     assert next_action(table(young, consuming(), settings=partial), memory).do is Do.WAIT
-    done = segment(Status.DONE, at, "s3://d/t/0")
+    done = segment(SegmentStatus.DONE, at, "s3://d/t/0")
     assert next_action(table(done, consuming(), settings=partial), memory).do is Do.FLIP
 
 
@@ -335,7 +335,7 @@ def test_a_later_run_asks_the_preflight_again() -> None:
 
 def test_a_pause_that_came_after_ours_was_lifted_is_somebody_elses() -> None:
     maintenance = Pause(PauseReason.ADMINISTRATIVE, "new disks")
-    done = segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "s3://d/t/0")
+    done = segment(SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE"), "s3://d/t/0")
     long_ago = DrainMemory(Goal.OFF, cleared=True, paused_ms=NOW - 2 * LONGEST_PAUSE_MS)
     found = next_action(table(done, pause=maintenance), long_ago)
     assert (found.do, found.remember.paused_ms) == (Do.FLIP, None)
@@ -358,7 +358,7 @@ def test_nothing_is_done_from_half_a_state() -> None:
 
 
 def test_an_idle_partition_is_set_going() -> None:
-    stopped = segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "s3://d/t/0")
+    stopped = segment(SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE"), "s3://d/t/0")
     memory = DrainMemory(Goal.ON, flipped_ms=NOW)
     assert next_action(table(stopped), memory).do is Do.REPAIR
     resting = table(stopped, pause=Pause(topics=frozenset({0})))
@@ -367,7 +367,7 @@ def test_an_idle_partition_is_set_going() -> None:
 
 def test_which_way_a_commit_went() -> None:
     at = replicas(a="ONLINE", b="ONLINE")
-    last = segment(Status.DONE, at, "s3://d/t/1", sequence=1, modified_ms=1_000)
+    last = segment(SegmentStatus.DONE, at, "s3://d/t/1", sequence=1, modified_ms=1_000)
     # The controller's own clock, which says when a segment was created, is not ZooKeeper's.
     blocking = table(last, replace(consuming(sequence=2), created_ms=500, made_ms=1_010))
     without = table(last, replace(consuming(sequence=2), created_ms=2_000, made_ms=999))

@@ -24,16 +24,16 @@ from hypothesis import strategies as st
 
 from pinot_assets.errors import PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsStore
-from pinot_assets.realtime.model.state import RealtimeState, Replica, Status, StreamPartition
-from pinot_assets.realtime.operations.rebalance import End, Rebalancing, Report, preview
-from pinot_assets.realtime.operations.rebalance_plan import Judgement, Preview, judge, moves_of
+from pinot_assets.realtime.model.state import RealtimeState, Replica, SegmentStatus, StreamPartition
+from pinot_assets.realtime.operations.rebalance import End, RebalanceReport, Rebalancing, preview
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalanceJudgement, judge, moves_of
 from pinot_assets.realtime.operations.rebalance_request import Request
 from pinot_assets.realtime.repair.facts import without_tar
 from pinot_assets.session.values.state import Owner
 
 AB = replicas(a="ONLINE", b="ONLINE")
-STORED = segment(Status.DONE, AB, "s3://d/t/0")
-PEERS_ONLY = segment(Status.DONE, AB, "")
+STORED = segment(SegmentStatus.DONE, AB, "s3://d/t/0")
+PEERS_ONLY = segment(SegmentStatus.DONE, AB, "")
 PASSED = {"isMinimizeDataMovement": ("PASS", "")}
 THREE = (server("a"), server("b"), server("c"))
 
@@ -43,7 +43,7 @@ def moving(state: RealtimeState, *after: str) -> Preview:
     return Preview("DONE", "", {s.name: frozenset(after) for s in state.segments}, PASSED)
 
 
-def objections(found: Judgement) -> dict[str, bool]:
+def objections(found: RebalanceJudgement) -> dict[str, bool]:
     return {one.name: one.refuses for one in found.objections}
 
 
@@ -144,7 +144,7 @@ def test_what_no_live_server_has_stays_where_it_may_be() -> None:
 
 
 def test_a_commit_that_is_being_built_is_a_copy() -> None:
-    building = segment(Status.COMMITTING, replicas(a="ONLINE>CONSUMING", b="ONLINE>CONSUMING"))
+    building = segment(SegmentStatus.COMMITTING, replicas(a="ONLINE>CONSUMING", b="ONLINE>CONSUMING"))
     state = table(building, servers=THREE)
     assert asked(state, "b", "c") == {}
 
@@ -223,7 +223,7 @@ def test_whatever_pinot_drops_first_a_live_copy_is_left(
     available = min([least if least >= 0 else max(most + least, 0), *(len(move.before) for move in moves)])
     for move in moves:
         live = set(state.live_copies(move.segment))
-        if move.segment.status is Status.COMMITTING:
+        if move.segment.status is SegmentStatus.COMMITTING:
             building = [r for r in move.segment.in_state("CONSUMING") if r.ideal in ("CONSUMING", "ONLINE")]
             known = [(r.server, state.servers.get(r.server)) for r in building]  # a server can be gone
             live |= {name for name, server in known if server is not None and server.alive}
@@ -279,7 +279,7 @@ class RebalancingPinot:
         return replace(self.state, segments=tuple(moved))
 
 
-def run(pinot: RebalancingPinot, patience_s: float = 600, **options: str) -> Report:
+def run(pinot: RebalancingPinot, patience_s: float = 600, **options: str) -> RebalanceReport:
     clock = Clock(NOW)
     zookeeper = FakeZooKeeper()
     zookeeper.client().ensure_path("/pinot/PROPERTYSTORE")
@@ -293,7 +293,7 @@ def run(pinot: RebalancingPinot, patience_s: float = 600, **options: str) -> Rep
 
 def test_it_is_followed_to_its_end() -> None:
     pinot = RebalancingPinot(table(STORED, servers=THREE), "b", "c")
-    assert run(pinot) == Report(End.DONE, "said")
+    assert run(pinot) == RebalanceReport(End.DONE, "said")
     assert pinot.polls == 3
 
 
@@ -332,7 +332,7 @@ def test_how_it_may_end_otherwise() -> None:
     assert run(failed).end is End.FAILED
     refused = RebalancingPinot(table(STORED, servers=THREE), "b", "c")
     refused.answer = {"status": "FAILED", "description": "no"}
-    assert run(refused) == Report(End.FAILED, "no")
+    assert run(refused) == RebalanceReport(End.FAILED, "no")
     slow = RebalancingPinot(table(STORED, servers=THREE), "b", "c")
     slow.statuses = ["IN_PROGRESS"]
     assert run(slow).end is End.UNFINISHED

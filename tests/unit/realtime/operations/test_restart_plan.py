@@ -17,11 +17,11 @@ from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import (
     NOT_PAUSED,
+    LlcSegment,
     Pause,
     PauseReason,
     RealtimeState,
-    Segment,
-    Status,
+    SegmentStatus,
     StreamPartition,
 )
 from pinot_assets.realtime.operations.restart import Restarting
@@ -29,10 +29,10 @@ from pinot_assets.realtime.operations.restart_plan import Mark, RestartMemory, r
 from pinot_assets.session.values.state import Owner
 
 BOTH = replicas(a="ONLINE", b="ONLINE")
-FIRST = segment(Status.DONE, BOTH, "s3://d/t/0", sequence=0)
-LOST = segment(Status.COMMITTING, replicas(a="ONLINE>ERROR", b="ONLINE>ERROR"), sequence=1)
-LATER = segment(Status.DONE, BOTH, "s3://d/t/2", sequence=2)
-OTHER = segment(Status.DONE, BOTH, "s3://d/t/3", partition=1)
+FIRST = segment(SegmentStatus.DONE, BOTH, "s3://d/t/0", sequence=0)
+LOST = segment(SegmentStatus.COMMITTING, replicas(a="ONLINE>ERROR", b="ONLINE>ERROR"), sequence=1)
+LATER = segment(SegmentStatus.DONE, BOTH, "s3://d/t/2", sequence=2)
+OTHER = segment(SegmentStatus.DONE, BOTH, "s3://d/t/3", partition=1)
 DEDUP = replace(PAUSELESS, dedup=True)
 
 
@@ -101,15 +101,15 @@ class DeletingPinot:
         self.loses: set[str] = set()
         self.dies_after = ""
         self.also_means: tuple[str, ...] = ()
-        self.stays: tuple[Segment, ...] = ()
+        self.stays: tuple[LlcSegment, ...] = ()
 
     def read(self) -> RealtimeState:
         return self.state
 
     def pause(self, name: str, comment: str = "") -> None:
         ended = tuple(
-            replace(s, status=Status.DONE, end_offset="400", url="s3://x", replicas=BOTH)
-            if s.status is Status.IN_PROGRESS
+            replace(s, status=SegmentStatus.DONE, end_offset="400", url="s3://x", replicas=BOTH)
+            if s.status is SegmentStatus.IN_PROGRESS
             else s
             for s in self.state.segments
         )

@@ -9,14 +9,14 @@ from pinot_assets.errors import PinotNotFound
 from pinot_assets.realtime.operations.pauseless import flipped
 from pinot_assets.realtime.operations.pauseless_plan import Goal
 from pinot_assets.realtime.preflight.before_drain import before_drain
-from pinot_assets.realtime.preflight.facts import Retention
+from pinot_assets.realtime.preflight.facts import StreamRetention
 
 
 def test_what_refuses_is_said_with_its_reason():
     fake = FakeRealtime()
     fake.segment()
     with fake.pinot() as pinot:
-        against = before_drain(pinot, lambda _: Retention(7 * 86_400_000))
+        against = before_drain(pinot, lambda _: StreamRetention(7 * 86_400_000))
         assert against(fake.look(), Goal.ON) == []
         fake.config["segmentsConfig"]["replication"] = "1"
         (refusal,) = against(fake.look(), Goal.ON)

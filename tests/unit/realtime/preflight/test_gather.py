@@ -10,16 +10,16 @@ from fakes.realtime.memory import MINUTE_MS, S1, S2, FakeRealtime
 from fakes.realtime.unmade_table import UnmadeTable
 
 from pinot_assets.errors import StreamUnreadable
-from pinot_assets.realtime.model.state import Segment, Status
+from pinot_assets.realtime.model.state import LlcSegment, SegmentStatus
 from pinot_assets.realtime.preflight import Aim, Facts, Verdict, judge
 from pinot_assets.realtime.preflight.commits import blocking_times, commit_start, pauseless_times
-from pinot_assets.realtime.preflight.facts import Retention
+from pinot_assets.realtime.preflight.facts import StreamRetention
 from pinot_assets.realtime.preflight.gather import gather
 
-WEEK = Retention(7 * 86_400_000)
+WEEK = StreamRetention(7 * 86_400_000)
 
 
-def week(_: Mapping[str, str]) -> Retention:
+def week(_: Mapping[str, str]) -> StreamRetention:
     return WEEK
 
 
@@ -112,7 +112,7 @@ def test_what_does_not_answer_is_told_by_name(away, part):
 
 
 def test_a_stream_that_cannot_be_read():
-    def silent(_: Mapping[str, str]) -> Retention:
+    def silent(_: Mapping[str, str]) -> StreamRetention:
         raise StreamUnreadable("the stream does not answer", why="KafkaConnectionError")
 
     fake = FakeRealtime()
@@ -126,9 +126,9 @@ def test_a_stream_that_cannot_be_read():
 
 def test_each_of_several_streams_may_be_the_one_that_forgets():
     kept = {
-        "week": Retention(7 * 86_400_000),
-        "compacted": Retention(None, compacted=True),
-        "small": Retention(8 * 86_400_000, bytes_per_partition=10**9),
+        "week": StreamRetention(7 * 86_400_000),
+        "compacted": StreamRetention(None, compacted=True),
+        "small": StreamRetention(8 * 86_400_000, bytes_per_partition=10**9),
     }
     fake = FakeRealtime()
     streams = [{"streamType": "kafka", "stream.kafka.topic.name": topic} for topic in kept]
@@ -136,14 +136,16 @@ def test_each_of_several_streams_may_be_the_one_that_forgets():
     with fake.pinot() as pinot:
         read = lambda stream: kept[stream["stream.kafka.topic.name"]]  # noqa: E731
         found = gather(pinot, "clicks_REALTIME", fake.config, None, read)
-    assert found.retention == Retention(7 * 86_400_000, 10**9, compacted=True)
+    assert found.retention == StreamRetention(7 * 86_400_000, 10**9, compacted=True)
     (answer,) = [one for one in judge(found) if one.rule == "stream_retention"]
     assert "compacted" in answer.reason
 
 
-def segment(sequence: int, made_s: int, modified_s: int, status: Status = Status.DONE) -> Segment:
+def segment(
+    sequence: int, made_s: int, modified_s: int, status: SegmentStatus = SegmentStatus.DONE
+) -> LlcSegment:
     name = f"clicks__0__{sequence}__x"
-    made = Segment(name, 0, sequence, 0, status, modified_ms=modified_s * 1000, size_bytes=sequence)
+    made = LlcSegment(name, 0, sequence, 0, status, modified_ms=modified_s * 1000, size_bytes=sequence)
     return replace(made, made_ms=made_s * 1000)
 
 
@@ -153,7 +155,7 @@ def test_times_of_pauseless_commits():
     times = pauseless_times(done)
     assert times is not None
     assert (times.seconds, times.late, times.largest_bytes) == (40.0, 1, 3)
-    assert pauseless_times([segment(0, 0, 1, Status.IN_PROGRESS)]) is None
+    assert pauseless_times([segment(0, 0, 1, SegmentStatus.IN_PROGRESS)]) is None
 
 
 def test_what_a_table_did_long_ago_is_not_judged():

@@ -8,7 +8,7 @@ import pytest
 from kafka.errors import KafkaConnectionError
 
 from pinot_assets.errors import SourceError, StreamUnreadable
-from pinot_assets.realtime.preflight.facts import Retention
+from pinot_assets.realtime.preflight.facts import StreamRetention
 from pinot_assets.realtime.preflight.retention import read_retention, retention_of
 from pinot_assets.realtime.read import stream
 
@@ -18,11 +18,14 @@ STREAM = {"stream.kafka.topic.name": "t", "stream.kafka.broker.list": "127.0.0.1
 @pytest.mark.parametrize(
     ("config", "kept"),
     [
-        ({"retention.ms": "1000", "retention.bytes": "-1"}, Retention(1000)),
-        ({"retention.ms": "-1", "retention.bytes": "5"}, Retention(None, 5)),
-        ({"retention.ms": "1000", "cleanup.policy": "compact"}, Retention(None, None, compacted=True)),
-        ({"retention.ms": "1", "cleanup.policy": "compact, delete"}, Retention(1, None, compacted=True)),
-        ({}, Retention(604_800_000)),
+        ({"retention.ms": "1000", "retention.bytes": "-1"}, StreamRetention(1000)),
+        ({"retention.ms": "-1", "retention.bytes": "5"}, StreamRetention(None, 5)),
+        ({"retention.ms": "1000", "cleanup.policy": "compact"}, StreamRetention(None, None, compacted=True)),
+        (
+            {"retention.ms": "1", "cleanup.policy": "compact, delete"},
+            StreamRetention(1, None, compacted=True),
+        ),
+        ({}, StreamRetention(604_800_000)),
     ],
 )
 def test_what_a_topic_says(config, kept):

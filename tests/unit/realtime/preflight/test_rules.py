@@ -23,7 +23,7 @@ from pinot_assets.realtime.preflight.facts import (
     CommitStart,
     CommitTimes,
     OfflineHalf,
-    Retention,
+    StreamRetention,
 )
 from pinot_assets.realtime.preflight.judge import RULES
 
@@ -55,7 +55,7 @@ GOOD = Facts(
     commit_start=CommitStart(0.3, "20 ms a round trip"),
     commit_times=CommitTimes(40.0, 0, 150_000_000),
     admin_ports={"Server_a": None, "Server_b": None},
-    retention=Retention(7 * DAYS),
+    retention=StreamRetention(7 * DAYS),
 )
 BYPASS = replace(GOOD, aims=frozenset({Aim.BYPASS}), wanted=replace(TABLE, pauseless=False))
 PARTIAL = {"upsert": "PARTIAL"}
@@ -240,17 +240,37 @@ def test_what_the_cluster_is_set_to(facts, rule, verdict, said):
             "2400 MB, at 7.5 MB/s",
         ),
         (replace(GOOD, commit_times=CommitTimes(None, 0, 1_000_000)), "build_and_upload", PASS, "about 0 s"),
-        (replace(GOOD, retention=Retention(None)), "stream_retention", PASS, "everything"),
+        (replace(GOOD, retention=StreamRetention(None)), "stream_retention", PASS, "everything"),
         (replace(GOOD, retention=None), "stream_retention", PASS, "no stream"),
-        (replace(GOOD, retention=Retention(None, compacted=True)), "stream_retention", WARN, "compacted"),
-        (replace(GOOD, retention=Retention(8 * 3_600_000, None, True)), "stream_retention", REFUSE, "8.0 h"),
-        (replace(GOOD, retention=Retention(8 * DAYS, None, True)), "stream_retention", WARN, "compacted"),
-        (replace(GOOD, retention=Retention(None, 5_000_000_000)), "stream_retention", WARN, "5.0 GB"),
-        (replace(GOOD, retention=Retention(7 * DAYS, 10**9)), "stream_retention", WARN, "1.0 GB"),
-        (replace(GOOD, retention=Retention(8 * 3_600_000)), "stream_retention", REFUSE, "keeps 8.0 h; 6.0 h"),
-        (replace(BYPASS, retention=Retention(3_600_000)), "stream_retention", WARN, "keeps 1.0 h"),
         (
-            replace(with_table(dedup=True), retention=Retention(3 * DAYS)),
+            replace(GOOD, retention=StreamRetention(None, compacted=True)),
+            "stream_retention",
+            WARN,
+            "compacted",
+        ),
+        (
+            replace(GOOD, retention=StreamRetention(8 * 3_600_000, None, True)),
+            "stream_retention",
+            REFUSE,
+            "8.0 h",
+        ),
+        (
+            replace(GOOD, retention=StreamRetention(8 * DAYS, None, True)),
+            "stream_retention",
+            WARN,
+            "compacted",
+        ),
+        (replace(GOOD, retention=StreamRetention(None, 5_000_000_000)), "stream_retention", WARN, "5.0 GB"),
+        (replace(GOOD, retention=StreamRetention(7 * DAYS, 10**9)), "stream_retention", WARN, "1.0 GB"),
+        (
+            replace(GOOD, retention=StreamRetention(8 * 3_600_000)),
+            "stream_retention",
+            REFUSE,
+            "keeps 8.0 h; 6.0 h",
+        ),
+        (replace(BYPASS, retention=StreamRetention(3_600_000)), "stream_retention", WARN, "keeps 1.0 h"),
+        (
+            replace(with_table(dedup=True), retention=StreamRetention(3 * DAYS)),
             "stream_retention",
             REFUSE,
             "72.0 h",

@@ -8,7 +8,7 @@ import pytest
 from fakes.realtime.memory import MINUTE_MS, NOW_MS, S1, S2, TABLE, FakeRealtime
 
 from pinot_assets.errors import PinotNotFound, PinotUnreachable, StreamUnreadable
-from pinot_assets.realtime.model.state import Copy, PauseReason, Replica, Status
+from pinot_assets.realtime.model.state import Copy, PauseReason, Replica, SegmentStatus
 from pinot_assets.realtime.read.parts import consumption_of
 from pinot_assets.realtime.read.reading import read_state
 
@@ -33,10 +33,10 @@ def test_the_whole_state(version: str) -> None:
     assert [s.sequence for s in state.segments] == [0, 1, 2, 3]
     done, peers, middle, consuming = state.segments
     assert (done.status, done.copy, done.total_docs, done.end_offset) == (
-        Status.DONE, Copy.DEEP_STORE, 100, "100",
+        SegmentStatus.DONE, Copy.DEEP_STORE, 100, "100",
     )  # fmt: skip
     assert (peers.copy, state.live_copies(peers)) == (Copy.PEERS_ONLY, (S1,))
-    assert (middle.copy, middle.status) == (Copy.NEVER_SET, Status.COMMITTING)
+    assert (middle.copy, middle.status) == (Copy.NEVER_SET, SegmentStatus.COMMITTING)
     assert middle.replicas[1] == Replica(S2, "ONLINE", "ONLINE", pending=True)
     assert (consuming.end_offset, consuming.total_docs) == (None, None)
     assert state.age_ms(done) == 10 * MINUTE_MS

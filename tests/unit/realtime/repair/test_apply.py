@@ -14,14 +14,14 @@ from fakes.zookeeper.memory import FakeZooKeeper
 from pinot_assets.errors import LeaseLost, PinotError, SessionError, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.settings import ClusterSettings
-from pinot_assets.realtime.model.state import RealtimeState, Status, TmpUpload
+from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus, TmpUpload
 from pinot_assets.realtime.repair import memory as memories
-from pinot_assets.realtime.repair.apply import Repair, Result, preview
-from pinot_assets.realtime.repair.model import USUAL_LIMITS, Kind, Limits, Means, Memory, Step
+from pinot_assets.realtime.repair.apply import Repair, StepResult, preview
+from pinot_assets.realtime.repair.model import USUAL_LIMITS, Means, Memory, RepairLimits, Step, StepKind
 from pinot_assets.session.values.state import Owner
 
-PEERS_ONLY = segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "")
-COMMITTING = segment(Status.COMMITTING, replicas(a="ONLINE", b="ONLINE"))
+PEERS_ONLY = segment(SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE"), "")
+COMMITTING = segment(SegmentStatus.COMMITTING, replicas(a="ONLINE", b="ONLINE"))
 OWNER = Owner("test", "host", 1, NOW)
 
 
@@ -37,7 +37,7 @@ class World:
         self.store = OperationsStore(self.client, "pinot", state.table)  # type: ignore[arg-type]
         self.told: list[str] = []
 
-    def repair(self, limits: Limits = USUAL_LIMITS) -> Repair:
+    def repair(self, limits: RepairLimits = USUAL_LIMITS) -> Repair:
         return Repair(
             self.pinot,
             self.pinot.read,
@@ -50,17 +50,17 @@ class World:
         )
 
 
-def results(repair: Repair) -> list[tuple[Kind, Result]]:
+def results(repair: Repair) -> list[tuple[StepKind, StepResult]]:
     return [(one.step.kind, one.result) for one in repair.round()[1]]
 
 
 def test_everything_is_mended_in_rounds() -> None:
     broken = segment(
-        Status.DONE, replicas(a="ONLINE", b="ONLINE>ERROR"), "s3://d/t/9", partition=1, sequence=0
+        SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE>ERROR"), "s3://d/t/9", partition=1, sequence=0
     )
-    lost = segment(Status.COMMITTING, replicas(a="ONLINE>ERROR", b="ONLINE>ERROR"), partition=2)
-    stuck = segment(Status.COMMITTING, replicas(a="ONLINE", b="ONLINE"), partition=3)
-    stopped = segment(Status.IN_PROGRESS, replicas(a="OFFLINE", b="OFFLINE"), partition=4)
+    lost = segment(SegmentStatus.COMMITTING, replicas(a="ONLINE>ERROR", b="ONLINE>ERROR"), partition=2)
+    stuck = segment(SegmentStatus.COMMITTING, replicas(a="ONLINE", b="ONLINE"), partition=3)
+    stopped = segment(SegmentStatus.IN_PROGRESS, replicas(a="OFFLINE", b="OFFLINE"), partition=4)
     world = World(
         table(
             *(PEERS_ONLY, broken, lost, stuck, stopped),
@@ -73,7 +73,7 @@ def test_everything_is_mended_in_rounds() -> None:
     assert all(one.helped for _, outcomes in all_rounds for one in outcomes)
     assert all_rounds[-1][0].all_well
     done = [one.step.kind for _, outcomes in all_rounds for one in outcomes]
-    assert set(done) == set(Kind) - {Kind.RESTART}
+    assert set(done) == set(StepKind) - {StepKind.RESTART}
     assert world.store.recall(memories.SUBJECT) == ""
 
 
@@ -87,21 +87,21 @@ def test_everything_is_mended_in_rounds() -> None:
 )
 def test_each_release_in_its_own_way(version: str, call: tuple[str, ...]) -> None:
     world = World(table(PEERS_ONLY, consuming(), cluster=ClusterSettings(version)))
-    assert results(world.repair()) == [(Kind.UPLOAD, Result.DONE)]
+    assert results(world.repair()) == [(StepKind.UPLOAD, StepResult.DONE)]
     assert world.pinot.calls[0] == call
 
 
 def test_a_node_is_written_with_the_crc_of_what_was_uploaded() -> None:
     """A replica that built the segment by itself may have another one than the committer's, which it has."""
     world = World(table(replace(PEERS_ONLY, crc="77"), consuming(), cluster=ClusterSettings("1.2.0")))
-    assert results(world.repair()) == [(Kind.UPLOAD, Result.DONE)]
+    assert results(world.repair()) == [(StepKind.UPLOAD, StepResult.DONE)]
     assert world.pinot.segment(PEERS_ONLY.name).crc == world.pinot.crc == "88"
 
 
 def test_before_1_3_a_lost_consuming_segment_is_recreated_by_resuming() -> None:
     stored = replace(PEERS_ONLY, url="s3://d/t/0")
     world = World(table(stored, settings=BYPASS, cluster=ClusterSettings("0.11.0")))
-    assert results(world.repair()) == [(Kind.VALIDATE, Result.DONE)]
+    assert results(world.repair()) == [(StepKind.VALIDATE, StepResult.DONE)]
     assert world.pinot.calls == [("resume",)]
 
 
@@ -110,13 +110,13 @@ def test_a_200_that_does_nothing_is_no_success_and_is_not_repeated_at_once() -> 
     world.pinot.deaf.add("upload_to_deep_store")
     repair = world.repair()
     _, outcomes = repair.round()
-    assert [one.result for one in outcomes] == [Result.NO_EFFECT]
+    assert [one.result for one in outcomes] == [StepResult.NO_EFFECT]
     assert world.clock.now_ms >= NOW + 360_000
     assert "deep store" in outcomes[0].text
     assert repair.round()[1] == ()
     world.clock.sleep(600)
     world.pinot.deaf.clear()
-    assert results(repair) == [(Kind.UPLOAD, Result.DONE)]
+    assert results(repair) == [(StepKind.UPLOAD, StepResult.DONE)]
 
 
 def test_a_round_that_may_not_go_on_for_so_long_leaves_what_it_began_under_way() -> None:
@@ -167,7 +167,7 @@ def test_a_lost_answer_is_looked_up() -> None:
     world = World(table(PEERS_ONLY, consuming()))
     world.pinot.failing["upload_to_deep_store"] = SwitchStateUnknown("no answer came")
     world.pinot._due.append((NOW + 5_000, lambda: world.pinot._store([PEERS_ONLY.name])))
-    assert results(world.repair()) == [(Kind.UPLOAD, Result.DONE)]
+    assert results(world.repair()) == [(StepKind.UPLOAD, StepResult.DONE)]
 
 
 def test_a_refusal_is_told_and_does_not_hold_up_other_means() -> None:
@@ -175,9 +175,9 @@ def test_a_refusal_is_told_and_does_not_hold_up_other_means() -> None:
     world = World(table(broken, consuming()))
     world.pinot.failing["upload_to_deep_store"] = PinotError("refused")
     repair = world.repair()
-    assert results(repair) == [(Kind.UPLOAD, Result.REFUSED)]
+    assert results(repair) == [(StepKind.UPLOAD, StepResult.REFUSED)]
     world.clock.sleep(1)
-    assert results(repair) == [(Kind.RESET, Result.DONE)]
+    assert results(repair) == [(StepKind.RESET, StepResult.DONE)]
 
 
 def test_a_controller_that_is_away_for_a_while_is_waited_for() -> None:
@@ -189,7 +189,7 @@ def test_a_controller_that_is_away_for_a_while_is_waited_for() -> None:
         real(seconds)
         world.pinot.unreadable = 1 if world.clock.now_ms < NOW + 5_000 else 0
 
-    assert results(replace(repair, sleep=sleep)) == [(Kind.UPLOAD, Result.DONE)]
+    assert results(replace(repair, sleep=sleep)) == [(StepKind.UPLOAD, StepResult.DONE)]
     assert any("could not be read" in line for line in world.told)
 
 
@@ -203,7 +203,7 @@ def test_nothing_is_begun_without_the_lease() -> None:
 
 
 def test_after_a_long_upload_the_table_is_looked_at_again() -> None:
-    many = [segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "", sequence=n) for n in range(3)]
+    many = [segment(SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE"), "", sequence=n) for n in range(3)]
     world = World(table(*many, consuming(sequence=3), cluster=ClusterSettings("1.2.0")))
     repair = world.repair()
     uploads = world.pinot.server_uploads
@@ -214,12 +214,12 @@ def test_after_a_long_upload_the_table_is_looked_at_again() -> None:
         return uploads(*args)  # type: ignore[arg-type]
 
     world.pinot.server_uploads = upload  # type: ignore[method-assign, assignment]
-    assert results(repair) == [(Kind.UPLOAD, Result.DONE)] * 2
+    assert results(repair) == [(StepKind.UPLOAD, StepResult.DONE)] * 2
     assert not [call for call in world.pinot.calls if call[-1] == many[1].name]
 
 
 def test_after_a_long_upload_the_next_one_is_done_as_it_is_planned_then() -> None:
-    many = [segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "", sequence=n) for n in range(2)]
+    many = [segment(SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE"), "", sequence=n) for n in range(2)]
     world = World(table(*many, consuming(sequence=2), cluster=ClusterSettings("1.2.0")))
     repair = world.repair()
     uploads = world.pinot.server_uploads
@@ -231,7 +231,7 @@ def test_after_a_long_upload_the_next_one_is_done_as_it_is_planned_then() -> Non
         return uploads(*args)  # type: ignore[arg-type]
 
     world.pinot.server_uploads = upload  # type: ignore[method-assign, assignment]
-    assert results(repair) == [(Kind.UPLOAD, Result.DONE)] * 2, "the other server has it"
+    assert results(repair) == [(StepKind.UPLOAD, StepResult.DONE)] * 2, "the other server has it"
 
 
 def test_an_upload_never_overwrites_what_pinot_wrote() -> None:
@@ -244,15 +244,15 @@ def test_an_upload_never_overwrites_what_pinot_wrote() -> None:
         return uploads(*args)  # type: ignore[arg-type]
 
     world.pinot.server_uploads = upload  # type: ignore[method-assign, assignment]
-    assert results(repair) == [(Kind.UPLOAD, Result.DONE)]
+    assert results(repair) == [(StepKind.UPLOAD, StepResult.DONE)]
     assert world.pinot.segment(PEERS_ONLY.name).url == "s3://d/t/pinots-own"
 
 
 def test_a_commit_is_finished_by_a_server_only_with_the_same_rows() -> None:
     state = table(COMMITTING, consuming(), settings=BYPASS, cluster=ClusterSettings("1.4.0"))
     world = World(state)
-    assert results(world.repair()) == [(Kind.FINISH, Result.DONE)]
-    assert world.pinot.segment(COMMITTING.name).status is Status.DONE
+    assert results(world.repair()) == [(StepKind.FINISH, StepResult.DONE)]
+    assert world.pinot.segment(COMMITTING.name).status is SegmentStatus.DONE
     other = World(state)
     answer = {
         "segment.realtime.status": "DONE",
@@ -261,16 +261,16 @@ def test_a_commit_is_finished_by_a_server_only_with_the_same_rows() -> None:
     }
     other.pinot.server_uploads_committed = lambda *_: answer  # type: ignore[method-assign, assignment, misc]
     outcome = other.repair().round()[1][0]
-    assert outcome.result is Result.REFUSED
+    assert outcome.result is StepResult.REFUSED
     assert "other rows" in outcome.text
-    assert other.pinot.segment(COMMITTING.name).status is Status.COMMITTING
+    assert other.pinot.segment(COMMITTING.name).status is SegmentStatus.COMMITTING
 
 
 def test_without_the_deep_store_at_hand_nothing_is_swept() -> None:
     stored = replace(PEERS_ONLY, url="s3://d/t/0")
     world = World(table(stored, consuming(), tmp_uploads=(TmpUpload(f"{stored.name}.tmp.1", 1, OLD - 1),)))
     outcome = replace(world.repair(), sweep=None).round()[1][0]
-    assert (outcome.result, world.pinot.calls) == (Result.REFUSED, [])
+    assert (outcome.result, world.pinot.calls) == (StepResult.REFUSED, [])
 
 
 def test_a_preview_knows_what_was_tried() -> None:
@@ -286,9 +286,9 @@ def test_a_preview_knows_what_was_tried() -> None:
 
 
 def steps() -> Iterator[Step]:
-    yield Step(Kind.RESET, Means.CONTROLLER_RESET, "", ("s",), "a")
-    yield Step(Kind.VALIDATE, Means.VALIDATION, "", partitions=(1, 2))
-    yield Step(Kind.UPLOAD, Means.SEGMENT_VALIDATION, "", ("s", "t"))
+    yield Step(StepKind.RESET, Means.CONTROLLER_RESET, "", ("s",), "a")
+    yield Step(StepKind.VALIDATE, Means.VALIDATION, "", partitions=(1, 2))
+    yield Step(StepKind.UPLOAD, Means.SEGMENT_VALIDATION, "", ("s", "t"))
 
 
 def test_memory_as_text() -> None:

@@ -20,22 +20,22 @@ from fakes.realtime.hurt_tables import (
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import (
     NOT_PAUSED,
+    LlcSegment,
     Pause,
     PauseReason,
     RealtimeState,
-    Segment,
-    Status,
+    SegmentStatus,
     StreamPartition,
     TmpUpload,
 )
 from pinot_assets.realtime.repair.memory import to_text
-from pinot_assets.realtime.repair.model import Kind, Limits, Means, Memory, Plan, Step
+from pinot_assets.realtime.repair.model import Means, Memory, RepairLimits, RepairPlan, Step, StepKind
 from pinot_assets.realtime.repair.plan import plan
 
-PEERS_ONLY = segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "")
-STORED = segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "s3://d/t/0")
-COMMITTING = segment(Status.COMMITTING, replicas(a="ONLINE", b="ONLINE"))
-LOST = segment(Status.COMMITTING, replicas(a="ONLINE>ERROR", b="ONLINE>ERROR"))
+PEERS_ONLY = segment(SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE"), "")
+STORED = segment(SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE"), "s3://d/t/0")
+COMMITTING = segment(SegmentStatus.COMMITTING, replicas(a="ONLINE", b="ONLINE"))
+LOST = segment(SegmentStatus.COMMITTING, replicas(a="ONLINE>ERROR", b="ONLINE>ERROR"))
 LIVING = (server("a"), server("b"))
 
 
@@ -45,7 +45,7 @@ def the_step(state: RealtimeState, memory: Memory | None = None) -> Step:
     return found.steps[0]
 
 
-def why_not(found: Plan) -> str:
+def why_not(found: RepairPlan) -> str:
     assert not found.steps, found
     return " ".join(one.why for one in (*found.refusals, *found.waiting))
 
@@ -89,7 +89,7 @@ def test_nothing_is_decided_from_half_a_state(part: str) -> None:
 )
 def test_peers_only_segments_are_uploaded(version: str, means: Means, asked: str | None) -> None:
     step = the_step(table(PEERS_ONLY, consuming(), cluster=on(version)))
-    assert (step.kind, step.means, step.server) == (Kind.UPLOAD, means, asked)
+    assert (step.kind, step.means, step.server) == (StepKind.UPLOAD, means, asked)
     assert step.segments == (PEERS_ONLY.name,)
     assert step.size_bytes == 1_000
 
@@ -108,12 +108,12 @@ def test_the_validation_of_1_4_uploads_nothing_of_other_tables_unless_told_to() 
 
 
 def test_one_validation_uploads_all() -> None:
-    second = segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "", partition=1)
+    second = segment(SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE"), "", partition=1)
     state = table(PEERS_ONLY, second, consuming(), consuming(1), cluster=on("1.4.0"))
     step = the_step(state)
     assert step.segments == (PEERS_ONLY.name, second.name)
     assert step.size_bytes == 2_000
-    many = [segment(Status.DONE, replicas(a="ONLINE"), "", sequence=n) for n in range(50)]
+    many = [segment(SegmentStatus.DONE, replicas(a="ONLINE"), "", sequence=n) for n in range(50)]
     long = the_step(table(*many, consuming(sequence=50), cluster=on("1.4.0")))
     assert (len(long.segments), long.deadline_s) == (50, 3600)
 
@@ -141,20 +141,20 @@ def test_what_retention_deletes_soon_is_not_uploaded() -> None:
 
 def test_a_completed_segment_without_any_url_needs_force() -> None:
     assert the_step(table(replace(PEERS_ONLY, url=None), consuming())).means is Means.FORCED
-    uploaded = replace(PEERS_ONLY, status=Status.UPLOADED)
+    uploaded = replace(PEERS_ONLY, status=SegmentStatus.UPLOADED)
     assert the_step(table(uploaded, consuming())).means is Means.FORCED
     assert the_step(table(uploaded, consuming(), cluster=on("1.4.0"))).means is Means.SERVER
 
 
 def test_the_only_copy_goes_first() -> None:
-    alone = segment(Status.DONE, replicas(a="ONLINE", b="ONLINE>OFFLINE+"), "", partition=1)
+    alone = segment(SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE>OFFLINE+"), "", partition=1)
     state = table(PEERS_ONLY, alone, consuming(), consuming(1))
     assert plan(state).steps[0].segments == (alone.name,)
 
 
 def test_only_copies_on_a_dead_server_are_told() -> None:
     dead = (server("a", alive=False), server("b", alive=False))
-    gone = segment(Status.DONE, replicas(a="ONLINE>OFFLINE", b="ONLINE>OFFLINE"), "")
+    gone = segment(SegmentStatus.DONE, replicas(a="ONLINE>OFFLINE", b="ONLINE>OFFLINE"), "")
     found = plan(table(gone, consuming(), servers=dead))
     assert "down: a, b" in why_not(found)
     assert "start one" in found.refusals[0].remedy
@@ -181,11 +181,11 @@ def test_without_an_admin_address_an_old_pinot_cannot_upload() -> None:
 def test_a_stuck_commit_is_finished_from_a_replica(version: str, pauseless: bool, means: Means) -> None:
     settings = PAUSELESS if pauseless else BYPASS
     step = the_step(table(COMMITTING, consuming(), settings=settings, cluster=on(version)))
-    assert (step.kind, step.means) == (Kind.FINISH, means)
+    assert (step.kind, step.means) == (StepKind.FINISH, means)
 
 
 @pytest.mark.parametrize("one", [PEERS_ONLY, COMMITTING])
-def test_what_no_server_can_store_is_told(one: Segment) -> None:
+def test_what_no_server_can_store_is_told(one: LlcSegment) -> None:
     cluster = replace(ClusterSettings("1.5.1"), segment_store={"a": None, "b": None})
     found = plan(table(one, consuming(), cluster=cluster))
     assert "has a segment store" in why_not(found)
@@ -195,7 +195,7 @@ def test_what_no_server_can_store_is_told(one: Segment) -> None:
 def test_a_lost_commit_is_read_again_by_a_live_server() -> None:
     servers = (server("a", alive=False), server("b"))
     step = the_step(table(LOST, consuming(), servers=servers))
-    assert (step.kind, step.means, step.server) == (Kind.REINGEST, Means.SERVER, "b")
+    assert (step.kind, step.means, step.server) == (StepKind.REINGEST, Means.SERVER, "b")
 
 
 def test_a_lost_commit_is_read_again_although_its_servers_still_wait_for_it() -> None:
@@ -203,7 +203,7 @@ def test_a_lost_commit_is_read_again_although_its_servers_still_wait_for_it() ->
     waiting = replace(LOST, replicas=replicas(a="ONLINE>OFFLINE+", b="ONLINE>OFFLINE+"))
     starting = (server("a", ready=False), server("b", ready=False))
     found = plan(table(waiting, consuming(), servers=starting))
-    assert [step.kind for step in found.steps] == [Kind.REINGEST]
+    assert [step.kind for step in found.steps] == [StepKind.REINGEST]
     assert [one.subject for one in found.waiting] == ["a", "b"]
 
 
@@ -244,7 +244,7 @@ def test_tables_that_must_be_read_in_order_are_refused(mode: dict[str, object]) 
     assert "in order" in why_not(found)
     assert "restart-from" in found.refusals[0].remedy
     allowed = replace(settings, recovery_always=True)
-    assert the_step(table(LOST, consuming(), settings=allowed)).kind is Kind.REINGEST
+    assert the_step(table(LOST, consuming(), settings=allowed)).kind is StepKind.REINGEST
 
 
 def test_what_has_a_url_is_not_read_again() -> None:
@@ -278,7 +278,7 @@ def test_a_commit_that_runs_is_no_trouble() -> None:
 def test_only_the_broken_replica_is_reset() -> None:
     broken = replace(STORED, replicas=replicas(a="ONLINE", b="ONLINE>ERROR"), modified_ms=NOW)
     step = the_step(table(broken, consuming()))
-    assert (step.kind, step.server) == (Kind.RESET, "b")
+    assert (step.kind, step.server) == (StepKind.RESET, "b")
 
 
 def test_a_replica_with_a_message_pending_is_not_reset() -> None:
@@ -289,7 +289,7 @@ def test_a_replica_with_a_message_pending_is_not_reset() -> None:
 def test_without_a_peer_scheme_a_broken_replica_waits_for_the_upload() -> None:
     broken = replace(PEERS_ONLY, replicas=replicas(a="ONLINE", b="ONLINE>ERROR"))
     step = the_step(table(broken, consuming(), settings=replace(BYPASS, peer_scheme=None)))
-    assert step.kind is Kind.UPLOAD
+    assert step.kind is StepKind.UPLOAD
 
 
 def test_with_the_store_down_a_broken_replica_loads_from_its_peer() -> None:
@@ -297,7 +297,7 @@ def test_with_the_store_down_a_broken_replica_loads_from_its_peer() -> None:
     state = table(broken, consuming())
     upload = the_step(state)
     later = replace(state, read_ms=NOW + 400_000)
-    assert the_step(later, Memory().begun(upload, NOW)).kind is Kind.RESET
+    assert the_step(later, Memory().begun(upload, NOW)).kind is StepKind.RESET
 
 
 def test_a_broken_consumer_is_reset_while_the_stream_has_its_rows() -> None:
@@ -318,20 +318,20 @@ def test_a_replica_that_stopped_comes_back_with_the_next_segment() -> None:
 @pytest.mark.parametrize(
     ("latest", "why"),
     [
-        (segment(Status.COMMITTING, replicas(a="CONSUMING", b="CONSUMING")), "without a next segment"),
-        (segment(Status.IN_PROGRESS, ()), "not in the ideal state"),
-        (segment(Status.IN_PROGRESS, replicas(a="OFFLINE", b="OFFLINE")), "all replicas stopped"),
+        (segment(SegmentStatus.COMMITTING, replicas(a="CONSUMING", b="CONSUMING")), "without a next segment"),
+        (segment(SegmentStatus.IN_PROGRESS, ()), "not in the ideal state"),
+        (segment(SegmentStatus.IN_PROGRESS, replicas(a="OFFLINE", b="OFFLINE")), "all replicas stopped"),
         (STORED, "no segment after"),
     ],
 )
-def test_a_validation_makes_the_next_segment(latest: Segment, why: str) -> None:
+def test_a_validation_makes_the_next_segment(latest: LlcSegment, why: str) -> None:
     step = the_step(table(latest))
-    assert (step.kind, step.means, step.partitions) == (Kind.VALIDATE, Means.VALIDATION, (0,))
+    assert (step.kind, step.means, step.partitions) == (StepKind.VALIDATE, Means.VALIDATION, (0,))
     assert why in step.why
 
 
 def test_a_commit_that_goes_on_is_not_disturbed() -> None:
-    half = segment(Status.COMMITTING, replicas(a="CONSUMING", b="CONSUMING"), modified_ms=NOW - 60_000)
+    half = segment(SegmentStatus.COMMITTING, replicas(a="CONSUMING", b="CONSUMING"), modified_ms=NOW - 60_000)
     assert "300 s" in why_not(plan(table(half)))
     seen_between = replace(STORED, modified_ms=NOW - 1_000)
     assert "while the table was looked at" in why_not(plan(table(seen_between)))
@@ -339,17 +339,17 @@ def test_a_commit_that_goes_on_is_not_disturbed() -> None:
 
 def test_before_1_3_only_resuming_recreates_a_segment() -> None:
     assert the_step(table(STORED, settings=BYPASS, cluster=on("0.11.0"))).means is Means.RESUME
-    stopped = segment(Status.IN_PROGRESS, replicas(a="OFFLINE", b="OFFLINE"))
+    stopped = segment(SegmentStatus.IN_PROGRESS, replicas(a="OFFLINE", b="OFFLINE"))
     assert the_step(table(stopped, settings=BYPASS, cluster=on("0.11.0"))).means is Means.VALIDATION
 
 
 def test_what_no_validation_mends_is_told() -> None:
     # Pauseless was switched on between the two: Pinot looks for COMMITTING now.
-    blocking = segment(Status.DONE, replicas(a="CONSUMING", b="CONSUMING"), "s3://d/t/0")
+    blocking = segment(SegmentStatus.DONE, replicas(a="CONSUMING", b="CONSUMING"), "s3://d/t/0")
     assert "only of COMMITTING" in why_not(plan(table(blocking)))
-    mixed = segment(Status.DONE, replicas(a="ONLINE", b="OFFLINE"), "s3://d/t/0")
+    mixed = segment(SegmentStatus.DONE, replicas(a="ONLINE", b="OFFLINE"), "s3://d/t/0")
     assert "Pinot only reports" in why_not(plan(table(mixed)))
-    orphan = segment(Status.DONE, (), "s3://d/t/1")
+    orphan = segment(SegmentStatus.DONE, (), "s3://d/t/1")
     assert "not in the ideal state" in why_not(plan(table(orphan)))
     nodeless = replace(consuming(), stored=False)
     assert "node in the property store is gone" in why_not(plan(table(nodeless)))
@@ -357,7 +357,7 @@ def test_what_no_validation_mends_is_told() -> None:
 
 def test_rows_that_are_gone_are_told_while_consumption_goes_on() -> None:
     found = plan(table(STORED, stream={0: StreamPartition(0, 700, 900)}))
-    assert [step.kind for step in found.steps] == [Kind.VALIDATE]
+    assert [step.kind for step in found.steps] == [StepKind.VALIDATE]
     assert "600 messages" in found.refusals[0].why
 
 
@@ -379,10 +379,10 @@ def test_no_validation_while_it_would_take_down_the_only_copies() -> None:
     )
     state = table(STORED, broken, consuming(1), settings=BYPASS)
     found = plan(state)
-    assert [step.kind for step in found.steps] == [Kind.UPLOAD]
+    assert [step.kind for step in found.steps] == [StepKind.UPLOAD]
     assert any("take down every replica" in one.why for one in found.waiting)
     harmless = replace(state, cluster=on("1.5.1", error_auto_reset=False))
-    assert {step.kind for step in plan(harmless).steps} == {Kind.VALIDATE, Kind.UPLOAD}
+    assert {step.kind for step in plan(harmless).steps} == {StepKind.VALIDATE, StepKind.UPLOAD}
 
 
 # --- what is left behind ------------------------------------------------------------------------------------
@@ -391,7 +391,7 @@ def test_no_validation_while_it_would_take_down_the_only_copies() -> None:
 def test_a_forgotten_replica_is_a_persons_business() -> None:
     forgotten = replace(STORED, replicas=replicas(a="ONLINE>OFFLINE", b="ONLINE>OFFLINE"))
     found = plan(table(forgotten, consuming()))
-    assert [(step.kind, step.server) for step in found.advice] == [(Kind.RESTART, "b")]
+    assert [(step.kind, step.server) for step in found.advice] == [(StepKind.RESTART, "b")]
     assert not found.steps
 
 
@@ -404,10 +404,10 @@ def test_a_server_that_has_just_started_is_given_five_minutes_to_load() -> None:
 
 def test_no_restart_of_a_server_that_has_the_only_copy() -> None:
     forgotten = replace(STORED, replicas=replicas(a="ONLINE", b="ONLINE>OFFLINE"))
-    alone = segment(Status.DONE, replicas(b="ONLINE"), "", partition=1)
+    alone = segment(SegmentStatus.DONE, replicas(b="ONLINE"), "", partition=1)
     found = plan(table(forgotten, alone, consuming(), consuming(1)))
     assert not found.advice
-    assert [step.kind for step in found.steps] == [Kind.UPLOAD]
+    assert [step.kind for step in found.steps] == [StepKind.UPLOAD]
     assert alone.name in found.waiting[0].why
 
 
@@ -424,11 +424,11 @@ ON_A_DISK = replace(PEERS_ONLY, replicas=replicas(a="ONLINE>ERROR", b="ONLINE>ER
 BEFORE = tuple(server(name, since_ms=OLD - 1) for name in "ab")
 
 
-def after_resets(segment: Segment, *servers: str, ago_ms: int = 3_600_000) -> Memory:
+def after_resets(segment: LlcSegment, *servers: str, ago_ms: int = 3_600_000) -> Memory:
     """What is remembered once its replicas there were reset."""
     memory = Memory()
     for name in servers:
-        reset = Step(Kind.RESET, Means.CONTROLLER_RESET, "", (segment.name,), name, deadline_s=660)
+        reset = Step(StepKind.RESET, Means.CONTROLLER_RESET, "", (segment.name,), name, deadline_s=660)
         memory = memory.begun(reset, NOW - ago_ms)
     return memory
 
@@ -437,11 +437,11 @@ def test_what_a_disk_alone_has_needs_a_restart_once_resets_were_in_vain() -> Non
     state = table(ON_A_DISK, consuming(), settings=DOWNLOAD, servers=BEFORE)
     assert not plan(state).advice
     first = plan(state).steps[0]
-    assert (first.kind, first.server) == (Kind.RESET, "a")
+    assert (first.kind, first.server) == (StepKind.RESET, "a")
     assert not plan(state, memory=after_resets(ON_A_DISK, "a")).advice
     memory = after_resets(ON_A_DISK, "a", "b")
     (advice,) = plan(state, memory=memory).advice
-    assert (advice.kind, advice.server, advice.segments) == (Kind.RESTART, "b", (ON_A_DISK.name,))
+    assert (advice.kind, advice.server, advice.segments) == (StepKind.RESTART, "b", (ON_A_DISK.name,))
     assert "on its disk" in advice.why
     # It has started since, and has not got it: then the other one has.
     back = replace(state, servers={"a": BEFORE[0], "b": server("b", since_ms=OLD + 1)})
@@ -462,7 +462,7 @@ def test_no_restart_where_rows_in_memory_may_still_be_built() -> None:
 
 
 def test_no_restart_of_the_one_server_that_has_another_segment() -> None:
-    alone = segment(Status.DONE, replicas(a="ONLINE>OFFLINE+", b="ONLINE"), "", partition=1)
+    alone = segment(SegmentStatus.DONE, replicas(a="ONLINE>OFFLINE+", b="ONLINE"), "", partition=1)
     state = table(ON_A_DISK, consuming(), consuming(1), settings=DOWNLOAD, servers=BEFORE)
     found = plan(replace(state, segments=(*state.segments, alone)), memory=after_resets(ON_A_DISK, "a", "b"))
     assert not found.advice
@@ -481,8 +481,8 @@ def test_what_was_left_behind_is_cleared() -> None:
     )
     # The one goes over the whole table, the other does not care.
     unlist, sweep = plan(state).steps
-    assert (unlist.kind, unlist.names) == (Kind.UNLIST, (STORED.name, "t__0__9__gone"))
-    assert (sweep.kind, sweep.names) == (Kind.SWEEP, (f"{STORED.name}.tmp.1",))
+    assert (unlist.kind, unlist.names) == (StepKind.UNLIST, (STORED.name, "t__0__9__gone"))
+    assert (sweep.kind, sweep.names) == (StepKind.SWEEP, (f"{STORED.name}.tmp.1",))
 
 
 def test_nothing_is_cleared_that_is_used_or_not_known() -> None:
@@ -515,16 +515,16 @@ def test_what_is_larger_than_its_segment_is_not_cleared() -> None:
 
 
 def test_limits() -> None:
-    many = [segment(Status.DONE, replicas(a="ONLINE", b="ONLINE"), "", sequence=n) for n in range(4)]
+    many = [segment(SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE"), "", sequence=n) for n in range(4)]
     state = table(*many, consuming(sequence=4))
-    assert len(plan(state, Limits(steps=2)).steps) == 2
-    assert len(plan(state, Limits(upload_bytes=3_500)).steps) == 3
-    assert len(plan(state, Limits(upload_bytes=1)).steps) == 1
+    assert len(plan(state, RepairLimits(steps=2)).steps) == 2
+    assert len(plan(state, RepairLimits(upload_bytes=3_500)).steps) == 3
+    assert len(plan(state, RepairLimits(upload_bytes=1)).steps) == 1
 
 
 def test_an_upload_behind_others_is_waited_for_longer() -> None:
     at = replicas(a="ONLINE", b="ONLINE")
-    large = [segment(Status.DONE, at, "", sequence=n, size_bytes=4_000_000_000) for n in range(3)]
+    large = [segment(SegmentStatus.DONE, at, "", sequence=n, size_bytes=4_000_000_000) for n in range(3)]
     first, second, third = plan(table(*large, consuming(sequence=3))).steps
     assert first.deadline_s == 360
     assert third.deadline_s - second.deadline_s == second.deadline_s - first.deadline_s == 200
@@ -532,7 +532,7 @@ def test_an_upload_behind_others_is_waited_for_longer() -> None:
 
 def test_what_one_validation_uploads_is_remembered_in_one_node_of_zookeeper() -> None:
     at = replicas(a="ONLINE", b="ONLINE")
-    many = [segment(Status.DONE, at, "", sequence=n) for n in range(20_000)]
+    many = [segment(SegmentStatus.DONE, at, "", sequence=n) for n in range(20_000)]
     (step,) = plan(table(*many, consuming(sequence=20_000), cluster=on("1.4.0"))).steps
     assert step.means is Means.SEGMENT_VALIDATION
     assert len(to_text(Memory().begun(step, NOW))) < 200_000

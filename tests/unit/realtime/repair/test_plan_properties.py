@@ -8,25 +8,33 @@ from fakes.realtime.hurt_tables import hurt_tables, tried_tables
 from hypothesis import given, settings
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests
-from pinot_assets.realtime.model.state import Copy, RealtimeState, Segment, Status
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.means import validation_resets
-from pinot_assets.realtime.repair.model import VALIDATIONS, Kind, Limits, Means, Memory, Plan, Step
+from pinot_assets.realtime.repair.model import (
+    VALIDATIONS,
+    Means,
+    Memory,
+    RepairLimits,
+    RepairPlan,
+    Step,
+    StepKind,
+)
 from pinot_assets.realtime.repair.plan import plan
 
-LIMITS = Limits(steps=3, upload_bytes=6_000)
+LIMITS = RepairLimits(steps=3, upload_bytes=6_000)
 
 thorough = settings(max_examples=2000, deadline=None)
 
 
-def by_name(state: RealtimeState) -> dict[str, Segment]:
+def by_name(state: RealtimeState) -> dict[str, LlcSegment]:
     return {segment.name: segment for segment in state.segments}
 
 
 def taken_down(state: RealtimeState, step: Step) -> set[tuple[str, str]]:
     """Replicas (segment, server) that a step takes down for a while, or that would not survive it."""
-    if step.kind is Kind.RESET:
+    if step.kind is StepKind.RESET:
         return {(step.segments[0], step.server or "")}
-    if step.kind is Kind.RESTART:
+    if step.kind is StepKind.RESTART:
         return {(s.name, r.server) for s in state.segments for r in s.replicas if r.server == step.server}
     if step.means in VALIDATIONS and validation_resets(state):
         return {
@@ -48,7 +56,11 @@ def test_no_plan_takes_down_the_only_copy(given_: tuple[RealtimeState, Memory]) 
         gone = down.union(*(taken_down(state, step) for step in advice))
         for segment in state.segments:
             live = state.live_copies(segment)
-            if live and segment.copy is not Copy.DEEP_STORE and segment.status is not Status.IN_PROGRESS:
+            if (
+                live
+                and segment.copy is not Copy.DEEP_STORE
+                and segment.status is not SegmentStatus.IN_PROGRESS
+            ):
                 left = {(segment.name, server) for server in live} - gone
                 assert left, f"{segment.name} would be nowhere: {found}"
 
@@ -62,7 +74,7 @@ def test_no_restart_gives_up_rows_that_only_a_memory_has(given_: tuple[RealtimeS
             here = {replica.server: replica for replica in segment.replicas}.get(advice.server or "")
             if here is None or segment.copy is Copy.DEEP_STORE or state.live_copies(segment):
                 continue
-            if segment.status is Status.COMMITTING:
+            if segment.status is SegmentStatus.COMMITTING:
                 assert here.external != "CONSUMING"
             if segment.name in advice.segments and here.external == "ERROR":
                 # With DOWNLOAD and a peer scheme nothing is built from memory any more.
@@ -83,7 +95,7 @@ def test_no_segment_is_repaired_twice_at_once(given_: tuple[RealtimeState, Memor
     assert len(over_all) <= 1
     if over_all and validation_resets(state):
         others = [step for step in found.steps if step not in over_all]
-        assert not [step for step in others if step.kind in (Kind.RESET, Kind.REINGEST)]
+        assert not [step for step in others if step.kind in (StepKind.RESET, StepKind.REINGEST)]
 
 
 @thorough
@@ -96,14 +108,14 @@ def test_young_segments_are_left_to_pinot(state: RealtimeState) -> None:
             age = state.age_ms(segment)
             if age is not None and age >= COMPLETION_WINDOW_MS:
                 continue
-            if step.kind is Kind.UPLOAD:
+            if step.kind is StepKind.UPLOAD:
                 # Pinot uploads those at any age (`shouldSkipForNonPauselessMode`).
                 assert not state.settings.pauseless
                 assert all(replica.ideal != "CONSUMING" for replica in segment.replicas)
                 continue
             # Pinot resets those at any age (`repairSegmentsInErrorState`).
-            assert step.kind is Kind.RESET
-            assert segment.status in (Status.DONE, Status.UPLOADED) or all(
+            assert step.kind is StepKind.RESET
+            assert segment.status in (SegmentStatus.DONE, SegmentStatus.UPLOADED) or all(
                 replica.external == "ERROR" for replica in segment.replicas if replica.ideal is not None
             )
 
@@ -113,7 +125,7 @@ def test_young_segments_are_left_to_pinot(state: RealtimeState) -> None:
 def test_limits_hold(given_: tuple[RealtimeState, Memory]) -> None:
     state, memory = given_
     found = plan(state, LIMITS, memory)
-    uploads = [step for step in found.steps if step.kind in (Kind.UPLOAD, Kind.FINISH)]
+    uploads = [step for step in found.steps if step.kind in (StepKind.UPLOAD, StepKind.FINISH)]
     assert len(found.steps) <= LIMITS.steps
     assert len(uploads) <= 1 or sum(step.size_bytes for step in uploads) <= LIMITS.upload_bytes
 
@@ -122,10 +134,10 @@ def test_limits_hold(given_: tuple[RealtimeState, Memory]) -> None:
 @given(hurt_tables())
 def test_only_lost_segments_are_read_again_and_only_whole(state: RealtimeState) -> None:
     for step in plan(state, LIMITS).steps:
-        if step.kind is not Kind.REINGEST:
+        if step.kind is not StepKind.REINGEST:
             continue
         segment = by_name(state)[step.segments[0]]
-        assert segment.status is Status.COMMITTING
+        assert segment.status is SegmentStatus.COMMITTING
         assert segment.url is None
         assert not state.live_copies(segment)
         assert reingests(state.settings, state.cluster)
@@ -139,7 +151,7 @@ def test_only_lost_segments_are_read_again_and_only_whole(state: RealtimeState) 
 @given(hurt_tables())
 def test_only_what_is_stored_elsewhere_is_swept(state: RealtimeState) -> None:
     for step in plan(state, LIMITS).steps:
-        for name in step.names if step.kind is Kind.SWEEP else ():
+        for name in step.names if step.kind is StepKind.SWEEP else ():
             assert by_name(state)[name.partition(".tmp.")[0]].copy is Copy.DEEP_STORE
             assert not any((segment.url or "").endswith(name) for segment in state.segments)
 
@@ -177,10 +189,10 @@ def test_nothing_is_advised_that_this_could_do_by_itself(state: RealtimeState) -
 @given(hurt_tables())
 def test_a_paused_table_is_not_set_going(state: RealtimeState) -> None:
     if state.pause.whole:
-        assert not [step for step in plan(state, LIMITS).steps if step.kind is Kind.VALIDATE]
+        assert not [step for step in plan(state, LIMITS).steps if step.kind is StepKind.VALIDATE]
 
 
-def begun(found: Plan, state: RealtimeState) -> Memory:
+def begun(found: RepairPlan, state: RealtimeState) -> Memory:
     memory = Memory()
     for step in found.steps:
         memory = memory.begun(step, state.read_ms)

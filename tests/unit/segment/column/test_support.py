@@ -9,7 +9,7 @@ import pytest
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.segment.column.encoding import Codec
-from pinot_assets.segment.column.support import Answer, Feature
+from pinot_assets.segment.column.support import Feature, SupportLevel
 from pinot_assets.segment.functions.time_format import PATTERNS
 
 SINGLE = ["INT", "LONG", "FLOAT", "DOUBLE", "BIG_DECIMAL", "BOOLEAN", "TIMESTAMP", "STRING", "JSON", "BYTES"]
@@ -290,20 +290,20 @@ def test_every_line_has_an_example() -> None:
 )
 def test_the_writer_does_what_the_list_says(feature: Feature, example: Example) -> None:
     match feature.answer:
-        case Answer.REFUSED:
+        case SupportLevel.REFUSED:
             with pytest.raises(UnsupportedFeature) as caught:
                 spec_of(example)
             reasons = str(caught.value.why).split("; ")
             assert any(f"({feature.code}: {feature.reason})" in reason for reason in reasons)
             assert not any(reason.startswith("(") or ": " not in reason for reason in reasons)
-        case Answer.SERVER:
+        case SupportLevel.SERVER:
             assert any("the server builds the" in note for note in spec_of(example).notes)
-        case Answer.NATIVE:
+        case SupportLevel.NATIVE:
             assert spec_of(example).notes == ()
 
 
 @pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.name)
 def test_what_is_not_written_has_a_reason_and_a_code(feature: Feature) -> None:
-    assert bool(feature.code) is (feature.answer is not Answer.NATIVE)
+    assert bool(feature.code) is (feature.answer is not SupportLevel.NATIVE)
     assert feature.reason or not feature.code
     assert "; " not in feature.reason or not feature.code  # it separates problems

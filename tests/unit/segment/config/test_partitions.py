@@ -6,7 +6,7 @@ import pytest
 
 from pinot_assets.segment.column.fields import Column, read_columns
 from pinot_assets.segment.config.partitions import read_partitionings, read_sort_order
-from pinot_assets.segment.values.partition import Function, Partitioning
+from pinot_assets.segment.values.partition import PartitionFunction, Partitioning
 
 NOW, OLD = (1, 5), (0, 11)
 
@@ -24,15 +24,15 @@ def read(entry: dict[str, Any], kind: str = "STRING", server: tuple[int, int] = 
 @pytest.mark.parametrize(
     ("name", "function"),
     [
-        ("modulo", Function.MODULO),
-        ("MURMUR", Function.MURMUR),
-        ("Murmur2", Function.MURMUR),
-        ("Murmur3", Function.MURMUR3),
-        ("byteArray", Function.BYTE_ARRAY),
-        ("HashCode", Function.HASH_CODE),
+        ("modulo", PartitionFunction.MODULO),
+        ("MURMUR", PartitionFunction.MURMUR),
+        ("Murmur2", PartitionFunction.MURMUR),
+        ("Murmur3", PartitionFunction.MURMUR3),
+        ("byteArray", PartitionFunction.BYTE_ARRAY),
+        ("HashCode", PartitionFunction.HASH_CODE),
     ],
 )
-def test_functions_are_known_whatever_their_case(name: str, function: Function) -> None:
+def test_functions_are_known_whatever_their_case(name: str, function: PartitionFunction) -> None:
     assert read({"functionName": name, "numPartitions": "4"}) == Partitioning(function, 4)
 
 
@@ -42,7 +42,7 @@ def test_settings_are_texts_in_their_order() -> None:
         "numPartitions": 4,
         "functionConfig": {"variant": "x64_32", "seed": -7},
     }
-    assert read(entry) == Partitioning(Function.MURMUR3, 4, (("variant", "x64_32"), ("seed", "-7")))
+    assert read(entry) == Partitioning(PartitionFunction.MURMUR3, 4, (("variant", "x64_32"), ("seed", "-7")))
 
 
 BOUNDED = {"functionName": "BoundedColumnValue", "numPartitions": 3}
@@ -95,7 +95,9 @@ def test_what_has_no_partition_is_refused_by_name(entry: dict[str, Any], kind: s
 def test_murmur3_is_refused_for_servers_that_cannot_load_it(server: tuple[int, int]) -> None:
     entry = {"functionName": "Murmur3", "numPartitions": 4}
     assert "cannot load a segment with Murmur3" in read(entry, server=server)[0]
-    assert read({**entry, "functionName": "Murmur2"}, server=server) == Partitioning(Function.MURMUR, 4)
+    assert read({**entry, "functionName": "Murmur2"}, server=server) == Partitioning(
+        PartitionFunction.MURMUR, 4
+    )
 
 
 def test_a_multi_value_column_has_no_partitions() -> None:

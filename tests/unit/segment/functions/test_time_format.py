@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.segment.functions.time_format import PATTERNS, Kind, TimeFormat, parse_date, parse_format
+from pinot_assets.segment.functions.time_format import (
+    PATTERNS,
+    TimeFormat,
+    TimeFormatKind,
+    parse_date,
+    parse_format,
+)
 
 MOMENT = 1_582_934_399_120  # 2020-02-28 23:59:59.120 UTC
 
@@ -10,22 +16,25 @@ MOMENT = 1_582_934_399_120  # 2020-02-28 23:59:59.120 UTC
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("1:MILLISECONDS:EPOCH", TimeFormat(Kind.EPOCH)),
-        ("6:HOURS:EPOCH", TimeFormat(Kind.EPOCH, "HOURS", 6)),
-        ("EPOCH", TimeFormat(Kind.EPOCH)),
-        ("EPOCH|DAYS", TimeFormat(Kind.EPOCH, "DAYS")),
-        ("EPOCH|MINUTES|5", TimeFormat(Kind.EPOCH, "MINUTES", 5)),
-        ("TIMESTAMP", TimeFormat(Kind.TIMESTAMP)),
-        ("1:MILLISECONDS:TIMESTAMP", TimeFormat(Kind.TIMESTAMP)),
+        ("1:MILLISECONDS:EPOCH", TimeFormat(TimeFormatKind.EPOCH)),
+        ("6:HOURS:EPOCH", TimeFormat(TimeFormatKind.EPOCH, "HOURS", 6)),
+        ("EPOCH", TimeFormat(TimeFormatKind.EPOCH)),
+        ("EPOCH|DAYS", TimeFormat(TimeFormatKind.EPOCH, "DAYS")),
+        ("EPOCH|MINUTES|5", TimeFormat(TimeFormatKind.EPOCH, "MINUTES", 5)),
+        ("TIMESTAMP", TimeFormat(TimeFormatKind.TIMESTAMP)),
+        ("1:MILLISECONDS:TIMESTAMP", TimeFormat(TimeFormatKind.TIMESTAMP)),
         (
             "1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd HH:mm",
-            TimeFormat(Kind.SIMPLE_DATE_FORMAT, pattern="yyyy-MM-dd HH:mm"),
+            TimeFormat(TimeFormatKind.SIMPLE_DATE_FORMAT, pattern="yyyy-MM-dd HH:mm"),
         ),
         (
             "1:DAYS:SIMPLE_DATE_FORMAT:yyyyMMdd tz(UTC)",
-            TimeFormat(Kind.SIMPLE_DATE_FORMAT, pattern="yyyyMMdd"),
+            TimeFormat(TimeFormatKind.SIMPLE_DATE_FORMAT, pattern="yyyyMMdd"),
         ),
-        ("SIMPLE_DATE_FORMAT|yyyyMMdd|GMT", TimeFormat(Kind.SIMPLE_DATE_FORMAT, pattern="yyyyMMdd")),
+        (
+            "SIMPLE_DATE_FORMAT|yyyyMMdd|GMT",
+            TimeFormat(TimeFormatKind.SIMPLE_DATE_FORMAT, pattern="yyyyMMdd"),
+        ),
     ],
 )
 def test_formats(text: str, found: TimeFormat) -> None:
@@ -53,7 +62,7 @@ def test_other_formats_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_every_pattern_reads_what_it_writes(pattern: str) -> None:
-    written = TimeFormat(Kind.SIMPLE_DATE_FORMAT, pattern=pattern).from_ms(MOMENT)
+    written = TimeFormat(TimeFormatKind.SIMPLE_DATE_FORMAT, pattern=pattern).from_ms(MOMENT)
     read = parse_date(written, pattern)
     finest = next(
         ms
@@ -62,7 +71,7 @@ def test_every_pattern_reads_what_it_writes(pattern: str) -> None:
     )
     assert read <= MOMENT
     assert not finest or MOMENT - read < finest
-    assert TimeFormat(Kind.SIMPLE_DATE_FORMAT, pattern=pattern).from_ms(read) == written
+    assert TimeFormat(TimeFormatKind.SIMPLE_DATE_FORMAT, pattern=pattern).from_ms(read) == written
 
 
 @pytest.mark.parametrize("text", ["2020-2-1", "20-02-01", "2020-02-30", "2020-02-01 ", "٢٠٢٠-02-01", "null"])

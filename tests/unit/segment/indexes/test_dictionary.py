@@ -7,15 +7,15 @@ import pytest
 
 from pinot_assets.segment import SegmentSpec, build_segment
 from pinot_assets.segment.indexes.dictionary import dictionary
-from pinot_assets.segment.values.dictionary_order import rank
-from pinot_assets.segment.values.normalize import clean
+from pinot_assets.segment.values.dictionary_order import order_values
+from pinot_assets.segment.values.normalize import normalize
 
 
 def payload(kind: str, values: list[Any], variable_length: bool = False) -> bytes:
     spec = SegmentSpec.from_pinot({"dimensionFieldSpecs": [{"name": "c", "dataType": kind}]}, {})
     (column,) = spec.columns
     data = pa.chunked_array([pa.array(values, spec.arrow_schema().field("c").type)])
-    ranked = rank(column, clean(column, data, len(values), column.default))
+    ranked = order_values(column, normalize(column, data, len(values), column.default))
     return dictionary("c", column.data_type, ranked, variable_length)
 
 

@@ -13,8 +13,8 @@ from pinot_assets.segment import SegmentSpec
 from pinot_assets.segment.column.encoding import Codec, RawFormat
 from pinot_assets.segment.indexes.codec import compressed
 from pinot_assets.segment.indexes.raw import raw_index
-from pinot_assets.segment.values.normalize import clean
-from pinot_assets.segment.values.value_stats import unranked
+from pinot_assets.segment.values.normalize import normalize
+from pinot_assets.segment.values.value_stats import unordered_values
 
 PLAIN = Codec.PASS_THROUGH
 
@@ -25,8 +25,8 @@ def index(kind: str, values: list[Any], how: RawFormat) -> bytes:
     spec = SegmentSpec.from_pinot({"dimensionFieldSpecs": [field]}, {})
     (column,) = spec.columns
     data = pa.chunked_array([pa.array(values, spec.arrow_schema().field("c").type)])
-    cleaned = clean(column, data, len(values), column.default)
-    return raw_index("c", unranked(column, cleaned), cleaned.lengths, how)
+    cleaned = normalize(column, data, len(values), column.default)
+    return raw_index("c", unordered_values(column, cleaned), cleaned.lengths, how)
 
 
 def test_trap15_fixed_width_header_and_offsets() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.values.partition import (
-    Function,
+    PartitionFunction,
     Partitioning,
     hash_set_order,
     partition_values,
@@ -43,44 +43,46 @@ def test_trap22_the_table_grows_with_the_13th_element() -> None:
 
 
 def test_partitions_are_inserted_as_rows_first_show_them() -> None:
-    how = Partitioning(Function.MODULO, 64)
+    how = Partitioning(PartitionFunction.MODULO, 64)
     codes = np.array([2, 2, 0, 1, 0], dtype=np.int32)
     assert partition_values("c", how, texts([16, 32, 0, 48])[:3], codes) == [0, 16, 32]
 
 
 def test_modulo_is_never_negative() -> None:
     values = [-7, -8, 7, 0, -(2**63), 2**63 - 1, "+9", "007"]
-    found = partitions("c", Partitioning(Function.MODULO, 4), texts(values))
+    found = partitions("c", Partitioning(PartitionFunction.MODULO, 4), texts(values))
     assert found.tolist() == [1, 0, 3, 0, 0, 3, 1, 3]
 
 
 @pytest.mark.parametrize("value", ["", "1.0", "null", " 1", "++1", "1e3", 2**63, "0x1"])
 def test_modulo_of_what_is_no_whole_number_is_refused_by_name(value: object) -> None:
     with pytest.raises(BuildError, match="Column c holds a text that is no whole number"):
-        partitions("c", Partitioning(Function.MODULO, 4), texts([1, value]))
+        partitions("c", Partitioning(PartitionFunction.MODULO, 4), texts([1, value]))
 
 
 def test_bounded_values_are_found_whatever_their_case() -> None:
-    how = Partitioning(Function.BOUNDED_COLUMN_VALUE, 4, SUBJECTS)
+    how = Partitioning(PartitionFunction.BOUNDED_COLUMN_VALUE, 4, SUBJECTS)
     values = ["maths", "ENGLISH", "Chemistry", "", "strasse", "straße", "Maths "]
     assert partitions("c", how, texts(values)).tolist() == [1, 2, 0, 0, 3, 0, 0]
 
 
 def test_bounded_values_split_at_every_character_of_the_delimiter() -> None:
     config = (("columnValues", ";a,b;;c"), ("columnValuesDelimiter", ",;"))
-    assert Partitioning(Function.BOUNDED_COLUMN_VALUE, 4, config).bounded_values == ["a", "b", "c"]
+    assert Partitioning(PartitionFunction.BOUNDED_COLUMN_VALUE, 4, config).bounded_values == ["a", "b", "c"]
 
 
 def test_the_smallest_hash_code_counts_as_zero() -> None:
     # "polygenelubricants" has the hash code -2^31, which has no opposite.
-    found = partitions("c", Partitioning(Function.HASH_CODE, 1000), texts(["polygenelubricants"]))
+    found = partitions("c", Partitioning(PartitionFunction.HASH_CODE, 1000), texts(["polygenelubricants"]))
     assert found.tolist() == [0]
 
 
-@pytest.mark.parametrize("function", [Function.MURMUR, Function.MURMUR3, Function.BYTE_ARRAY])
-def test_half_a_surrogate_pair_is_hashed_as_a_question_mark(function: Function) -> None:
+@pytest.mark.parametrize(
+    "function", [PartitionFunction.MURMUR, PartitionFunction.MURMUR3, PartitionFunction.BYTE_ARRAY]
+)
+def test_half_a_surrogate_pair_is_hashed_as_a_question_mark(function: PartitionFunction) -> None:
     half = pa.array(["ab\ud83d".encode("utf-8", "surrogatepass")], pa.large_binary())
     how = Partitioning(function, 1_000_003)
     assert partitions("c", how, half).tolist() == partitions("c", how, texts(["ab?"])).tolist()
-    how = Partitioning(Function.HASH_CODE, 1_000_003)
+    how = Partitioning(PartitionFunction.HASH_CODE, 1_000_003)
     assert partitions("c", how, half).tolist() != partitions("c", how, texts(["ab?"])).tolist()

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.segment.values.dictionary_order import rank
-from pinot_assets.segment.values.normalize import clean
-from pinot_assets.segment.values.value_stats import unranked
+from pinot_assets.segment.values.dictionary_order import order_values
+from pinot_assets.segment.values.normalize import normalize
+from pinot_assets.segment.values.value_stats import unordered_values
 
 CASES: list[tuple[str, list[Any]]] = [
     ("STRING", ["b", "a", "b", None]),
@@ -34,8 +34,8 @@ def test_what_is_told_of_the_values_is_that_of_the_ranked_ones(kind: str, values
     field = {"name": "c", "dataType": kind, "maxLength": 6 if "000001" in values else 5}
     (column,) = SegmentSpec.from_pinot({"dimensionFieldSpecs": [field]}, {}).columns
     data = pa.chunked_array([pa.array(values)])
-    cleaned = clean(column, data, len(values), column.default)
-    ours, ordered = unranked(column, cleaned), rank(column, cleaned)
+    cleaned = normalize(column, data, len(values), column.default)
+    ours, ordered = unordered_values(column, cleaned), order_values(column, cleaned)
     for key in ("lowest", "highest", "cardinality", "ascending", "longest"):
         assert getattr(ours, key) == getattr(ordered, key), key
     assert [ours.entries[i] for i in ours.ids] == [ordered.entries[i] for i in ordered.ids]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.segment import SegmentSpec, build_segment
-from pinot_assets.segment.values.normalize import Cleaned
+from pinot_assets.segment.values.normalize import Normalized
 from pinot_assets.segment.write.row_order import reordered, row_order
 
 SCHEMA = {
@@ -42,7 +42,7 @@ def test_rows_in_order_need_none(keys: list[np.ndarray]) -> None:
 
 
 def test_rows_of_several_values_move_as_a_whole() -> None:
-    cleaned = Cleaned(
+    cleaned = Normalized(
         values=np.arange(9),
         codes=ids(0, 1, 2, 3, 4, 5),
         lengths=np.array([2, 1, 3]),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.session.attempt import attempt
-from pinot_assets.session.attempt.attempt import go_on
+from pinot_assets.session.attempt.attempt import continue_session
 from pinot_assets.session.detect.open_session import Opened
 from pinot_assets.session.values.plan import Changes, Next, Plan
 from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Session, State
@@ -50,12 +50,12 @@ def gone_on(
     monkeypatch.setattr(attempt, "refuse_too_many", lambda *_: None)
     run: Any = SimpleNamespace(
         spec=SimpleNamespace(audit=asked, name="t"),
-        edges=SimpleNamespace(staging=SimpleNamespace(put_plan=lambda _: ObjectRef("q", "q")), now_ms=int),
+        clients=SimpleNamespace(staging=SimpleNamespace(put_plan=lambda _: ObjectRef("q", "q")), now_ms=int),
         lease=SimpleNamespace(write=lambda session: None),
         note=lambda _: None,
     )
     plan = Plan(AUDITED.id, 0, Mode.SYNC, (), (), {}, "d")
-    begun = go_on(run, Opened(audited, plan, {}, (), 0, Next.CONTINUE, 0), NOTHING, None)
+    begun = continue_session(run, Opened(audited, plan, {}, (), 0, Next.CONTINUE, 0), NOTHING, None)
     assert begun is not None
     return begun[0]
 

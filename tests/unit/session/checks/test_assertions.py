@@ -13,7 +13,7 @@ from pinot_assets.errors import PinotAssetsError, PinotError, PinotUnreachable, 
 from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.session.checks import staged_queries
 from pinot_assets.session.checks.assertions import assertion_findings
-from pinot_assets.session.checks.staged_queries import sides_of
+from pinot_assets.session.checks.staged_queries import switch_segments_of
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit
@@ -62,7 +62,7 @@ def findings(
                 tuple(Assertion(sql=sql, expect=text, via=via) for text in expect), replicas=replicas
             ),
         ),
-        edges=SimpleNamespace(pinot=servers),
+        clients=SimpleNamespace(pinot=servers),
         lease=SimpleNamespace(assert_held=lambda: looks.append(None)),
     )
     return assertion_findings(run, switch, [receipt("file's hash")] if of_files else []), len(looks)
@@ -250,4 +250,4 @@ def test_where_nothing_comes_or_goes_what_queries_see_is_not_asked() -> None:
 
 
 def test_a_file_that_could_not_be_read_brings_nothing() -> None:
-    assert not sides_of(Servers({}, []), "t", NO_ROWS, [receipt("")]).of_files  # type: ignore[arg-type]
+    assert not switch_segments_of(Servers({}, []), "t", NO_ROWS, [receipt("")]).of_files  # type: ignore[arg-type]

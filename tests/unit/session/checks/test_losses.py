@@ -11,7 +11,7 @@ import pytest
 from fakes.builder import make_order, tasks_of
 
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.ingest import BuildOrder, build_file
+from pinot_assets.ingest import BuildSpec, build_file
 from pinot_assets.ingest.cast.empty_columns import Values
 from pinot_assets.session.checks.losses import loss_findings
 from pinot_assets.session.stores.staging import Staging
@@ -21,7 +21,7 @@ from pinot_assets.snapshot.manifest import PublishedFile
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import open_store
 from pinot_assets.table_spec.blocks.audit import Audit
-from pinot_assets.table_spec.blocks.audit_checks import Check, Loss
+from pinot_assets.table_spec.blocks.audit_checks import CheckBound, Loss
 
 WHOLE = "name,count,at\na,1,2020-01-01T00:00:00Z\nb,2,2020-01-01T00:00:00Z\n"
 RENAMED = WHOLE.replace("count", "Count", 1)
@@ -30,33 +30,35 @@ NULL = "name,count,at\na,,2020-01-01T00:00:00Z\nb,,2020-01-01T00:00:00Z\n"
 
 
 @pytest.fixture
-def order(tmp_path: Path) -> BuildOrder:
+def order(tmp_path: Path) -> BuildSpec:
     return make_order(tmp_path)
 
 
-def built(root: Path, order: BuildOrder, text: str) -> Receipt:
+def built(root: Path, build_spec: BuildSpec, text: str) -> Receipt:
     (root / "in" / "a.csv").write_text(text)
-    [task] = tasks_of(order)
-    receipt = build_file(order, task)
+    [task] = tasks_of(build_spec)
+    receipt = build_file(build_spec, task)
     assert isinstance(receipt, Receipt), receipt
     return receipt
 
 
 def rebuilt(
-    root: Path, order: BuildOrder, before: str | Receipt, after: str, *checks: Check, **changed: Any
+    root: Path, build_spec: BuildSpec, before: str | Receipt, after: str, *checks: CheckBound, **changed: Any
 ) -> dict[str, Any]:
     """What is found where a file was published and is built again, by the name of the check.
 
     :param changed: what the table spec says otherwise since, as keys of the order.
     """
-    former = built(root, order, before) if isinstance(before, str) else before
-    file = PublishedFile.from_receipt(former, order.session)
+    former = built(root, build_spec, before) if isinstance(before, str) else before
+    file = PublishedFile.from_receipt(former, build_spec.session)
     current = SimpleNamespace(ledger={former.uri: file}, rows=2, mode=Mode.SWAP, config_fingerprint="before")
-    later = replace(order, session="cp8-abc", staging_uri=order.staging_uri.replace("cp7", "cp8"), **changed)
+    later = replace(
+        build_spec, session="cp8-abc", staging_uri=build_spec.staging_uri.replace("cp7", "cp8"), **changed
+    )
     run: Any = SimpleNamespace(
         current_snapshot=lambda: current,
         spec=SimpleNamespace(audit=Audit(checks=checks), name="names"),
-        edges=SimpleNamespace(staging=Staging(open_store((root / "staging").as_uri(), {}, UNLIMITED))),
+        clients=SimpleNamespace(staging=Staging(open_store((root / "staging").as_uri(), {}, UNLIMITED))),
     )
     session: Any = SimpleNamespace(mode=Mode.SWAP, config_fingerprint="now" if changed else "before")
     return {f.name: f for f in loss_findings(run, session, [built(root, later, after)])}
@@ -64,16 +66,16 @@ def rebuilt(
 
 @pytest.mark.parametrize("after", [RENAMED, NULL])
 def test_a_renamed_column_and_one_that_is_null_throughout(
-    tmp_path: Path, order: BuildOrder, after: str
+    tmp_path: Path, build_spec: BuildSpec, after: str
 ) -> None:
-    finding = rebuilt(tmp_path, order, WHOLE, after)["vanished_columns"]
+    finding = rebuilt(tmp_path, build_spec, WHOLE, after)["vanished_columns"]
     assert (finding.blocks, finding.of_data) == (True, True)
     assert "a.csv has no value in count;" in finding.message
 
 
-def test_a_column_that_the_table_spec_makes_null(tmp_path: Path, order: BuildOrder) -> None:
+def test_a_column_that_the_table_spec_makes_null(tmp_path: Path, build_spec: BuildSpec) -> None:
     """The file is as it was: it is not rewritten, and its column is lost all the same."""
-    found = rebuilt(tmp_path, order, SEVENS, SEVENS, reader={"nullStringValue": "7"})
+    found = rebuilt(tmp_path, build_spec, SEVENS, SEVENS, reader={"nullStringValue": "7"})
     finding = found["vanished_columns"]
     assert (finding.blocks, finding.of_data) == (True, True)
     assert (
@@ -84,44 +86,50 @@ def test_a_column_that_the_table_spec_makes_null(tmp_path: Path, order: BuildOrd
 
 
 def test_of_one_table_spec_a_file_that_is_as_it_was_is_not_looked_at(
-    tmp_path: Path, order: BuildOrder
+    tmp_path: Path, build_spec: BuildSpec
 ) -> None:
-    assert rebuilt(tmp_path, order, NULL, NULL).keys() == {"shrunk_table"}
+    assert rebuilt(tmp_path, build_spec, NULL, NULL).keys() == {"shrunk_table"}
 
 
-def test_a_column_that_the_schema_has_since_has_not_vanished(tmp_path: Path, order: BuildOrder) -> None:
+def test_a_column_that_the_schema_has_since_has_not_vanished(tmp_path: Path, build_spec: BuildSpec) -> None:
     more = {"name": "more", "dataType": "STRING"}
-    schema = {**order.schema, "dimensionFieldSpecs": [*order.schema["dimensionFieldSpecs"], more]}
-    assert rebuilt(tmp_path, order, WHOLE, WHOLE, schema=schema)["vanished_columns"].passed
+    schema = {**build_spec.schema, "dimensionFieldSpecs": [*build_spec.schema["dimensionFieldSpecs"], more]}
+    assert rebuilt(tmp_path, build_spec, WHOLE, WHOLE, schema=schema)["vanished_columns"].passed
 
 
-def test_it_may_be_allowed(tmp_path: Path, order: BuildOrder) -> None:
+def test_it_may_be_allowed(tmp_path: Path, build_spec: BuildSpec) -> None:
     asked = Loss(check="vanished_columns", severity="warn")
-    finding = rebuilt(tmp_path, order, WHOLE, RENAMED, asked)["vanished_columns"]
+    finding = rebuilt(tmp_path, build_spec, WHOLE, RENAMED, asked)["vanished_columns"]
     assert (finding.passed, finding.blocks) == (False, False)
 
 
 @pytest.mark.parametrize(("before", "after"), [(RENAMED, NULL), (NULL, RENAMED), (RENAMED, WHOLE)])
 def test_a_column_that_had_no_value_has_not_vanished(
-    tmp_path: Path, order: BuildOrder, before: str, after: str
+    tmp_path: Path, build_spec: BuildSpec, before: str, after: str
 ) -> None:
-    assert rebuilt(tmp_path, order, before, after)["vanished_columns"].passed
+    assert rebuilt(tmp_path, build_spec, before, after)["vanished_columns"].passed
 
 
 def test_a_receipt_of_an_earlier_release_names_only_what_the_file_lacks(
-    tmp_path: Path, order: BuildOrder, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, build_spec: BuildSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A column that was null throughout before the upgrade has not vanished after it."""
     with monkeypatch.context() as patch:
         patch.setattr(Values, "missing", lambda _, lacking: lacking)
-        former = built(tmp_path, order, NULL)
+        former = built(tmp_path, build_spec, NULL)
     assert former.missing == ()
-    assert rebuilt(tmp_path, order, former, NULL + "c,,2020-01-01T00:00:00Z\n")["vanished_columns"].passed
+    assert rebuilt(tmp_path, build_spec, former, NULL + "c,,2020-01-01T00:00:00Z\n")[
+        "vanished_columns"
+    ].passed
 
 
-def test_receipts_of_published_files_are_found_by_their_versions(tmp_path: Path, order: BuildOrder) -> None:
-    receipt = built(tmp_path, order, WHOLE)
+def test_receipts_of_published_files_are_found_by_their_versions(
+    tmp_path: Path, build_spec: BuildSpec
+) -> None:
+    receipt = built(tmp_path, build_spec, WHOLE)
     staging = Staging(open_store((tmp_path / "staging").as_uri(), {}, UNLIMITED))
-    assert kept_receipts(staging, order.session, {receipt.uri: receipt.read.token}) == {receipt.uri: receipt}
-    assert kept_receipts(staging, order.session, {receipt.uri: "another"}) == {}
+    assert kept_receipts(staging, build_spec.session, {receipt.uri: receipt.read.token}) == {
+        receipt.uri: receipt
+    }
+    assert kept_receipts(staging, build_spec.session, {receipt.uri: "another"}) == {}
     assert kept_receipts(staging, "cp1-fff", {receipt.uri: receipt.read.token}) == {}

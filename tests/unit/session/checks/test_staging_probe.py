@@ -12,7 +12,7 @@ import pytest
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SettingError, SourceError
-from pinot_assets.session.checks.staging_probe import Found, Probe, require_reach
+from pinot_assets.session.checks.staging_probe import ProbeResult, StagingProbe, require_staging_reachable
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.source import open_store
 
@@ -27,7 +27,7 @@ class Distant:
         raise NotImplementedError
 
     def everywhere(self, look: Callable[[], Any]) -> list[Any]:
-        assert isinstance(look, Probe)
+        assert isinstance(look, StagingProbe)
         return [look(), replace(look, uri=self._there.as_uri())()]
 
 
@@ -46,7 +46,7 @@ def staging_in(folder: Path) -> Staging:
 def test_r28_one_place_for_all(tmp_path: Path) -> None:
     staging = staging_in(tmp_path / "shared")
     with unchanged(tmp_path / "shared"):
-        require_reach(staging, {}, UNLIMITED, Distant(tmp_path / "shared"))
+        require_staging_reachable(staging, {}, UNLIMITED, Distant(tmp_path / "shared"))
 
 
 def test_r28_every_machine_has_a_disk_of_its_own(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_r28_every_machine_has_a_disk_of_its_own(tmp_path: Path) -> None:
         unchanged(tmp_path / "here", tmp_path / "there"),
         pytest.raises(SourceError, match=r"cannot be used from .*, where files are built"),
     ):
-        require_reach(staging, {}, UNLIMITED, Distant(tmp_path / "there"))
+        require_staging_reachable(staging, {}, UNLIMITED, Distant(tmp_path / "there"))
 
 
 def test_r28_what_is_written_there_is_not_seen_here(tmp_path: Path) -> None:
@@ -65,13 +65,13 @@ def test_r28_what_is_written_there_is_not_seen_here(tmp_path: Path) -> None:
 
     class Copied(Distant):
         def everywhere(self, look: Callable[[], Any]) -> list[Any]:
-            return [Found("worker-2", key=".pinot-assets-probe-of-a-copy")]
+            return [ProbeResult("worker-2", key=".pinot-assets-probe-of-a-copy")]
 
     with (
         unchanged(tmp_path / "here"),
         pytest.raises(SourceError, match="is another place on worker-2, where files are built"),
     ):
-        require_reach(staging, {}, UNLIMITED, Copied(tmp_path / "here"))
+        require_staging_reachable(staging, {}, UNLIMITED, Copied(tmp_path / "here"))
 
 
 @pytest.mark.parametrize(("wrong", "kind"), [(True, SettingError), (False, SourceError)])
@@ -83,11 +83,11 @@ def test_r28_a_setting_that_is_wrong_there_is_no_trouble_that_passes(
 
     class Elsewhere(Distant):
         def everywhere(self, look: Callable[[], Any]) -> list[Any]:
-            assert isinstance(look, Probe)
+            assert isinstance(look, StagingProbe)
             # As if the variable that the staging area's URI refers to were not set there.
             place = "s3://lake/x" if wrong else (tmp_path / "there").as_uri()
             return [replace(look, uri=place, props={"region": "${PA_NOT_HERE}"} if wrong else {})()]
 
     with pytest.raises(SourceError, match="cannot be used from") as raised:
-        require_reach(staging, {}, UNLIMITED, Elsewhere(tmp_path / "here"))
+        require_staging_reachable(staging, {}, UNLIMITED, Elsewhere(tmp_path / "here"))
     assert type(raised.value) is kind

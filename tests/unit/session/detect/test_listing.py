@@ -25,9 +25,13 @@ def test_signs_of_a_long_listing(
     source = new_memory()
     for name in "abc":
         source.write(f"{name}.csv", b"1")
-    edges, progress = SimpleNamespace(source=source, staging=None), Quiet()
+    clients, progress = SimpleNamespace(source=source, staging=None), Quiet()
     run: Any = SimpleNamespace(
-        spec=write_table(tmp_path, "t"), edges=edges, progress=progress, mode=Mode.SYNC, hold=lambda: NO_HOLD
+        spec=write_table(tmp_path, "t"),
+        clients=clients,
+        progress=progress,
+        mode=Mode.SYNC,
+        hold=lambda: NO_HOLD,
     )
     assert len(listing.list_ready(run, None, None).listed.files) == 3
     assert progress.notes == told

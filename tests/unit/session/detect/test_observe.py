@@ -11,9 +11,15 @@ from fakes.tables import APPEND, SWAP, SYNC, write_table
 from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.session.detect.observe import Observation, Sighting, list_source, sight, standing
+from pinot_assets.session.detect.observe import (
+    ListingComparison,
+    Observation,
+    compare_listing,
+    list_source,
+    published_token,
+)
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.plan import NO_HOLD, Hold, Plan, Row, Status
+from pinot_assets.session.values.plan import NO_HOLD, Hold, Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Pointer
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.source import Fingerprint, Inventory, SourceFile, open_store
@@ -35,7 +41,7 @@ def published(**ages: float) -> Snapshot:
     return Snapshot(1, "t_OFFLINE", "cp1-aaaaaa", "SYNC", "entry", None, "", "", 0, rows)
 
 
-def plan(**statuses: Status) -> Plan:
+def plan(**statuses: RowStatus) -> Plan:
     rows = tuple(Row(name, n, version(99), status) for n, (name, status) in enumerate(statuses.items()))
     return Plan("cp2-bbbbbb", 0, Mode.SYNC, rows, (), {}, "")
 
@@ -49,17 +55,17 @@ def seen(
     session: Plan | None = None,
     mode: dict[str, str] = SYNC,
     **options: object,
-) -> Sighting:
+) -> ListingComparison:
     spec = write_table(folder, "t", {**mode, "minFileAgeSec": 60, **options})
     observation = Observation(Pointer(), None, (), {}, None, snapshot, hold, session)
-    return sight(spec, inventory, observation)
+    return compare_listing(spec, inventory, observation)
 
 
-def waiting(sighting: Sighting) -> list[str]:
+def waiting(sighting: ListingComparison) -> list[str]:
     return [u.uri for u in sighting.waiting]
 
 
-def later(sighting: Sighting) -> list[str]:
+def later(sighting: ListingComparison) -> list[str]:
     return [u.uri for u in sighting.later]
 
 
@@ -76,9 +82,9 @@ def test_a_young_rewritten_file_is_never_seen_as_deleted(tmp_path: Path) -> None
 
 
 def test_a_file_of_the_open_sessions_plan_is_known_too(tmp_path: Path) -> None:
-    for status in (Status.BUILD, Status.DONE):
+    for status in (RowStatus.BUILD, RowStatus.DONE):
         assert waiting(seen(tmp_path, listing(a=5, b=99), None, session=plan(a=status))) == ["a"]
-    assert later(seen(tmp_path, listing(a=5, b=99), None, session=plan(a=Status.GONE))) == ["a"]
+    assert later(seen(tmp_path, listing(a=5, b=99), None, session=plan(a=RowStatus.GONE))) == ["a"]
 
 
 def test_what_a_rollback_holds_back_is_as_good_as_published(tmp_path: Path) -> None:
@@ -113,12 +119,12 @@ def test_what_stands_is_one_text_per_ledger_and_none_while_there_is_more_to_look
 
     def after(**fields: Any) -> str:
         lease = store.take_lease(Owner("run", "host", 1, 0))
-        assert standing(store) == "", "while the lease is held"
+        assert published_token(store) == "", "while the lease is held"
         lease.write(pointer=replace(lease.pointer, **fields))
         lease.release()
-        return standing(store)
+        return published_token(store)
 
-    assert standing(store) == "", "nothing is published"
+    assert published_token(store) == "", "nothing is published"
     first = after(current_snapshot=SnapshotRef("one", "aa"))
     assert first == after(current_snapshot=SnapshotRef("one", "aa")) != ""
     assert after(active_session="cp2") == ""
@@ -128,4 +134,4 @@ def test_what_stands_is_one_text_per_ledger_and_none_while_there_is_more_to_look
     zookeeper.delete(made)
     zookeeper.server.ahead_ms += 1000
     zookeeper.create(made)
-    assert standing(store) not in ("", first), "another table of the same name"
+    assert published_token(store) not in ("", first), "another table of the same name"

@@ -20,7 +20,7 @@ from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.session.detect import paged_listing
 from pinot_assets.session.detect.observe import list_source
-from pinot_assets.session.detect.paged_listing import Bookmark, Sweep, go_on
+from pinot_assets.session.detect.paged_listing import CompleteListing, ListingCursor, resume_listing
 from pinot_assets.session.stores.listing_parts import KeptParts
 from pinot_assets.source import Inventory, file_table, open_store
 from pinot_assets.source.object_store import ObjectStore
@@ -55,17 +55,17 @@ class Sensor:
         self.staged = staging or new_memory()
         self.cursor = ""
 
-    def tick(self, is_late: Callable[[], bool] = lambda: True) -> Sweep | None:
-        mark = Bookmark.read(json.loads(self.cursor)) if self.cursor else None
-        found = go_on(self.spec, self.source, KeptParts(self.staged), mark, is_late)
-        if isinstance(found, Bookmark):
+    def tick(self, is_late: Callable[[], bool] = lambda: True) -> CompleteListing | None:
+        mark = ListingCursor.read(json.loads(self.cursor)) if self.cursor else None
+        found = resume_listing(self.spec, self.source, KeptParts(self.staged), mark, is_late)
+        if isinstance(found, ListingCursor):
             self.cursor = json.dumps(asdict(found))
             return None
         self.cursor = ""
         KeptParts(self.staged).drop(found.parts)
         return found
 
-    def sweep(self) -> tuple[Sweep, int]:
+    def sweep(self) -> tuple[CompleteListing, int]:
         ticks = 1
         while (found := self.tick()) is None:
             ticks += 1
@@ -100,7 +100,7 @@ def test_a_listing_goes_on_where_it_was_and_clears_up(spec: TableSpec) -> None:
     sensor = Sensor(spec, source_of("a", "b", "c"))
     assert sensor.tick() is None
     assert sensor.tick() is None
-    mark = Bookmark.read(json.loads(sensor.cursor))
+    mark = ListingCursor.read(json.loads(sensor.cursor))
     assert mark is not None
     assert str(mark) == "listed 2 objects so far, up to b; goes on at the next tick"
     assert len(sensor.parts()) == 2
@@ -135,7 +135,7 @@ def test_whatever_happens_beside_it_only_a_whole_listing_is_an_inventory(
         sensor = Sensor(write_table(Path(folder), "t", dict(SYNC)), source)
         throughout, ever = _uris(source), _uris(source)
 
-        def look(found: Sweep | None) -> None:
+        def look(found: CompleteListing | None) -> None:
             nonlocal throughout, ever
             if found is not None:
                 shown = set(found.inventory.files)
@@ -285,9 +285,16 @@ def test_parts_that_nobody_took_away_go_after_a_day(
     assert sensor.parts() == ["listings/mine.arrow", f"listings/{young}"]
 
 
-ODD = [None, 7, {}, {"of": "x"}, dict.fromkeys(Bookmark.__slots__, 1), dict.fromkeys(Bookmark.__slots__, "x")]
+ODD = [
+    None,
+    7,
+    {},
+    {"of": "x"},
+    dict.fromkeys(ListingCursor.__slots__, 1),
+    dict.fromkeys(ListingCursor.__slots__, "x"),
+]
 
 
 @pytest.mark.parametrize("value", ODD)
 def test_what_is_no_bookmark_begins_anew(value: object) -> None:
-    assert Bookmark.read(value) is None
+    assert ListingCursor.read(value) is None

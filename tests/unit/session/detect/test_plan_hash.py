@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import PlanOutdated
-from pinot_assets.session.detect.plan_hash import PARTS, SHORTEST, Basis
+from pinot_assets.session.detect.plan_hash import PARTS, SHORTEST, PlanBasis
 
 VALUES: dict[str, Any] = {name: [name, 1] for name in PARTS}
 
 
-def basis(**changed: Any) -> Basis:
-    return Basis.of(**VALUES | changed)
+def basis(**changed: Any) -> PlanBasis:
+    return PlanBasis.of(**VALUES | changed)
 
 
-def refusal(now: Basis, wanted: str) -> str:
+def refusal(now: PlanBasis, wanted: str) -> str:
     with pytest.raises(PlanOutdated) as refused:
         now.require("t", wanted)
     return str(refused.value)

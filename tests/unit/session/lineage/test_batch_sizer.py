@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinot_assets.pinot import PushMode, PushReport
-from pinot_assets.session.lineage.batch_sizer import MOST, SHARE, UploadPace
+from pinot_assets.session.lineage.batch_sizer import MOST, SHARE, BatchSizer
 from pinot_assets.snapshot.receipt import Output
 
 MB = 1024**2
@@ -19,16 +19,16 @@ def outputs(*sizes: int) -> list[Output]:
     return [Output(f"s{n}", 1, 1, "", size, "", "") for n, size in enumerate(sizes)]
 
 
-def after(outputs: Sequence[Output], seconds: float, deadline: float) -> UploadPace:
+def after(outputs: Sequence[Output], seconds: float, deadline: float) -> BatchSizer:
     report = PushReport(tuple(o.segment for o in outputs), (), PushMode.METADATA, None, 1, seconds)
-    return UploadPace().after(outputs, report, deadline)
+    return BatchSizer().after(outputs, report, deadline)
 
 
 def pushed_at(
     cost: Callable[[list[Output]], float], sizes: list[int], deadline: float = 20.0
 ) -> list[tuple[int, float]]:
     """Batches of a push against a store of that cost: size and seconds of each."""
-    left, pace, batches = outputs(*sizes), UploadPace(), []
+    left, pace, batches = outputs(*sizes), BatchSizer(), []
     while left:
         batch = pace.next_of(left)
         seconds = cost(list(batch))
@@ -38,7 +38,7 @@ def pushed_at(
 
 
 def test_the_first_goes_alone() -> None:
-    assert len(UploadPace().next_of(outputs(1, 1, 1))) == 1
+    assert len(BatchSizer().next_of(outputs(1, 1, 1))) == 1
 
 
 def test_small_segments_soon_go_by_hundreds() -> None:
@@ -50,7 +50,7 @@ def test_small_segments_soon_go_by_hundreds() -> None:
 
 @pytest.mark.parametrize(("left", "sizes"), [(500, [500]), (501, [251, 250]), (1097, [366, 366, 365])])
 def test_no_small_remainder_pays_for_a_call_of_its_own(left: int, sizes: list[int]) -> None:
-    found, pace = [], UploadPace(segments=9999)
+    found, pace = [], BatchSizer(segments=9999)
     while left:
         found.append(len(pace.next_of(outputs(*[1] * left))))
         left -= found[-1]
@@ -65,7 +65,7 @@ def test_large_segments_go_as_many_as_are_copied_in_time() -> None:
 
 
 def test_a_large_one_after_small_ones_does_not_go_with_them() -> None:
-    pace = UploadPace(segments=100, bytes=10 * MB)
+    pace = BatchSizer(segments=100, bytes=10 * MB)
     assert len(pace.next_of(outputs(4 * MB, 4 * MB, 200 * MB, 1))) == 2
     assert len(pace.next_of(outputs(200 * MB, 1))) == 1
 
@@ -76,8 +76,8 @@ def test_a_store_that_gets_slow_is_given_less() -> None:
 
 
 def test_no_more_than_asked_for() -> None:
-    assert len(UploadPace(segments=9999).next_of(outputs(*[1] * 2000))) == MOST
-    assert len(UploadPace(segments=9999).next_of(outputs(*[1] * 20), most=3)) == 3
+    assert len(BatchSizer(segments=9999).next_of(outputs(*[1] * 2000))) == MOST
+    assert len(BatchSizer(segments=9999).next_of(outputs(*[1] * 20), most=3)) == 3
 
 
 @given(
@@ -99,6 +99,6 @@ def test_a_clock_that_stands_still(seconds: float) -> None:
 
 
 def test_what_was_there_already_says_nothing_of_the_pace() -> None:
-    before = UploadPace(50, 10 * MB)
+    before = BatchSizer(50, 10 * MB)
     report = PushReport((), ("s0", "s1"), None, None, 0, 0.01)
     assert before.after(outputs(1, 1), report, 20.0) == before

@@ -13,7 +13,7 @@ from fakes.pinot.staged import EMPTY
 from pinot_assets.errors import SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import LineageEntry, LineageState
 from pinot_assets.session.lineage.switch import Switcher
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.receipt import Output
 
@@ -32,7 +32,7 @@ class Table:
         self.settled: list[tuple[str, str]] = []
 
     def switcher(self, before_write: Callable[[], None] = lambda: None) -> Switcher:
-        edges = SimpleNamespace(
+        clients = SimpleNamespace(
             pinot=self.pinot,
             now_ms=lambda: 0,
             waits=SimpleNamespace(first_entry=0.0, broker=0.0),
@@ -40,7 +40,7 @@ class Table:
         )
         return Switcher(
             "t",
-            cast(Edges, edges),
+            cast(TableClients, clients),
             1000,
             False,
             before_write,

@@ -10,11 +10,11 @@ from pinot_assets.errors import PushRefused
 from pinot_assets.pinot import Lineage, LineageEntry, LineageState
 from pinot_assets.session.lineage.lineage_size import (
     LIMIT_BYTES,
-    require_lineage_room,
+    require_lineage_capacity,
     require_plan_fits,
     znode_bytes,
 )
-from pinot_assets.session.values.plan import Plan, Row, Status
+from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.fingerprint import Fingerprint
 
@@ -30,7 +30,7 @@ def entry(segments_from: frozenset[str], segments_to: frozenset[str], state: Lin
     return LineageEntry("e" * 36, segments_from, segments_to, state, 1_700_000_000_000)
 
 
-def plan(files: int, size: int = 10, status: Status = Status.BUILD) -> Plan:
+def plan(files: int, size: int = 10, status: RowStatus = RowStatus.BUILD) -> Plan:
     rows = (Row(f"file:///{n}", n, Fingerprint(size, 1), status) for n in range(files))
     return Plan("cp1-00000a", 0, Mode.SYNC, tuple(rows), (), {}, "")
 
@@ -48,12 +48,12 @@ def test_the_size_is_that_of_the_record_as_helix_writes_it() -> None:
 
 
 def test_a_switch_that_fits_is_let_through() -> None:
-    require_lineage_room("t", Lineage(), names(7_000), names(7_000, 7_000))
+    require_lineage_capacity("t", Lineage(), names(7_000), names(7_000, 7_000))
 
 
 def test_a_switch_that_does_not_fit_is_refused_with_the_way_out() -> None:
     with pytest.raises(PushRefused, match=r"KiB of 900 KiB") as caught:
-        require_lineage_room("t", Lineage(), names(8_000), names(8_000, 8_000))
+        require_lineage_capacity("t", Lineage(), names(8_000), names(8_000, 8_000))
     assert "several tables" in str(caught.value)
 
 
@@ -61,8 +61,8 @@ def test_entries_that_stand_count_and_one_that_is_replaced_does_not() -> None:
     ours = names(8_000)
     standing = entry(frozenset(), names(8_000, 8_000), DONE)
     with pytest.raises(PushRefused, match="for 1 entry that stands"):
-        require_lineage_room("t", Lineage((standing,)), frozenset(), ours)
-    require_lineage_room("t", Lineage((entry(frozenset(), ours, OPEN),)), frozenset(), ours)
+        require_lineage_capacity("t", Lineage((standing,)), frozenset(), ours)
+    require_lineage_capacity("t", Lineage((entry(frozenset(), ours, OPEN),)), frozenset(), ours)
 
 
 def test_a_plan_that_cannot_fit_however_it_is_built_is_refused() -> None:
@@ -74,7 +74,7 @@ def test_a_plan_that_cannot_fit_however_it_is_built_is_refused() -> None:
 
 def test_files_without_bytes_have_no_segment() -> None:
     require_plan_fits("t", plan(100_000, size=0), ())
-    require_plan_fits("t", plan(100_000, size=0, status=Status.DONE), ())
+    require_plan_fits("t", plan(100_000, size=0, status=RowStatus.DONE), ())
 
 
 def test_what_is_replaced_counts_in_the_plan() -> None:

@@ -11,7 +11,7 @@ import pytest
 from pinot_assets.errors import LeaseLost, PushRefused
 from pinot_assets.pinot import Lineage, LineageEntry, LineageState, PushMode, PushReport
 from pinot_assets.session.lineage.switch import Switcher
-from pinot_assets.session.stores.clients import Edges
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.receipt import Output
 
@@ -75,10 +75,12 @@ def push(
 
 def switcher(pinot: Pinot, before_write: Callable[[], None], mode: PushMode | None = None) -> Switcher:
     waits = SimpleNamespace(pinot_write=20.0, first_entry=0.0)
-    edges = SimpleNamespace(
+    clients = SimpleNamespace(
         pinot=pinot, staging=None, now_ms=lambda: 1, waits=waits, sleep=lambda seconds: None
     )
-    return Switcher("t", cast(Edges, edges), 1000, False, before_write, lambda *_: None, mode, lambda _: None)
+    return Switcher(
+        "t", cast(TableClients, clients), 1000, False, before_write, lambda *_: None, mode, lambda _: None
+    )
 
 
 def outputs(count: int) -> list[Output]:

@@ -13,7 +13,7 @@ from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
 from pinot_assets.ingest.contract.keys import receipt_key
 from pinot_assets.session.stores.staging import Staging, Switch
 from pinot_assets.session.stores.stored_receipts import kept_receipts
-from pinot_assets.session.values.plan import HeldVersion, Hold, Plan, Row, Status
+from pinot_assets.session.values.plan import HeldVersion, Hold, Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode, ObjectRef
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
@@ -28,7 +28,7 @@ def staging(tmp_path: Path) -> Staging:
     return Staging(open_store(str(tmp_path), {}, UNLIMITED))
 
 
-def a_plan(attempt: int = 0, status: Status = Status.BUILD, accepted: str = "") -> Plan:
+def a_plan(attempt: int = 0, status: RowStatus = RowStatus.BUILD, accepted: str = "") -> Plan:
     rows = (Row("file:///a", 0, VERSION, status, accepted),)
     return Plan("cp1-00000a", attempt, Mode.SYNC, rows, (), {}, "digest")
 
@@ -145,7 +145,7 @@ def test_the_newest_receipt_is_taken_but_none_of_a_later_attempt(staging: Stagin
 def test_r11_an_accepted_receipt_is_never_exchanged(staging: Staging) -> None:
     """R11: a zombie's receipt is ignored."""
     keys = [put_receipt(staging, attempt) for attempt in (0, 1)]
-    plan = a_plan(1, Status.DONE, keys[0])
+    plan = a_plan(1, RowStatus.DONE, keys[0])
     assert staging.receipts(plan)[0][0] == keys[0]
     assert staging.accepted_receipts(plan)[0].attempt == 0
 
@@ -153,14 +153,14 @@ def test_r11_an_accepted_receipt_is_never_exchanged(staging: Staging) -> None:
 def test_a_lost_accepted_receipt_is_an_error_and_not_another_one(staging: Staging) -> None:
     keys = [put_receipt(staging, attempt) for attempt in (0, 1)]
     staging.store.delete(keys[0])
-    plan = a_plan(1, Status.DONE, keys[0])
+    plan = a_plan(1, RowStatus.DONE, keys[0])
     assert staging.receipts(plan) == {}
     with pytest.raises(SnapshotCorrupt, match=r"-0\.json cannot be read"):
         staging.accepted_receipts(plan)
 
 
 def test_what_is_put_is_read_back(staging: Staging) -> None:
-    plan = a_plan(3, Status.DONE, "files/a")
+    plan = a_plan(3, RowStatus.DONE, "files/a")
     assert staging.plan(staging.put_plan(plan)) == plan
     output = Output("s", 2**32 - 1, 1, "u", 3, "", "", -5, None)
     switch = Switch(2, ("x", "y"), (output, replace(output, segment="s2")))

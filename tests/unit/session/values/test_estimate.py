@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pinot_assets.session.values.estimate import Amount, at_least, of_files
+from pinot_assets.session.values.estimate import Estimate, at_least, of_files
 
 
 def test_files_that_are_built_are_known() -> None:
-    assert of_files(7, 0, 0, None) == Amount(7)
-    assert Amount(7).exact
+    assert of_files(7, 0, 0, None) == Estimate(7)
+    assert Estimate(7).exact
 
 
 def test_files_to_read_are_estimated_from_the_ledger() -> None:
@@ -23,5 +23,5 @@ def test_without_a_ledger_nothing_is_guessed() -> None:
 
 
 def test_sums_keep_what_they_are() -> None:
-    assert of_files(7, 1000, 2, 0.02).plus(3).times(2) == Amount(20, 40, exact=False)
+    assert of_files(7, 1000, 2, 0.02).plus(3).times(2) == Estimate(20, 40, exact=False)
     assert at_least(7).plus(3).times(2) == at_least(20)

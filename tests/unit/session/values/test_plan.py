@@ -14,7 +14,7 @@ from pinot_assets.session.values.plan import (
     Next,
     Plan,
     Row,
-    Status,
+    RowStatus,
     accept,
     decide,
     is_empty,
@@ -34,7 +34,7 @@ from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output, Receipt
 
 ALL = [Mode.APPEND, Mode.SYNC, Mode.SWAP]
-BUILD, DONE, GONE = Status.BUILD, Status.DONE, Status.GONE
+BUILD, DONE, GONE = RowStatus.BUILD, RowStatus.DONE, RowStatus.GONE
 
 
 def version(n: int) -> Fingerprint:
@@ -87,7 +87,7 @@ def published(uri: str, n: int = 1, session: str = "cp1-0") -> PublishedFile:
     return PublishedFile.from_receipt(receipt(uri, 0, n), session)
 
 
-def statuses(plan: Plan) -> dict[str, Status]:
+def statuses(plan: Plan) -> dict[str, RowStatus]:
     return {row.uri: row.status for row in plan.rows}
 
 
@@ -345,7 +345,7 @@ ROWS = st.builds(
     uri=TEXTS,
     ordinal=st.integers(0, 2**40),
     planned=VERSIONS,
-    status=st.sampled_from(Status),
+    status=st.sampled_from(RowStatus),
     receipt=TEXTS,
 )
 

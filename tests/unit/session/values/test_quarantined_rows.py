@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pinot_assets.session.values.quarantined_rows import notes
-from pinot_assets.session.values.report import Report, Result
+from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Receipt
 
@@ -24,7 +24,7 @@ def test_bad_rows_and_missing_columns_are_told_with_the_first_file() -> None:
 
 
 def test_the_report_says_how_many() -> None:
-    report = Report(Result.STAGED, None, listed=3, built=(WHOLE, BAD))
+    report = TriggerReport(TriggerResult.STAGED, None, listed=3, built=(WHOLE, BAD))
     assert report.bad_rows == 2
     assert ", 2 bad rows put aside; staged, hidden" in report.summary
-    assert "put aside" not in Report(Result.STAGED, None, listed=3, built=(WHOLE,)).summary
+    assert "put aside" not in TriggerReport(TriggerResult.STAGED, None, listed=3, built=(WHOLE,)).summary

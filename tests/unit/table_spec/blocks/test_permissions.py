@@ -11,7 +11,7 @@ from pinot_assets.core.policy import UNLIMITED, Layer, Policy
 from pinot_assets.errors import SettingError, SourceError, SpecError
 from pinot_assets.session.connect import open_hints, open_source, open_staging
 from pinot_assets.session.detect.observe import list_source
-from pinot_assets.session.detect.paged_listing import KeptParts, go_on
+from pinot_assets.session.detect.paged_listing import KeptParts, resume_listing
 from pinot_assets.table_spec import TableSpec
 
 KEYS = {"input.fs.prop.accessKey": "${TABLE_KEY}", "input.fs.prop.secretKey": "${TABLE_SECRET}"}
@@ -223,7 +223,7 @@ def test_no_spec_publishes_what_its_project_keeps_beside_data(folder: Any) -> No
             list_source(spec, source)
         assert "roots: [project, " in str(caught.value)
         with pytest.raises(SettingError, match="is the project's own and no data"):
-            go_on(spec, source, KeptParts(source), None, lambda: False)
+            resume_listing(spec, source, KeptParts(source), None, lambda: False)
     spec = folder.load({"inputDirURI": "..", "includeFileNamePattern": "glob:**/*.csv"})
     (uri,) = list_source(spec, open_source(spec)).files
     assert uri.endswith("/in/a.csv")

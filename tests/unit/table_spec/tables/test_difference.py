@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinot_assets.table_spec.tables.difference import Difference, diff_json, diff_schema, diff_table
+from pinot_assets.table_spec.tables.difference import SpecDifference, diff_json, diff_schema, diff_table
 
 STORED = Path(__file__).parent / "stored"
 GIVEN = json.loads((STORED / "given.json").read_text())
@@ -75,17 +75,17 @@ def test_a_change_of_the_schema_is_seen(stored, steps, to, path):
 def test_columns_are_compared_by_name_and_both_ways(stored):
     more, origin = copy.deepcopy(GIVEN["schema"]), {"name": "origin", "dataType": "STRING"}
     more["dimensionFieldSpecs"].insert(0, origin)
-    assert diff_schema(more, stored["schema"]) == [Difference("schema.columns.origin", origin, None)]
+    assert diff_schema(more, stored["schema"]) == [SpecDifference("schema.columns.origin", origin, None)]
     fewer = changed(GIVEN["schema"], "dimensionFieldSpecs", 1, to=None)
     dropped = stored["schema"]["dimensionFieldSpecs"][1]
-    assert diff_schema(fewer, stored["schema"]) == [Difference("schema.columns.b", None, dropped)]
+    assert diff_schema(fewer, stored["schema"]) == [SpecDifference("schema.columns.b", None, dropped)]
 
 
 def test_a_dimension_that_is_a_metric_in_pinot_is_a_difference(stored):
     moved = stored["schema"]
     moved["metricFieldSpecs"].append(moved["dimensionFieldSpecs"].pop(1))
     differences = diff_schema(GIVEN["schema"], moved)
-    assert Difference("schema.columns.b.fieldType", "DIMENSION", "METRIC") in differences
+    assert SpecDifference("schema.columns.b.fieldType", "DIMENSION", "METRIC") in differences
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pinot_assets.core.limits import SPEC_BYTES
-from pinot_assets.table_spec.yaml.document import MAX_VALUES, Part, parse_document, read_document
+from pinot_assets.table_spec.yaml.document import MAX_VALUES, DocumentNode, parse_document, read_document
 
 FILE = Path("x.yaml")
 
@@ -50,7 +50,7 @@ def test_scalars_mean_what_json_and_yaml_12_say(text, value):
 def test_places_know_their_lines_and_texts():
     document, _ = parse_document("a:\n  b: 0.10\n  c:\n    - 1\n    - x: 2\n", FILE)
     assert document is not None
-    root = Part(document, ())
+    root = DocumentNode(document, ())
     assert document.line(("a", "b")) == 2
     assert document.line(("a", "c", 1, "x")) == 5
     assert document.line(("a", "nothing", "there")) == 1
