@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -44,9 +45,21 @@ class Shell:
         assert "Traceback" not in out + err
         return out, err
 
+    def traced_run(self) -> str:
+        """What a run shows, and through which modules it went (`tools.trace_run`)."""
+        top = str(Path(__file__).parents[2])
+        code, out, err = self._start("tools.trace_run", [self.table], self._environment | {"PYTHONPATH": top})
+        assert code == 0, out + err
+        return out
+
     def _run(self, arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:
+        return self._start("pinot_assets", arguments, environment)
+
+    def _start(
+        self, module: str, arguments: Sequence[str], environment: Mapping[str, str]
+    ) -> tuple[int, str, str]:
         done = subprocess.run(
-            [sys.executable, "-m", "pinot_assets", *arguments],
+            [sys.executable, "-m", module, *arguments],
             cwd=self.folder,
             env=environment,
             capture_output=True,
@@ -140,6 +153,16 @@ def test_a_table_from_its_spec_to_its_rollback(quick_shell: Shell) -> None:
     assert "brings it in again" in shell("resume", table)[0]
     assert f"{table} holds nothing back" in shell("resume", table)[0]
     assert "switched: 3 files, 3 segments, 4 rows" in shell("run", table)[0]
+
+
+def test_few_modules_lead_from_the_command_to_the_switch(shell: Shell) -> None:
+    shell("tables", "apply", shell.table, "--yes")
+    write_files(shell.folder, F1="a b", F2="c")
+    *modules, last = shell.traced_run().splitlines()[-26:]
+    assert (found := re.fullmatch(r"(\d+) modules, the longest of (\d+) lines", last)), last
+    assert int(found[1]) <= 25, modules
+    assert int(found[2]) <= 400, modules
+    assert any("endReplaceSegments" in line for line in modules), modules
 
 
 def test_wrong_input_gets_a_sentence(shell: Shell) -> None:

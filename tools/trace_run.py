@@ -1,0 +1,93 @@
+"""Which modules lead `pinot-assets run` from the command to the switch: counted, not guessed.
+
+    python -m tools.trace_run TABLE
+
+It runs the command in this process. At each effect of the run (a write to ZooKeeper or to the staging area, the
+build, each request that changes something in Pinot, up to the end of the lineage entry), it notes which
+modules of this project are on the stack: through those the run is led there. What a module asks on its way and
+gets back (a parser, a value, a check) is not followed. The last lines are the modules and their number.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import httpx
+from kazoo.client import TransactionRequest
+
+import pinot_assets
+from pinot_assets.__main__ import main
+from pinot_assets.ingest.spark.builder import SparkBuilder
+from pinot_assets.source.bucket_store import BucketObjectStore
+from pinot_assets.source.local_store import LocalObjectStore
+
+PACKAGE: Final = Path(pinot_assets.__file__).parent
+EFFECTS: Final[tuple[tuple[type, str], ...]] = (
+    (TransactionRequest, "commit"),
+    (LocalObjectStore, "put_if_absent"),
+    (LocalObjectStore, "put_file_if_absent"),
+    (BucketObjectStore, "put_if_absent"),
+    (BucketObjectStore, "put_file_if_absent"),
+    (SparkBuilder, "build"),
+    (httpx.Client, "send"),
+)
+_SWITCH: Final = "endReplaceSegments"
+
+
+class Trace:
+    """:ivar modules: by the effect for which each was on the stack first, up to the switch."""
+
+    def __init__(self) -> None:
+        self.modules: dict[Path, str] = {}
+        self._over = False
+
+    def watch(self, of: type, method: str) -> None:
+        """Note who leads to this method of a class, from now on."""
+        call = getattr(of, method)
+
+        @functools.wraps(call)
+        def watched(*args: object, **options: object) -> object:
+            effect = _effect(method, args)
+            if effect and not self._over:
+                for path in (*_leading_here(), Path(inspect.getfile(of))):
+                    if path.is_relative_to(PACKAGE):
+                        self.modules.setdefault(path, effect)
+                self._over = _SWITCH in effect
+            return call(*args, **options)
+
+        setattr(of, method, watched)
+
+    def lines(self) -> Iterator[str]:
+        """A line for each module, and the last line."""
+        lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in self.modules}
+        for path, effect in self.modules.items():
+            yield f"{lengths[path]:4} {path.relative_to(PACKAGE)} ({effect})"
+        yield f"{len(lengths)} modules, the longest of {max(lengths.values())} lines"
+
+
+def _effect(method: str, args: tuple[object, ...]) -> str:
+    request = args[1] if method == "send" else None
+    if not isinstance(request, httpx.Request):
+        return method
+    path = request.url.path
+    return "" if request.method == "GET" or "query" in path else f"{request.method} {path}"
+
+
+def _leading_here() -> Iterator[Path]:
+    return (Path(frame.filename) for frame in reversed(inspect.stack(context=0)))
+
+
+if __name__ == "__main__":
+    trace = Trace()
+    for effect in EFFECTS:
+        trace.watch(*effect)
+    sys.argv = ["pinot-assets", "run", *sys.argv[1:]]
+    try:
+        main()
+    finally:
+        sys.stdout.write("\n".join(trace.lines()) + "\n")
