@@ -2,10 +2,10 @@
 
     python -m tools.trace_run TABLE
 
-It runs the command in this process. At each effect of the run (a write to ZooKeeper or to the staging area, the
-build, each request that changes something in Pinot, up to the end of the lineage entry), it notes which
-modules of this project are on the stack: through those the run is led there. What a module asks on its way and
-gets back (a parser, a value, a check) is not followed. The last lines are the modules and their number.
+It runs the command in this process. At each effect of the run (a write to ZooKeeper or to the staging area,
+the build, each request that changes something in Pinot, up to the end of the lineage entry), it notes which
+modules of this project are on the stack: through those the run is led there. What a module asks on its way
+and gets back (a parser, a value, a check) is not followed. The last lines are the modules and their number.
 """
 
 from __future__ import annotations
