@@ -32,7 +32,7 @@ def builder(request: pytest.FixtureRequest, fakes: ModuleType) -> Iterator[Build
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+def build_spec(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
     made: BuildSpec = fakes.make_order(tmp_path)
     return made
 

@@ -34,7 +34,7 @@ def session() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+def build_spec(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
     made: BuildSpec = fakes.make_order(tmp_path, max_rows_per_segment=2_000_000)
     for n in range(6):
         fakes.write_names(tmp_path / "in" / f"{n}.csv", 5)

@@ -79,7 +79,7 @@ def session() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+def build_spec(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
     made: BuildSpec = fakes.make_order(tmp_path, schema=SCHEMA)
     transforms = [{"columnName": name, "transformFunction": sql} for name, sql in TRANSFORMS.items()]
     ingestion = {"transformConfigs": transforms, "filterConfig": {"filterFunction": FILTER}}

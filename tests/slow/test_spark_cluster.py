@@ -173,7 +173,7 @@ def is_executor(process: psutil.Process) -> bool:
 
 
 @pytest.fixture(params=[False, True], ids=["arrow", "spark-sql"])
-def order(request: pytest.FixtureRequest, fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+def build_spec(request: pytest.FixtureRequest, fakes: ModuleType, tmp_path: Path) -> BuildSpec:
     query = Query(where="cast(count AS bigint) >= 0", transforms={"name": "upper(name)"})
     made: BuildSpec = fakes.make_order(
         tmp_path / "table", query=query if request.param else None, max_rows_per_segment=1_000_000

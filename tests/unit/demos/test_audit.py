@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from demos.audit_story import StoryLine, StorySummary, kind_of, verdict
+from demos.audit_story import AuditLine, StorySummary, kind_of, verdict
 from demos.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, write_spec, wrong_on_the_way
 from demos.load import LoadReport, PhaseReport
 from demos.steps import LEAST_ANSWERS
@@ -109,9 +109,9 @@ def report(**counts: int) -> LoadReport:
     return LoadReport((PhaseReport("1", seen=(), first_mixed=None, first_error=None, **phase),))
 
 
-def steps(*tiers: int) -> list[StoryLine]:
-    stopped = [StoryLine(str(tier), "", tier, 1.0, ("a check",)) for tier in tiers]
-    return [*stopped, *(StoryLine(f"{tier}b", "", tier, 1.0, ()) for tier in (0, 1, 2, 3))]
+def steps(*tiers: int) -> list[AuditLine]:
+    stopped = [AuditLine(str(tier), "", tier, 1.0, ("a check",)) for tier in tiers]
+    return [*stopped, *(AuditLine(f"{tier}b", "", tier, 1.0, ()) for tier in (0, 1, 2, 3))]
 
 
 def test_the_last_line() -> None:

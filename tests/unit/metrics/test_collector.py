@@ -233,13 +233,13 @@ def test_what_cannot_be_told_ends_a_look() -> None:
 HANGING = """
 import threading
 from pinot_assets.metrics.collector import Collector
-from pinot_assets.metrics.probe import Part
+from pinot_assets.metrics.probe import ScrapePart
 
 def hang():
     print("looking", flush=True)
     threading.Event().wait()
 
-Collector(print).look([Part("t", "session", hang)])
+Collector(print).look([ScrapePart("t", "session", hang)])
 """
 
 

@@ -16,10 +16,10 @@ import pytest
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest import BuildSpec, FileTask
 from pinot_assets.ingest.contract.deaths import Death, death_of
-from pinot_assets.ingest.spark.arrow_jobs import Build, JobDied, Result, in_spite_of_deaths
+from pinot_assets.ingest.spark.arrow_jobs import Build, JobDied, in_spite_of_deaths
 from pinot_assets.ingest.task.isolated import build_alone, death
 from pinot_assets.settings.file_limits import FileLimits
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, FileResult, Receipt
 from pinot_assets.source import Fingerprint, SourceFile
 
 ABORTED = ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 3 in stage 0.0 failed 4 "
@@ -59,7 +59,7 @@ class Cluster:
         self._killers, self._names, self._kills_alone = killers, names, kills_alone
         self.jobs: list[tuple[list[int], bool]] = []
 
-    def run(self, tasks: Sequence[FileTask], build: Build) -> Generator[Result | None, None, None]:
+    def run(self, tasks: Sequence[FileTask], build: Build) -> Generator[FileResult | None, None, None]:
         is_alone = build is build_alone
         self.jobs.append(([task.ordinal for task in tasks], is_alone))
         for place, task in enumerate(tasks):
@@ -79,7 +79,7 @@ def receipt(task: FileTask) -> Receipt:
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+def build_spec(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
     made: BuildSpec = fakes.make_order(tmp_path)
     return made
 
@@ -122,7 +122,7 @@ def test_where_spark_does_not_say_which_it_was_each_has_a_process_of_its_own(bui
 def test_a_file_that_takes_its_executor_with_it_fails_alone(
     build_spec: BuildSpec, of_memory: bool, code: str
 ) -> None:
-    def run(tasks: Sequence[FileTask], _: Build) -> Generator[Result | None, None, None]:
+    def run(tasks: Sequence[FileTask], _: Build) -> Generator[FileResult | None, None, None]:
         for place, task in enumerate(tasks):
             if task.ordinal == 3:
                 raise JobDied(Death(place, of_memory), "executor 1 was lost")
@@ -136,7 +136,7 @@ def test_a_file_that_takes_its_executor_with_it_fails_alone(
 
 
 def test_a_spark_that_loses_all_and_blames_none_is_an_error(build_spec: BuildSpec) -> None:
-    def run(_: Sequence[FileTask], __: Build) -> Generator[Result | None, None, None]:
+    def run(_: Sequence[FileTask], __: Build) -> Generator[FileResult | None, None, None]:
         yield None
         raise JobDied(Death(None, False), "executors are lost")
 

@@ -156,7 +156,7 @@ LITTLE_MEMORY = """
 import sys
 from pathlib import Path
 import pyarrow as pa
-from pinot_assets.ingest import Verdicts, Wanted, read_batches
+from pinot_assets.ingest import BadRowPolicy, TargetSchema, read_batches
 from pinot_assets.ingest.contract.machine_trouble import trouble_of
 from pinot_assets.core.memory import limit_memory
 
@@ -164,9 +164,9 @@ def taken():
     return int(Path("/proc/self/status").read_text().partition("VmData:")[2].split()[0]) << 10
 
 limit_memory(taken() + (int(sys.argv[1]) << 20))
-wanted = Wanted(pa.schema([("name", pa.string())]))
+wanted = TargetSchema(pa.schema([("name", pa.string())]))
 try:
-    for table in read_batches(Path(sys.argv[2]), wanted, "avro", reader={}, verdicts=Verdicts()):
+    for table in read_batches(Path(sys.argv[2]), wanted, "avro", reader={}, verdicts=BadRowPolicy()):
         print(table.num_rows)
 except Exception as error:
     print(trouble_of(error))

@@ -10,15 +10,15 @@ import pytest
 
 from pinot_assets.ingest import BuildSpec, FileTask
 from pinot_assets.ingest.spark.file_jobs import SparkEnded
-from pinot_assets.ingest.spark.restarts import Result, in_spite_of_ends
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.ingest.spark.restarts import in_spite_of_ends
+from pinot_assets.snapshot.receipt import Failure, FileResult, Receipt
 from pinot_assets.source import Fingerprint, SourceFile
 
 TASKS = [FileTask(SourceFile(f"file:///{n}", Fingerprint(1, 1)), n) for n in range(6)]
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+def build_spec(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
     made: BuildSpec = fakes.make_order(tmp_path)
     return made
 
@@ -33,7 +33,7 @@ class Sparks:
         self._killers, self._code, self._tells = killers, code, tells
         self.given: list[list[int]] = []
 
-    def run(self, tasks: Sequence[FileTask]) -> Generator[Result | None, None, None]:
+    def run(self, tasks: Sequence[FileTask]) -> Generator[FileResult | None, None, None]:
         self.given.append([task.ordinal for task in tasks])
         for place, task in enumerate(tasks):
             under_way = tasks[place : place + 3]

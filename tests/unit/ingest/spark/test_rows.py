@@ -21,7 +21,7 @@ from pinot_assets.snapshot.receipt import Failure, Receipt
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+def build_spec(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
     made: BuildSpec = fakes.make_order(tmp_path, query=Query(where="false"), input_format="json")
     return made
 

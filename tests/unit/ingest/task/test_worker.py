@@ -40,7 +40,7 @@ from pinot_assets.source.uris import parse_root
 
 
 @pytest.fixture
-def order(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
+def build_spec(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
     made: BuildSpec = fakes.make_order(tmp_path)
     return made
 

@@ -30,7 +30,7 @@ NULL = "name,count,at\na,,2020-01-01T00:00:00Z\nb,,2020-01-01T00:00:00Z\n"
 
 
 @pytest.fixture
-def order(tmp_path: Path) -> BuildSpec:
+def build_spec(tmp_path: Path) -> BuildSpec:
     return make_order(tmp_path)
 
 
