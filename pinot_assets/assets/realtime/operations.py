@@ -65,7 +65,7 @@ class OperationInputs:
     def pinot(self) -> Iterator[RealtimePinot]:
         """A client whose silence says what was done through it."""
         again = "the same job looks at the table first and does what is left"
-        with RealtimePinot(self.settings.pinot) as door, recording(door, again) as pinot:
+        with RealtimePinot(self.settings.pinot) as client, recording(client, again) as pinot:
             yield pinot
 
     def reader(self, pinot: RealtimePinot) -> Reader:

@@ -72,7 +72,7 @@ def open_work(table: str, deep_store: str | None = None) -> Iterator[TableOperat
     :raises PinotNotFound: there is no such table.
     """
     settings = load_settings()
-    with RealtimePinot(settings.pinot) as door, recording(door, _AGAIN) as pinot:
+    with RealtimePinot(settings.pinot) as client, recording(client, _AGAIN) as pinot:
         name = find_table(pinot, table)
         yield TableOperation(settings, pinot, name, open_deep_store(pinot, deep_store))
 

@@ -15,6 +15,7 @@ from pinot_assets.errors import (
     SessionError,
     SwitchStateUnknown,
 )
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.operations.pauseless_plan import (
@@ -27,7 +28,7 @@ from pinot_assets.realtime.operations.pauseless_plan import (
     Goal,
     next_action,
 )
-from pinot_assets.realtime.read.api import DrainDoor, Reader, Tell
+from pinot_assets.realtime.read.api import Reader, Tell
 from pinot_assets.realtime.repair.apply import Repair
 
 Preflight = Callable[[RealtimeState, Goal], Sequence[str]]
@@ -48,7 +49,7 @@ class Draining:
     :ivar patience_s: how long it goes on; what is unfinished then is gone on with by the next run.
     """
 
-    door: DrainDoor
+    pinot: RealtimePinot
     read: Reader
     lease: OperationsLease
     repair: Repair
@@ -135,13 +136,13 @@ class Draining:
                 self._check(state, goal)
                 self._remember(action.remember)
             case Do.PAUSE:
-                self.door.pause(table, f"{OUR_PAUSE} {goal}")
+                self.pinot.pause(table, f"{OUR_PAUSE} {goal}")
             case Do.FLIP:
                 return self._flip(action, table, goal)
             case Do.RESUME | Do.BACK_OUT:
-                self.door.resume(table)
+                self.pinot.resume(table)
             case Do.FORCE_COMMIT:
-                self.door.force_commit(table)
+                self.pinot.force_commit(table)
             case Do.REPAIR:
                 longest_ms = REPAIR_MS if state.pause.whole else self.repair.longest_ms
                 replace(self.repair, longest_ms=longest_ms).round()
@@ -155,7 +156,7 @@ class Draining:
     def _flip(self, action: Action, table: str, goal: Goal) -> DrainMemory:
         config = self._config(table, goal)
         try:
-            self.door.update_realtime_config(config)
+            self.pinot.update_realtime_config(config)
         except (PinotUnreachable, SwitchStateUnknown):
             raise
         except PinotError as error:
@@ -175,7 +176,7 @@ class Draining:
             )
 
     def _config(self, table: str, goal: Goal) -> Mapping[str, Any]:
-        found = self.door.table_config(table)
+        found = self.pinot.table_config(table)
         if found is None:
             raise PinotError(f"{table} has no config any more")
         return flipped(found, goal)

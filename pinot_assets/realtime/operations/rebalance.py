@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from pinot_assets.core.text import counted, plural_are
 from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, SwitchStateUnknown
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalanceJudgement, judge, moves_of
 from pinot_assets.realtime.operations.rebalance_request import Request
-from pinot_assets.realtime.read.api import Reader, RebalanceDoor, Tell
+from pinot_assets.realtime.read.api import Reader, Tell
 from pinot_assets.realtime.repair.facts import not_known
 
 POLL_S: Final = 5.0
@@ -44,13 +45,13 @@ class RebalanceReport:
 
 
 def preview(
-    door: RebalanceDoor, read: Reader, table: str, request: Request
+    pinot: RealtimePinot, read: Reader, table: str, request: Request
 ) -> tuple[Preview, RebalanceJudgement]:
     """What would be done, and what speaks against it. Changes nothing.
 
     :raises PinotError: Pinot does not answer.
     """
-    told = Preview.from_json(door.preview_rebalance(table, request.options))
+    told = Preview.from_json(pinot.preview_rebalance(table, request.options))
     return told, judge(request, read(), told)
 
 
@@ -61,7 +62,7 @@ class Rebalancing:
     :ivar patience_s: how long it is followed.
     """
 
-    door: RebalanceDoor
+    pinot: RealtimePinot
     read: Reader
     lease: OperationsLease
     tell: Tell = lambda _: None
@@ -77,7 +78,7 @@ class Rebalancing:
         :raises LeaseLost: another run took the table over.
         """
         table = self.lease.table
-        told, judgement = preview(self.door, self.read, table, request)
+        told, judgement = preview(self.pinot, self.read, table, request)
         if judgement.refused:
             grave = [objection for objection in judgement.objections if objection.refuses]
             raise PreflightRefused(
@@ -90,7 +91,7 @@ class Rebalancing:
         self.lease.assert_held()
         job: str | None = None
         try:
-            started = self.door.rebalance(table, request.options)
+            started = self.pinot.rebalance(table, request.options)
             job = started.get("jobId")
             if started.get("status") == "FAILED":
                 return RebalanceReport(End.FAILED, str(started.get("description") or ""))
@@ -125,7 +126,7 @@ class Rebalancing:
         if job is None:
             return None, ""
         try:
-            told = self.door.rebalance_status(job)
+            told = self.pinot.rebalance_status(job)
         except PinotNotFound:
             return None, ""
         except PinotError as error:

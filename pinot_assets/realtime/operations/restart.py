@@ -9,6 +9,7 @@ from typing import Final
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotError, SessionError, SwitchStateUnknown
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.operations.restart_plan import (
@@ -20,7 +21,7 @@ from pinot_assets.realtime.operations.restart_plan import (
     marks_of,
     restart_from,
 )
-from pinot_assets.realtime.read.api import Reader, RestartDoor, Tell
+from pinot_assets.realtime.read.api import Reader, Tell
 from pinot_assets.realtime.repair.facts import not_known
 
 POLL_S: Final = 3.0
@@ -33,7 +34,7 @@ class Restarting:
     :ivar patience_s: how long each effect is waited for.
     """
 
-    door: RestartDoor
+    pinot: RealtimePinot
     read: Reader
     lease: OperationsLease
     tell: Tell = lambda _: None
@@ -77,7 +78,7 @@ class Restarting:
         if not self._known().pause.whole:
             memory = replace(memory, paused=True)
             self._remember(memory)
-            self._send(lambda: self.door.pause(self.lease.table, "segments are deleted and read again"))
+            self._send(lambda: self.pinot.pause(self.lease.table, "segments are deleted and read again"))
         self._until(lambda state: state.pause.whole, "the table is not paused")
         self._until(
             lambda state: not any(r.ideal == "CONSUMING" for s in state.segments for r in s.replicas),
@@ -91,7 +92,7 @@ class Restarting:
         names = {segment.name for segment in left}
         if names:
             firsts = {segment.partition: segment.name for segment in reversed(left)}
-            told = self.door.preview_delete_from(self.lease.table, tuple(firsts.values()))
+            told = self.pinot.preview_delete_from(self.lease.table, tuple(firsts.values()))
             partitions = (told.get("partitions") or {}).values()
             meant = {name for one in partitions for name in one.get("segmentsToDelete") or ()}
             if meant != names:
@@ -102,7 +103,7 @@ class Restarting:
                 )
             self.tell(f"deleting {plural(len(names), 'segment')}")
             self._remember(memory)
-            self._send(lambda: self.door.delete_from(self.lease.table, tuple(firsts.values())))
+            self._send(lambda: self.pinot.delete_from(self.lease.table, tuple(firsts.values())))
         self._until(lambda state: not left_of(state, memory.marks), "segments are still there")
         return tuple(sorted(names))
 
@@ -111,7 +112,7 @@ class Restarting:
             self.tell("the table was paused before; resume it when you are ready")
             return
         if self._known().pause.whole:
-            self._send(lambda: self.door.resume(self.lease.table))
+            self._send(lambda: self.pinot.resume(self.lease.table))
         for partition in (mark.partition for mark in memory.marks):
             self._until(
                 lambda state, wanted=partition: goes_on(state, wanted),  # type: ignore[misc]
