@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from pinot_assets.audit.built import base_name, file_name
 from pinot_assets.audit.checks import Finding, finding_of
+from pinot_assets.core.check_result import Severity
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.table_spec.blocks.audit_checks import EmptyOutputs, RowChange, TimeRange, moment_ms
 
@@ -57,7 +58,7 @@ def row_change(bound: RowChange, seen: Mapping[str, RowsSeen]) -> Finding:
     else:
         message = f"{row_words(RowsSeen(expected, found))}, where {wanted} is allowed"
     finding = Finding(name, not bad, expected, found, message)
-    return replace(finding, warns=bound.severity == "warn", of_data=True)
+    return replace(finding, severity=Severity(bound.severity.upper()), of_data=True)
 
 
 def empty_outputs(receipts: Collection[Receipt], bound: EmptyOutputs | None) -> Finding:
@@ -70,7 +71,7 @@ def empty_outputs(receipts: Collection[Receipt], bound: EmptyOutputs | None) -> 
     found = finding_of("empty_outputs", len(read), len(read) - len(bad), bad, "files have rows")
     if bad and (bound is None or bound.severity == "warn"):
         why = "audit: does not ask for empty_outputs" if bound is None else "its severity is warn"
-        found = replace(found, message=f"{found.message}; allowed, since {why}", warns=True)
+        found = replace(found, message=f"{found.message}; allowed, since {why}", severity=Severity.WARN)
     return replace(found, of_data=bound is not None)
 
 
@@ -94,7 +95,7 @@ def time_range(bound: TimeRange, outputs: Sequence[Output], now_ms: int) -> Find
     found = finding_of(
         f"time_range ({wanted})", len(outputs), len(outputs) - len(bad), bad, f"segments lie within {wanted}"
     )
-    return replace(found, warns=bound.severity == "warn", of_data=True)
+    return replace(found, severity=Severity(bound.severity.upper()), of_data=True)
 
 
 def _holds(bound: RowChange, percent: float) -> bool:

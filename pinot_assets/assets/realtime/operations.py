@@ -24,7 +24,7 @@ from pinot_assets.realtime.operations.pauseless_plan import Do, Goal
 from pinot_assets.realtime.operations.rebalance import End, Rebalancing
 from pinot_assets.realtime.operations.rebalance import preview as preview_rebalance
 from pinot_assets.realtime.operations.rebalance_request import Request
-from pinot_assets.realtime.preflight import judge, refuse_unless_safe, summary
+from pinot_assets.realtime.preflight import judge, refuse_unless_safe, summary, verdict
 from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.read.api import Reader
@@ -98,8 +98,8 @@ def _preflight(work: OperationInputs) -> str:
         facts = gather(pinot, work.table, work.spec.table_json)
     answers = judge(facts)
     for answer in answers:
-        fix = f" → {answer.fix}" if answer.fix else ""
-        work.log.info(f"{answer.verdict}: {answer.rule}: {answer.reason}{fix}")
+        fix = f" → {answer.next_step}" if answer.next_step else ""
+        work.log.info(f"{verdict(answer)}: {answer.name}: {answer.message}{fix}")
     refuse_unless_safe(facts.table, answers)
     return summary(answers)
 
@@ -181,7 +181,7 @@ def _rebalance(work: OperationInputs) -> str:
         if not work.config["apply"]:
             _, judged = preview_rebalance(pinot, read, work.table, request)
             for one in judged.objections:
-                work.log.warning(f"{one.name}: {one.why} → {one.remedy}")
+                work.log.warning(f"{one.name}: {one.message} → {one.next_step}")
             verdict = "it would be refused" if judged.refused else "nothing speaks against it"
             would = f"{plural(len(judged.moves), 'segment')} would move"
             return f"{would}; {verdict}; only shown, as apply is not set"

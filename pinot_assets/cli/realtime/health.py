@@ -16,7 +16,7 @@ from pinot_assets.cli.options import AsJson, new_console
 from pinot_assets.cli.realtime.table import TableName, open_table
 from pinot_assets.cli.realtime.work import DeepStore
 from pinot_assets.cli.terminal import Terminal
-from pinot_assets.core.check_result import CheckResult, Severity
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.realtime.health.checks import examine
@@ -131,18 +131,13 @@ def _show_health(
 ) -> None:
     out.print(_heading(state))
     for answer in answers:
-        out.print(f"{_mark(answer)} [bold]{answer.name}[/]: {escape(answer.message)}")
+        mark = answer.pick("[green]ok  [/]", "[yellow]warn[/]", "[red]FAIL[/]")
+        out.print(f"{mark} [bold]{answer.name}[/]: {escape(answer.message)}")
         if answer.next_step:
             out.print(f"      → {escape(answer.next_step)}")
     for metric in numbers:
         value = "?" if metric.value is None else f"{metric.value:g}"
         out.print(f"[dim]{metric.name} = {value} ({metric.origin})[/]")
-
-
-def _mark(answer: CheckResult) -> str:
-    if answer.passed:
-        return "[green]ok  [/]"
-    return "[red]FAIL[/]" if answer.severity is Severity.ERROR else "[yellow]warn[/]"
 
 
 def _status_values(state: RealtimeState, rows: Sequence[SegmentRow]) -> dict[str, object]:

@@ -16,7 +16,7 @@ from pinot_assets.cli.table_selection import realtime_table
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.realtime.preflight import Aim, Verdict, judge, judge_change, refuse_unless_safe
+from pinot_assets.realtime.preflight import Aim, judge, judge_change, refuse_unless_safe
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.table_spec.tables.apply import ApplyPlan
@@ -47,7 +47,7 @@ def register(app: typer.Typer) -> None:
             typer.echo(json.dumps(values(facts, answers), indent=2))
         else:
             show(new_console(), facts, answers)
-        if any(answer.verdict is Verdict.REFUSE for answer in answers):
+        if any(answer.blocks for answer in answers):
             raise typer.Exit(ExitCode.REFUSED)
 
 

@@ -100,8 +100,8 @@ def _lines(told: Preview, judgement: RebalanceJudgement) -> Iterator[str]:
         if status == "PASS":
             yield f"[green]pass  [/] {escape(name)}: {escape(message)}"
     for one in judgement.objections:
-        yield f"{'[red]REFUSE' if one.refuses else '[yellow]warn  '}[/] {one.name}: {escape(one.why)}"
-        yield f"       → {escape(one.remedy)}"
+        yield f"{'[red]REFUSE' if one.blocks else '[yellow]warn  '}[/] {one.name}: {escape(one.message)}"
+        yield f"       → {escape(one.next_step)}"
     if judgement.upload_first:
         yield f"{len(judgement.upload_first)} of them are not in the deep store: --upload-first uploads them"
     if judgement.moves and not judgement.refused:
@@ -115,7 +115,10 @@ def _values(told: Preview, judgement: RebalanceJudgement) -> dict[str, object]:
         "moves": {
             m.segment.name: {"before": sorted(m.before), "after": sorted(m.after)} for m in judgement.moves
         },
-        "objections": [asdict(one) for one in judgement.objections],
+        "objections": [
+            {"name": one.name, "why": one.message, "remedy": one.next_step, "refuses": one.blocks}
+            for one in judgement.objections
+        ],
         "uploadFirst": list(judgement.upload_first),
         "refused": judgement.refused,
     }

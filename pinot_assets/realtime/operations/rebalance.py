@@ -80,11 +80,11 @@ class Rebalancing:
         table = self.lease.table
         told, judgement = preview(self.pinot, self.read, table, request)
         if judgement.refused:
-            grave = [objection for objection in judgement.objections if objection.refuses]
+            grave = [objection for objection in judgement.objections if objection.blocks]
             raise PreflightRefused(
                 f"the rebalance of {table} is refused",
-                why="; ".join(f"{one.name}: {one.why}" for one in grave),
-                hint="; ".join(dict.fromkeys(one.remedy for one in grave)),
+                why="; ".join(f"{one.name}: {one.message}" for one in grave),
+                hint="; ".join(dict.fromkeys(one.next_step for one in grave)),
             )
         if not judgement.moves and told.status == "NO_OP":
             return RebalanceReport(End.NOTHING, told.description)

@@ -44,7 +44,7 @@ def moving(state: RealtimeState, *after: str) -> Preview:
 
 
 def objections(found: RebalanceJudgement) -> dict[str, bool]:
-    return {one.name: one.refuses for one in found.objections}
+    return {one.name: one.blocks for one in found.objections}
 
 
 def asked(state: RealtimeState, *after: str, **options: str) -> dict[str, bool]:
@@ -132,8 +132,8 @@ def test_one_replica_moves_only_from_the_deep_store() -> None:
     one = table(replace(PEERS_ONLY, replicas=replicas(a="ONLINE")), servers=THREE)
     found = judge(Request.of(), one, moving(one, "b"))
     assert objections(found) == {"only copies": True}
-    assert "one replica" in found.objections[0].why
-    assert "--upload-first" in found.objections[0].remedy
+    assert "one replica" in found.objections[0].message
+    assert "--upload-first" in found.objections[0].next_step
     stored = replace(one, segments=(replace(STORED, replicas=replicas(a="ONLINE")),))
     assert asked(stored, "b") == {"answers": False}
 
@@ -190,7 +190,7 @@ def test_pre_checks_that_pinot_could_not_run_are_not_known(told: dict[str, Any])
     without = Preview.from_json({"status": "DONE", "segmentAssignment": target, **told})
     found = judge(Request.of(), state, without)
     assert objections(found) == {"pre-checks": True}
-    assert "not known" in found.objections[0].why
+    assert "not known" in found.objections[0].message
     old = replace(state, cluster=replace(state.cluster, version="1.3.0"))
     assert objections(judge(Request.of(), old, without)) == {}
     nothing = Preview.from_json({"status": "NO_OP", "segmentAssignment": {}, **told})
