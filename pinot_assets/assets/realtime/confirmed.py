@@ -17,7 +17,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.realtime.operations.commands import runs
 from pinot_assets.realtime.operations.drill import Drill
 from pinot_assets.realtime.operations.drill_plan import Lengths
-from pinot_assets.realtime.operations.restart import Restarting
+from pinot_assets.realtime.operations.restart import Restart
 from pinot_assets.realtime.operations.restart_plan import restart_from
 from pinot_assets.realtime.read.opening import hold_table
 from pinot_assets.realtime.repair.model import USUAL_LIMITS
@@ -44,7 +44,7 @@ def _restart(work: OperationInputs) -> str:
             would = f"{plural(len(found.going), 'segment')} would go"
             return f"{would}; only shown, as confirm does not name the table"
         with hold_table(work.settings, work.table, work.run) as lease:
-            deleted = Restarting(pinot, read, lease, work.log.info).run(named)
+            deleted = Restart(pinot, read, lease, work.log.info).run(named)
     return f"read again from the stream: {plural(len(deleted), 'segment')} deleted"
 
 

@@ -19,9 +19,9 @@ from pinot_assets.errors import SpecDrift, SpecError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.table_settings import table_settings
-from pinot_assets.realtime.operations.pauseless import Draining
+from pinot_assets.realtime.operations.pauseless import PauselessChange
 from pinot_assets.realtime.operations.pauseless_plan import Do, Goal
-from pinot_assets.realtime.operations.rebalance import End, Rebalancing
+from pinot_assets.realtime.operations.rebalance import End, Rebalance
 from pinot_assets.realtime.operations.rebalance import preview as preview_rebalance
 from pinot_assets.realtime.operations.rebalance_request import Request
 from pinot_assets.realtime.preflight import judge, refuse_unless_safe, summary, verdict
@@ -159,8 +159,14 @@ def _drain(work: OperationInputs, goal: Goal) -> str:
         hold_table(work.settings, work.table, work.run) as lease,
     ):
         repair = work.repair(pinot, lease, USUAL_LIMITS)
-        draining = Draining(
-            pinot, repair.read, lease, repair, before_drain(pinot), work.log.info, work.config["patience"]
+        draining = PauselessChange(
+            pinot,
+            repair.read,
+            lease,
+            work.log.info,
+            work.config["patience"],
+            repair=repair,
+            preflight=before_drain(pinot),
         )
         last = draining.run(goal)
     if last.do is not Do.DONE:
@@ -189,7 +195,7 @@ def _rebalance(work: OperationInputs) -> str:
             if work.config["upload_first"]:
                 for _ in work.repair(pinot, lease, USUAL_LIMITS).rounds(_UPLOAD_ROUNDS):
                     pass
-            report = Rebalancing(pinot, read, lease, work.log.info, work.config["patience"]).run(request)
+            report = Rebalance(pinot, read, lease, work.log.info, work.config["patience"]).run(request)
     if report.end in (End.FAILED, End.UNFINISHED):
         raise dg.Failure(f"the rebalance {report.end}: {report.text}", allow_retries=False)
     return f"{report.end}: {report.text}"

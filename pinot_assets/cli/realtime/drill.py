@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, new_console
+from pinot_assets.cli.options import AsJson, new_console, show_json
 from pinot_assets.cli.realtime.table import TableName
 from pinot_assets.cli.realtime.work import TableOperation, open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
@@ -90,7 +89,7 @@ def _query(work: TableOperation) -> Callable[[], object]:
 
 def _show(found: Sequence[DrillObservation], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(told(found), indent=2))
+        show_json(told(found))
         return
     marks = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[dim]·[/]"}
     for finding in found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.cli.options import AsJson, new_console
+from pinot_assets.cli.options import AsJson, new_console, show_json
 from pinot_assets.cli.realtime.table import TableName, open_table
 from pinot_assets.cli.realtime.work import DeepStore
 from pinot_assets.cli.terminal import Terminal
@@ -46,7 +45,7 @@ def register(app: typer.Typer) -> None:
             state = read_state(found.pinot, found.name)
         rows = segment_rows(state)
         if as_json:
-            typer.echo(json.dumps(_status_values(state, rows), indent=2))
+            show_json(_status_values(state, rows))
             return
         wide = Terminal(width=_WIDE, highlight=False)
         wide.print(_heading(state))
@@ -72,7 +71,7 @@ def register(app: typer.Typer) -> None:
         answers = examine(state)
         numbers = metrics(state, read_exporters(exporters or ()))
         if as_json:
-            typer.echo(json.dumps(_health_values(state, answers, numbers), indent=2))
+            show_json(_health_values(state, answers, numbers))
         else:
             _show_health(new_console(), state, answers, numbers)
         if not all(answer.passed for answer in answers):

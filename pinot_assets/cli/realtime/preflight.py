@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from pinot_assets.cli.options import AsJson, TablesOption, new_console
+from pinot_assets.cli.options import AsJson, TablesOption, new_console, show_json
 from pinot_assets.cli.realtime.preflight_answers import show, values
 from pinot_assets.cli.realtime.table import TableName, find_table
 from pinot_assets.cli.table_selection import realtime_table
@@ -44,7 +43,7 @@ def register(app: typer.Typer) -> None:
             facts = gather(pinot, table, config, aim)
         answers = judge(facts)
         if as_json:
-            typer.echo(json.dumps(values(facts, answers), indent=2))
+            show_json(values(facts, answers))
         else:
             show(new_console(), facts, answers)
         if any(answer.blocks for answer in answers):

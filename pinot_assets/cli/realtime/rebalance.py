@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Annotated
@@ -10,14 +9,14 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, new_console
+from pinot_assets.cli.options import AsJson, new_console, show_json
 from pinot_assets.cli.realtime.table import TableName
 from pinot_assets.cli.realtime.work import open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.realtime.operations.rebalance import End, Rebalancing, preview
-from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalanceJudgement
+from pinot_assets.realtime.operations.rebalance import End, Rebalance, preview
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan
 from pinot_assets.realtime.operations.rebalance_request import Request
 
 Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")]
@@ -58,9 +57,9 @@ def register(app: typer.Typer) -> None:
                 if upload_first:
                     for _ in work.repair(lease).rounds(20):
                         pass
-                report = Rebalancing(work.pinot, work.read, lease, tell, minutes * 60.0).run(request)
+                report = Rebalance(work.pinot, work.read, lease, tell, minutes * 60.0).run(request)
         if as_json:
-            typer.echo(json.dumps(asdict(report), indent=2))
+            show_json(asdict(report))
         else:
             new_console().print(f"{report.end}: {escape(report.text)}" if report.text else str(report.end))
         if report.end not in (End.DONE, End.NOTHING):
@@ -86,15 +85,15 @@ def _parsed(options: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _show(told: Preview, judgement: RebalanceJudgement, as_json: bool) -> None:
+def _show(told: Preview, judgement: RebalancePlan, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(_values(told, judgement), indent=2))
+        show_json(_values(told, judgement))
         return
     for line in _lines(told, judgement):
         new_console().print(line)
 
 
-def _lines(told: Preview, judgement: RebalanceJudgement) -> Iterator[str]:
+def _lines(told: Preview, judgement: RebalancePlan) -> Iterator[str]:
     yield f"Pinot's dry run: {escape(told.status)}; {plural(len(judgement.moves), 'segment')} would move"
     for name, (status, message) in told.checks.items():
         if status == "PASS":
@@ -108,7 +107,7 @@ def _lines(told: Preview, judgement: RebalanceJudgement) -> Iterator[str]:
         yield "nothing was done; to do it, add [bold]--apply[/]"
 
 
-def _values(told: Preview, judgement: RebalanceJudgement) -> dict[str, object]:
+def _values(told: Preview, judgement: RebalancePlan) -> dict[str, object]:
     return {
         "status": told.status,
         "preChecks": {name: list(check) for name, check in told.checks.items()},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, new_console
+from pinot_assets.cli.options import AsJson, new_console, show_json
 from pinot_assets.cli.realtime.table import TableName
 from pinot_assets.cli.realtime.work import DeepStore, TableOperation, open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
@@ -57,7 +56,7 @@ def register(app: typer.Typer) -> None:
             else:
                 plan = preview(work.read(), _remembered(work), limits)
         if as_json:
-            typer.echo(json.dumps(_values(plan, outcomes), indent=2))
+            show_json(_values(plan, outcomes))
         else:
             for line in (*_outcome_lines(outcomes), *plan_lines(plan)):
                 new_console().print(line)

@@ -1,13 +1,13 @@
-"""Turning pauseless on or off on a real table: `drain` says what comes next, this does it."""
+"""Turning pauseless on or off on a real table: `pauseless_plan` says what comes next, this does it."""
 
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import (
     PinotError,
     PinotUnreachable,
@@ -15,9 +15,8 @@ from pinot_assets.errors import (
     SessionError,
     SwitchStateUnknown,
 )
-from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
+from pinot_assets.realtime.operations.operation import Operation
 from pinot_assets.realtime.operations.pauseless_plan import (
     LONGEST_PAUSE_MS,
     OUR_PAUSE,
@@ -28,7 +27,6 @@ from pinot_assets.realtime.operations.pauseless_plan import (
     Goal,
     next_action,
 )
-from pinot_assets.realtime.read.api import Reader, Tell
 from pinot_assets.realtime.repair.apply import Repair
 
 Preflight = Callable[[RealtimeState, Goal], Sequence[str]]
@@ -42,22 +40,15 @@ GRACE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Draining:
-    """What the change works with.
+class PauselessChange(Operation):
+    """Turns pauseless on or off.
 
     :ivar repair: of the same table, under the same lease.
     :ivar patience_s: how long it goes on; what is unfinished then is gone on with by the next run.
     """
 
-    pinot: RealtimePinot
-    read: Reader
-    lease: OperationsLease
-    repair: Repair
-    preflight: Preflight
-    tell: Tell = lambda _: None
-    patience_s: float = 3600.0
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
+    repair: Repair = field(kw_only=True)
+    preflight: Preflight = field(kw_only=True)
 
     def run(self, goal: Goal) -> Action:
         """Go on until it is done, has backed out, or patience is over; returns the last action.
@@ -120,12 +111,9 @@ class Draining:
 
         :raises SessionError: it cannot be read.
         """
-        try:
-            memory = DrainMemory.from_text(self.lease.recall(SUBJECT), goal)
-        except ValueError as error:
-            raise SessionError(
-                f"what the change of {self.lease.table} remembers cannot be read", why=str(error)
-            ) from error
+        text = self.lease.recall(SUBJECT)
+        with reading(f"what the change of {self.lease.table} remembers", SessionError):
+            memory = DrainMemory.from_text(text, goal)
         return replace(memory, cleared=memory.paused_ms is not None)
 
     def _do(self, action: Action, state: RealtimeState, goal: Goal) -> DrainMemory:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -11,11 +10,11 @@ from typing import Any, Final
 from pinot_assets.core.text import counted, plural_are
 from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalanceJudgement, judge, moves_of
+from pinot_assets.realtime.operations.operation import Operation
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, judge, moves_of
 from pinot_assets.realtime.operations.rebalance_request import Request
-from pinot_assets.realtime.read.api import Reader, Tell
+from pinot_assets.realtime.read.api import Reader
 from pinot_assets.realtime.repair.facts import not_known
 
 POLL_S: Final = 5.0
@@ -46,7 +45,7 @@ class RebalanceReport:
 
 def preview(
     pinot: RealtimePinot, read: Reader, table: str, request: Request
-) -> tuple[Preview, RebalanceJudgement]:
+) -> tuple[Preview, RebalancePlan]:
     """What would be done, and what speaks against it. Changes nothing.
 
     :raises PinotError: Pinot does not answer.
@@ -56,19 +55,13 @@ def preview(
 
 
 @dataclass(frozen=True, slots=True)
-class Rebalancing:
-    """What a rebalance works with.
+class Rebalance(Operation):
+    """Rebalances.
 
     :ivar patience_s: how long it is followed.
     """
 
-    pinot: RealtimePinot
-    read: Reader
-    lease: OperationsLease
-    tell: Tell = lambda _: None
     patience_s: float = 6 * 3600.0
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
 
     def run(self, request: Request) -> RebalanceReport:
         """Judge it once more, start it, follow it.

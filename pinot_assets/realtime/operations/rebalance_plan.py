@@ -76,7 +76,7 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
-class RebalanceJudgement:
+class RebalancePlan:
     """What the guard says.
 
     :ivar moves: all segments whose servers change.
@@ -104,12 +104,12 @@ def moves_of(state: RealtimeState, preview: Preview) -> tuple[Move, ...]:
     return tuple(found)
 
 
-def judge(request: Request, state: RealtimeState, preview: Preview) -> RebalanceJudgement:
+def judge(request: Request, state: RealtimeState, preview: Preview) -> RebalancePlan:
     """Whether the rebalance may be done; from a state read after the preview."""
     unknown = not_known(state)
     if unknown is not None:
         objection = failed("state", f"the table could not be read as a whole: {unknown}", "try again")
-        return RebalanceJudgement((), (objection,), ())
+        return RebalancePlan((), (objection,), ())
     moves = moves_of(state, preview)
     objections = (
         *_of_request(request, state, moves),
@@ -118,7 +118,7 @@ def judge(request: Request, state: RealtimeState, preview: Preview) -> Rebalance
         *_of_stream(request, state, moves),
     )
     first = tuple(m.segment.name for m in moves if without_tar(m.segment))
-    return RebalanceJudgement(moves, objections, first)
+    return RebalancePlan(moves, objections, first)
 
 
 def kept_of_each(request: Request, moves: tuple[Move, ...]) -> int:

@@ -1,17 +1,16 @@
-"""Doing what `restart` plans, for somebody who asked for it by name."""
+"""Doing what `restart_plan` says, for somebody who asked for it by name."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from pinot_assets.core.text import plural
+from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import PinotError, SessionError, SwitchStateUnknown
-from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
+from pinot_assets.realtime.operations.operation import Operation
 from pinot_assets.realtime.operations.restart_plan import (
     SUBJECT,
     Mark,
@@ -21,26 +20,19 @@ from pinot_assets.realtime.operations.restart_plan import (
     marks_of,
     restart_from,
 )
-from pinot_assets.realtime.read.api import Reader, Tell
 from pinot_assets.realtime.repair.facts import not_known
 
 POLL_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Restarting:
-    """What it works with.
+class Restart(Operation):
+    """Deletes lost segments with all later ones, and has them read again.
 
     :ivar patience_s: how long each effect is waited for.
     """
 
-    pinot: RealtimePinot
-    read: Reader
-    lease: OperationsLease
-    tell: Tell = lambda _: None
     patience_s: float = 600.0
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
 
     def run(self, named: Sequence[str]) -> tuple[str, ...]:
         """Pause, delete, go on; returns what was deleted by this run.
@@ -159,7 +151,5 @@ def recalled(text: str, table: str) -> RestartMemory:
 
     :raises SessionError: it cannot be read.
     """
-    try:
+    with reading(f"what the restart of {table} remembers", SessionError):
         return RestartMemory.from_text(text)
-    except ValueError as error:
-        raise SessionError(f"what the restart of {table} remembers cannot be read", why=str(error)) from error

@@ -1,4 +1,4 @@
-"""The preflight as turning pauseless on or off asks for it (`realtime.draining`)."""
+"""The preflight as turning pauseless on or off asks for it (`operations.pauseless`)."""
 
 from __future__ import annotations
 

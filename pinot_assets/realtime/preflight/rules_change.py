@@ -1,6 +1,6 @@
 """Rules of a change that is made by `tables apply`, at once: what must not be changed so, and what must stay.
 
-Only that command asks them: turning pauseless consumption on or off has a way of its own, `realtime.drain`.
+Only that command asks them: turning pauseless consumption on or off has its own way (`operations.pauseless`).
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ def test_an_interrupted_one_says_how_to_go_on(run: Run, monkeypatch: pytest.Monk
     def dies(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pauseless.Draining, "run", dies)
+    monkeypatch.setattr(pauseless.PauselessChange, "run", dies)
     found = run("pauseless", "disable", "clicks")
     assert found.exit_code == 130
     assert "interrupted; clicks_REALTIME may be paused, run the same command again" in found.stderr

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from pinot_assets.errors import PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import RealtimeState, Replica, SegmentStatus, StreamPartition
-from pinot_assets.realtime.operations.rebalance import End, RebalanceReport, Rebalancing, preview
-from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalanceJudgement, judge, moves_of
+from pinot_assets.realtime.operations.rebalance import End, Rebalance, RebalanceReport, preview
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, judge, moves_of
 from pinot_assets.realtime.operations.rebalance_request import Request
 from pinot_assets.realtime.repair.facts import without_tar
 from pinot_assets.session.values.state import Owner
@@ -43,7 +43,7 @@ def moving(state: RealtimeState, *after: str) -> Preview:
     return Preview("DONE", "", {s.name: frozenset(after) for s in state.segments}, PASSED)
 
 
-def objections(found: RebalanceJudgement) -> dict[str, bool]:
+def objections(found: RebalancePlan) -> dict[str, bool]:
     return {one.name: one.blocks for one in found.objections}
 
 
@@ -285,7 +285,7 @@ def run(pinot: RebalancingPinot, patience_s: float = 600, **options: str) -> Reb
     zookeeper.client().ensure_path("/pinot/PROPERTYSTORE")
     store = OperationsStore(zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
     with store.take(Owner("test", "host", 1, NOW)) as lease:
-        made = Rebalancing(
+        made = Rebalance(
             pinot, pinot.read, lease, patience_s=patience_s, clock=lambda: clock() / 1000, sleep=clock.sleep
         )
         return made.run(Request.of(**options))
