@@ -10,7 +10,7 @@ from rich.text import Text
 
 from pinot_assets.cli.options import AsJson, new_console, show_json
 from pinot_assets.cli.realtime.table import TableName
-from pinot_assets.cli.realtime.work import DryRun, open_work, tell
+from pinot_assets.cli.realtime.work import RUN, DryRun, open_work, tell
 from pinot_assets.cli.table_selection import realtime_table
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.interrupts import saying
@@ -69,7 +69,7 @@ def _change(table: str, goal: Goal, dry_run: bool, minutes: int, as_json: bool) 
             for line in (*(f"[red]refused[/]: {escape(one)}" for one in against), *_outline(state, goal)):
                 new_console().print(line)
             raise typer.Exit(ExitCode.REFUSED if against else ExitCode.DONE)
-        with work.hold(f"pauseless {goal}") as lease:
+        with work.hold(f"{RUN} pauseless {goal}") as lease:
             repair = work.repair(lease)
             drain = PauselessChange(
                 work.pinot, work.read, lease, tell, minutes * 60.0, repair=repair, preflight=preflight

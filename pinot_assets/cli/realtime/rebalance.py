@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from pinot_assets.cli.options import AsJson, new_console, show_json
 from pinot_assets.cli.realtime.table import TableName
-from pinot_assets.cli.realtime.work import open_work, tell
+from pinot_assets.cli.realtime.work import RUN, open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
@@ -53,7 +53,7 @@ def register(app: typer.Typer) -> None:
                 told, judgement = preview(work.pinot, work.read, work.table, request)
                 _show(told, judgement, as_json)
                 raise typer.Exit(ExitCode.REFUSED if judgement.refused else ExitCode.DONE)
-            with work.hold("rebalance") as lease:
+            with work.hold(f"{RUN} rebalance") as lease:
                 if upload_first:
                     for _ in work.repair(lease).rounds(20):
                         pass

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from pinot_assets.cli.options import AsJson, new_console, show_json, stdout_to_stderr
 from pinot_assets.cli.realtime.table import TableName
-from pinot_assets.cli.realtime.work import DryRun, open_work, tell
+from pinot_assets.cli.realtime.work import RUN, DryRun, open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.realtime.operations.restart import Restart, recalled
@@ -65,7 +65,7 @@ def _restart(
         if confirm.removesuffix("_REALTIME") != raw:
             new_console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
             return found, (), ExitCode.REFUSED
-        with work.hold("restart-from") as lease:
+        with work.hold(f"{RUN} restart-from") as lease:
             deleted = Restart(work.pinot, work.read, lease, tell).run(segments)
     new_console().print(f"[green]read again from the stream[/]: {plural(len(deleted), 'segment')} deleted")
     return found, deleted, ExitCode.DONE

@@ -16,7 +16,6 @@ from pinot_assets.errors import (
     SwitchStateUnknown,
 )
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.operations.operation import Operation
 from pinot_assets.realtime.operations.pauseless_plan import (
     LONGEST_PAUSE_MS,
     OUR_PAUSE,
@@ -27,6 +26,7 @@ from pinot_assets.realtime.operations.pauseless_plan import (
     Goal,
     next_action,
 )
+from pinot_assets.realtime.operations.table_change import TableChange
 from pinot_assets.realtime.repair.apply import Repair
 
 Preflight = Callable[[RealtimeState, Goal], Sequence[str]]
@@ -40,7 +40,7 @@ GRACE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class PauselessChange(Operation):
+class PauselessChange(TableChange):
     """Turns pauseless on or off.
 
     :ivar repair: of the same table, under the same lease.

@@ -10,7 +10,6 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import PinotError, SessionError, SwitchStateUnknown
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.operations.operation import Operation
 from pinot_assets.realtime.operations.restart_plan import (
     SUBJECT,
     Mark,
@@ -20,13 +19,14 @@ from pinot_assets.realtime.operations.restart_plan import (
     marks_of,
     restart_from,
 )
+from pinot_assets.realtime.operations.table_change import TableChange
 from pinot_assets.realtime.repair.facts import not_known
 
 POLL_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Restart(Operation):
+class Restart(TableChange):
     """Deletes lost segments with all later ones, and has them read again.
 
     :ivar patience_s: how long each effect is waited for.

@@ -12,7 +12,7 @@ from pinot_assets.realtime.read.api import Reader, Tell
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class TableChange:
     """One operation on one table. `X_plan` decides from a state what to do; the class of `X` does it.
 
     :ivar read: the table as it is now; what Pinot answers to a call proves nothing.
