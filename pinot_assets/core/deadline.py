@@ -50,4 +50,4 @@ class Deadline:
 
 def doubled(first: int, times: int, longest: int) -> int:
     """The pause after so many tries: the first one, twice as long after each, and never above the longest."""
-    return min(first << min(times - 1, 32), longest)
+    return int(min(first * 2 ** min(times - 1, 32), longest))
