@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from pinot_assets.audit.built import base_name, file_name
+from pinot_assets.audit.built import file_name
 from pinot_assets.audit.checks import Finding, finding_of
-from pinot_assets.core.check_result import Severity
+from pinot_assets.core.check_result import Severity, base_name, some
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.table_spec.blocks.audit_checks import EmptyOutputs, RowChange, TimeRange, moment_ms
 
@@ -52,9 +52,7 @@ def row_change(bound: RowChange, seen: Mapping[str, RowsSeen]) -> Finding:
         what = "no published file is rewritten" if bound.of == "file" else "nothing is live yet"
         return Finding(name, True, 0, 0, f"{what}: no change to be judged")
     if bad:
-        more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
-        text = "; ".join(bad[:3]) + more
-        message = f"{text}, where {wanted} is allowed"
+        message = f"{some(bad, between='; ')}, where {wanted} is allowed"
     else:
         message = f"{row_words(RowsSeen(expected, found))}, where {wanted} is allowed"
     finding = Finding(name, not bad, expected, found, message)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pinot_assets.core.check_result import CheckResult, Severity
+from pinot_assets.core.check_result import CheckResult, Severity, base_name, some
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.segments import Replicas
@@ -44,7 +44,7 @@ class Finding(CheckResult):
 
 def files_built(planned: int, failures: Sequence[Failure]) -> Finding:
     """Every file of the session is built: all or none (I1)."""
-    bad = [f"{f.uri.rsplit('/', 1)[-1]}: {f.code}: {f.reason}" for f in failures]
+    bad = [f"{base_name(f.uri)}: {f.code}: {f.reason}" for f in failures]
     return finding_of("files_built", planned, planned - len(failures), bad, "files are built")
 
 
@@ -56,7 +56,7 @@ def rows_kept(receipts: Iterable[Receipt]) -> Finding:
         rows += receipt.rows
         aside += receipt.bad_rows
         if receipt.bad_rows:
-            bad.append(f"{receipt.uri.rsplit('/', 1)[-1]}: {receipt.bad_rows} in {receipt.bad_rows_uri}")
+            bad.append(f"{base_name(receipt.uri)}: {receipt.bad_rows} in {receipt.bad_rows_uri}")
     finding = finding_of("rows_kept", rows + aside, rows, bad, "rows of the files are in the segments")
     return replace(finding, severity=Severity.WARN)
 
@@ -185,6 +185,5 @@ def finding_of(
     """
     if not bad:
         return Finding(name, True, expected, found, f"{found} of {expected} {good}")
-    more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
-    message = f"{found} of {expected} {good}: " + "; ".join(bad[:3]) + more
+    message = f"{found} of {expected} {good}: {some(bad, between='; ')}"
     return Finding(name, False, expected, found, message, at_fault=tuple(dict.fromkeys(at_fault)))

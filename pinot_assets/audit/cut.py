@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from pinot_assets.audit.built import base_name
 from pinot_assets.audit.checks import Finding
-from pinot_assets.core.check_result import Severity
+from pinot_assets.core.check_result import Severity, base_name, some
 from pinot_assets.core.text import plural
 from pinot_assets.segment.values.truncation import Cut
 from pinot_assets.table_spec.blocks.audit_checks import CutCheck
@@ -56,7 +55,6 @@ def _finding(
     if not counts:
         return
     total = sum(count for columns in lost.values() for count in columns.values())
-    more = f" and {len(counts) - 3} more" if len(counts) > 3 else ""
     fix = "" if severity == "warn" else f"; {_FIX.format(name=name, what=what)}"
-    message = f"{plural(total, 'value')} {how}: {'; '.join(counts[:3])}{more}{fix}"
+    message = f"{plural(total, 'value')} {how}: {some(counts, between='; ')}{fix}"
     yield Finding(name, False, 0, total, message, severity=Severity(severity.upper()), of_data=True)

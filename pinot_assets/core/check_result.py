@@ -118,10 +118,10 @@ def unknown(name: str, reason: str, next_step: str, severity: Severity = Severit
     )
 
 
-def some(names: Sequence[str], shown: int = 3) -> str:
+def some(names: Sequence[str], shown: int = 3, between: str = ", ") -> str:
     """The first names, and how many more there are."""
     more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+    return between.join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def base_name(uri: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 
 from packaging.version import Version
 
-from pinot_assets.core.check_result import CheckResult, failed, warned
+from pinot_assets.core.check_result import CheckResult, failed, some, warned
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
@@ -251,6 +251,4 @@ def _of_stream(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
 
 
 def _names(moves: Iterator[Move] | list[Move]) -> str:
-    names = [move.segment.name for move in moves]
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    return some([move.segment.name for move in moves], SHOWN)

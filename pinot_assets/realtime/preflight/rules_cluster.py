@@ -9,7 +9,7 @@ from typing import Final
 
 from packaging.version import Version
 
-from pinot_assets.core.check_result import CheckResult
+from pinot_assets.core.check_result import CheckResult, some
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.preflight.facts import Aim, Facts
 from pinot_assets.realtime.preflight.rule import Rule, passed, refuse, rule, warn
@@ -41,14 +41,14 @@ def segment_store(facts: Facts) -> CheckResult:
     without = sorted(server for server, store in stores.items() if not store)
     if without:
         return refuse(
-            f"{_some(without)} have no {STORE}: each commit goes past the deep store, and no lost segment "
+            f"{some(without)} have no {STORE}: each commit goes past the deep store, and no lost segment "
             "can be read again",
             f"set {STORE}={data_dir or '<controller.data.dir>'} on every server and restart them",
         )
     other = sorted(server for server, store in stores.items() if _place(store) != _place(data_dir))
     if data_dir and other:
         return refuse(
-            f"{_some(other)} upload to another place than the controller's data dir {data_dir}, to which "
+            f"{some(other)} upload to another place than the controller's data dir {data_dir}, to which "
             "it has to move what is uploaded",
             f"set {STORE}={data_dir} on every server and restart them",
         )
@@ -181,7 +181,7 @@ def admin_ports(facts: Facts) -> CheckResult:
     if shut:
         server, why = next(iter(sorted(shut.items())))
         return refuse(
-            f"{_some(sorted(shut))} did not answer on the port that peers ask ({server}: {why})",
+            f"{some(sorted(shut))} did not answer on the port that peers ask ({server}: {why})",
             "open the admin port between the servers (default 8097; https: adminHttpsPort of the instance)",
         )
     return passed(
@@ -193,10 +193,6 @@ def admin_ports(facts: Facts) -> CheckResult:
 def _place(uri: str | None) -> str:
     text = (uri or "").rstrip("/")
     return text.removeprefix("file://").removeprefix("file:")
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 RULES: Final[tuple[Rule, ...]] = (
