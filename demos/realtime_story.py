@@ -23,7 +23,7 @@ from demos.realtime_faults import StoreOutage, kill, kill_committer, lose_disk
 from demos.realtime_table import TABLE, Producer, create_topic, write_spec
 from demos.steps import StoryBroken
 from pinot_assets.cli.realtime.preflight import gate
-from pinot_assets.cli.realtime.work import TableOperation, open_work
+from pinot_assets.cli.realtime.work import open_work
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import Stack, StackState
 from pinot_assets.pinot import HttpPinotClient
@@ -31,6 +31,7 @@ from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.operations.drill import Drill
 from pinot_assets.realtime.operations.drill_plan import DrillObservation, Lengths, sample_of
+from pinot_assets.realtime.operations.table_operation import TableOperation
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.settings.local_stack import SERVERS
@@ -254,7 +255,7 @@ class DrillStory:
     @contextmanager
     def _repair(self) -> Iterator[Repair]:
         """What `realtime repair --apply` does its work with."""
-        with self._work.hold("demo") as lease:
+        with self._work.hold("pinot-assets realtime demo") as lease:
             yield replace(self._work.repair(lease), read=self._look, tell=self._say)
 
     def _say(self, line: str) -> None:

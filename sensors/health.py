@@ -10,11 +10,11 @@ from collections.abc import Callable
 import dagster as dg
 
 from pinot_assets import health
-from pinot_assets.assets.budget import LATE_HINT, LOOK_S
+from pinot_assets.assets.budget import look_in_time
 from pinot_assets.assets.evaluations import evaluations, examine_table
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.core.check_result import unknown
-from pinot_assets.core.timeouts import Late, Patience
+from pinot_assets.core.timeouts import Patience
 from pinot_assets.health import CHECKS, CheckResult, summary
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings
@@ -26,12 +26,7 @@ def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
     table, patience = keys_of(spec).table, Patience()
 
     def in_time(spec: TableSpec, settings: Callable[[], Settings]) -> tuple[CheckResult, ...]:
-        """A tick that Dagster ends leaves every check as green as it was."""
-        try:
-            return patience.wait_for(lambda: health.examine_table(spec, settings), LOOK_S)
-        except Late as late:
-            why = f"the look at {spec.name} does not come to its end ({late})"
-            return tuple(unknown(check.name, why, LATE_HINT) for check in CHECKS)
+        return look_in_time(patience, spec.name, lambda: health.examine_table(spec, settings), _blind)
 
     @dg.sensor(
         name=f"{spec.asset_name}_health",
@@ -50,3 +45,7 @@ def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
         )
 
     return sensor
+
+
+def _blind(why: str, next_step: str) -> tuple[CheckResult, ...]:
+    return tuple(unknown(check.name, why, next_step) for check in CHECKS)

@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from pinot_assets.assets.budget import LATE_HINT, LOOK_S
+from pinot_assets.assets.budget import look_in_time
 from pinot_assets.assets.keys import TABLE_TAG, tag_of
 from pinot_assets.assets.realtime.assets import evaluations, job_name, observations
 from pinot_assets.assets.runs import UNDER_WAY, WHY_TAG
 from pinot_assets.core.text import plural
-from pinot_assets.core.timeouts import Late, Patience
+from pinot_assets.core.timeouts import Patience
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import summary
 from pinot_assets.realtime.read.opening import open_operations
@@ -41,7 +41,7 @@ def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
         description=f"Looks at the health of {spec.name_with_type} and records it; {_repairs(spec)}.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
-        looked = _look_in_time(spec, pinot.settings, patience)
+        looked = look_in_time(patience, spec.name_with_type, lambda: look(spec.name, pinot.settings), blind)
         message = summary(looked.answers)
         context.log.info(message)
         wanted, holder = _wanted(spec, looked, pinot.settings)
@@ -58,16 +58,6 @@ def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
         return dg.SensorResult(run_requests=[repair_request(spec, wanted)], asset_events=events)
 
     return sensor
-
-
-def _look_in_time(
-    spec: RealtimeTableSpec, settings: Callable[[], Settings], patience: Patience
-) -> RealtimeView:
-    """A tick that Dagster ends leaves every check as green as it was."""
-    try:
-        return patience.wait_for(lambda: look(spec.name, settings), LOOK_S)
-    except Late as late:
-        return blind(f"the look at {spec.name_with_type} does not come to its end ({late})", LATE_HINT)
 
 
 def _repairs(spec: RealtimeTableSpec) -> str:

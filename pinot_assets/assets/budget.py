@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from dagster._grpc.utils import default_sensor_grpc_timeout
+
+from pinot_assets.core.timeouts import Late, Patience
 
 TICK_S = 15.0
 """What a tick may spend on it, beside its look at source and session."""
@@ -50,3 +52,14 @@ class Budget:
                 self.exhausted = True
                 return
             yield item
+
+
+def look_in_time(patience: Patience, name: str, look: Callable[[], T], blind: Callable[[str, str], T]) -> T:
+    """What a look at a table comes to: a tick that Dagster ends leaves every check as green as it was.
+
+    :param blind: what takes its place when it is late, by reason and next step.
+    """
+    try:
+        return patience.wait_for(look, LOOK_S)
+    except Late as late:
+        return blind(f"the look at {name} does not come to its end ({late})", LATE_HINT)

@@ -10,7 +10,7 @@ here, so that one that fails as well does not turn the error into a warning.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypedDict
 
 import dagster as dg
 from dagster._core.storage.asset_check_execution_record import (
@@ -93,10 +93,7 @@ def evaluations(
         dg.AssetCheckEvaluation(
             asset_key=table,
             check_name=answer.name,
-            passed=answer.passed,
-            severity=severity_of(answer),
-            description=answer.description,
-            metadata=metadata_of(answer),
+            **said(answer),
             target_materialization_data=target,
             blocking=False,
         )
@@ -104,9 +101,23 @@ def evaluations(
     ]
 
 
-def severity_of(answer: CheckResult) -> dg.AssetCheckSeverity:
-    """Dagster's word for it."""
-    return dg.AssetCheckSeverity(answer.severity.value)
+class Said(TypedDict):
+    """What Dagster's results and evaluations of a check have in common."""
+
+    passed: bool
+    severity: dg.AssetCheckSeverity
+    description: str
+    metadata: dict[str, dg.MetadataValue]
+
+
+def said(answer: CheckResult) -> Said:
+    """The answer in Dagster's words."""
+    return {
+        "passed": answer.passed,
+        "severity": dg.AssetCheckSeverity(answer.severity.value),
+        "description": answer.description,
+        "metadata": metadata_of(answer),
+    }
 
 
 def metadata_of(answer: CheckResult) -> dict[str, dg.MetadataValue]:

@@ -12,7 +12,7 @@ from datetime import timedelta
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-from pinot_assets.assets.evaluations import examine_table, metadata_of, severity_of
+from pinot_assets.assets.evaluations import examine_table, said
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.health import CHECKS
 from pinot_assets.resources import PinotResource
@@ -42,10 +42,7 @@ def table_health(spec: TableSpec) -> dg.AssetChecksDefinition:
                 yield dg.AssetCheckResult(
                     asset_key=table,
                     check_name=answer.name,
-                    passed=answer.passed,
-                    severity=severity_of(answer),
-                    description=answer.description,
-                    metadata=metadata_of(answer),
+                    **said(answer),
                 )
 
     return health

@@ -9,6 +9,7 @@ from operator import add
 from typing import Any, Final
 
 from pinot_assets.audit.checks import Finding, finding_of
+from pinot_assets.core.check_result import Severity
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import QueryResult
 from pinot_assets.pinot.client.data_table import DataTable, Scalar
@@ -170,7 +171,7 @@ def _finding(assertion: Assertion, expected: int, bad: Sequence[str], good: str)
     found = finding_of(
         f"{via}: {assertion.sql} ({assertion.expect})", expected, expected - len(bad), told, good
     )
-    return replace(found, warns=assertion.severity == "warn")
+    return replace(found, severity=Severity(assertion.severity.upper()))
 
 
 def _groups(question: Question, *tallies: Tally) -> list[Group]:

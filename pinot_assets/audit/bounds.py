@@ -9,8 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from pinot_assets.audit.built import base_name, file_name
+from pinot_assets.audit.built import file_name
 from pinot_assets.audit.checks import Finding, finding_of
+from pinot_assets.core.check_result import Severity, base_name, some
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.table_spec.blocks.audit_checks import EmptyOutputs, RowChange, TimeRange, moment_ms
 
@@ -51,13 +52,11 @@ def row_change(bound: RowChange, seen: Mapping[str, RowsSeen]) -> Finding:
         what = "no published file is rewritten" if bound.of == "file" else "nothing is live yet"
         return Finding(name, True, 0, 0, f"{what}: no change to be judged")
     if bad:
-        more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
-        text = "; ".join(bad[:3]) + more
-        message = f"{text}, where {wanted} is allowed"
+        message = f"{some(bad, between='; ')}, where {wanted} is allowed"
     else:
         message = f"{row_words(RowsSeen(expected, found))}, where {wanted} is allowed"
     finding = Finding(name, not bad, expected, found, message)
-    return replace(finding, warns=bound.severity == "warn", of_data=True)
+    return replace(finding, severity=Severity(bound.severity.upper()), of_data=True)
 
 
 def empty_outputs(receipts: Collection[Receipt], bound: EmptyOutputs | None) -> Finding:
@@ -70,7 +69,7 @@ def empty_outputs(receipts: Collection[Receipt], bound: EmptyOutputs | None) -> 
     found = finding_of("empty_outputs", len(read), len(read) - len(bad), bad, "files have rows")
     if bad and (bound is None or bound.severity == "warn"):
         why = "audit: does not ask for empty_outputs" if bound is None else "its severity is warn"
-        found = replace(found, message=f"{found.message}; allowed, since {why}", warns=True)
+        found = replace(found, message=f"{found.message}; allowed, since {why}", severity=Severity.WARN)
     return replace(found, of_data=bound is not None)
 
 
@@ -94,7 +93,7 @@ def time_range(bound: TimeRange, outputs: Sequence[Output], now_ms: int) -> Find
     found = finding_of(
         f"time_range ({wanted})", len(outputs), len(outputs) - len(bad), bad, f"segments lie within {wanted}"
     )
-    return replace(found, warns=bound.severity == "warn", of_data=True)
+    return replace(found, severity=Severity(bound.severity.upper()), of_data=True)
 
 
 def _holds(bound: RowChange, percent: float) -> bool:

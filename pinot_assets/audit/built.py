@@ -14,6 +14,7 @@ from math import isnan
 from typing import Final
 
 from pinot_assets.audit.checks import Finding, finding_of
+from pinot_assets.core.check_result import base_name
 from pinot_assets.core.text import plural
 from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
 
@@ -125,11 +126,6 @@ def unlike(receipts: Collection[Receipt], staged: Mapping[str, str]) -> list[Out
 def file_name(receipt: Receipt) -> str:
     """What people call its file; others, in other folders, may be called the same."""
     return base_name(receipt.uri)
-
-
-def base_name(uri: str) -> str:
-    """What stands after the last slash."""
-    return uri.rsplit("/", 1)[-1]
 
 
 def _is_told(receipt: Receipt) -> bool:

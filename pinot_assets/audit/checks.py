@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pinot_assets.core.check_result import CheckResult, Severity, base_name, some
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.segments import Replicas
@@ -15,27 +16,18 @@ from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The answer of one check.
+class Finding(CheckResult):
+    """The answer of one check of the gate. Where a failure is only to be seen, it is a warning.
 
-    :ivar expected: the number that had to be met.
-    :ivar found: the number that was met.
-    :ivar message: one sentence; on failure it names segments and servers.
     :ivar at_fault: segments that are not what was built. A finding that fails and names neither segments nor
         files waits for something: servers that still load, a segment that is to be pushed again (rules
         R10, R14).
     :ivar files: URIs of files that were not built as they should be, whatever became of their segments.
     :ivar of_data: other rows in the files could pass it: one that was rewritten since is read again.
-    :ivar warns: a failure is to be seen, and keeps nothing back.
     """
 
-    name: str
-    passed: bool
-    expected: int
-    found: int
-    message: str
+    severity: Severity = Severity.ERROR
     at_fault: tuple[str, ...] = ()
-    warns: bool = False
     of_data: bool = False
     files: tuple[str, ...] = ()
 
@@ -45,14 +37,14 @@ class Finding:
         return bool(self.at_fault or self.files)
 
     @property
-    def blocks(self) -> bool:
-        """Whether it keeps the gate shut."""
-        return not self.passed and not self.warns
+    def warns(self) -> bool:
+        """Whether a failure keeps nothing back."""
+        return self.severity is Severity.WARN
 
 
 def files_built(planned: int, failures: Sequence[Failure]) -> Finding:
     """Every file of the session is built: all or none (I1)."""
-    bad = [f"{f.uri.rsplit('/', 1)[-1]}: {f.code}: {f.reason}" for f in failures]
+    bad = [f"{base_name(f.uri)}: {f.code}: {f.reason}" for f in failures]
     return finding_of("files_built", planned, planned - len(failures), bad, "files are built")
 
 
@@ -64,9 +56,9 @@ def rows_kept(receipts: Iterable[Receipt]) -> Finding:
         rows += receipt.rows
         aside += receipt.bad_rows
         if receipt.bad_rows:
-            bad.append(f"{receipt.uri.rsplit('/', 1)[-1]}: {receipt.bad_rows} in {receipt.bad_rows_uri}")
+            bad.append(f"{base_name(receipt.uri)}: {receipt.bad_rows} in {receipt.bad_rows_uri}")
     finding = finding_of("rows_kept", rows + aside, rows, bad, "rows of the files are in the segments")
-    return replace(finding, warns=True)
+    return replace(finding, severity=Severity.WARN)
 
 
 def tars_in_place(outputs: Sequence[Output], sizes: Mapping[str, int | None]) -> Finding:
@@ -193,6 +185,5 @@ def finding_of(
     """
     if not bad:
         return Finding(name, True, expected, found, f"{found} of {expected} {good}")
-    more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
-    message = f"{found} of {expected} {good}: " + "; ".join(bad[:3]) + more
-    return Finding(name, False, expected, found, message, tuple(dict.fromkeys(at_fault)))
+    message = f"{found} of {expected} {good}: {some(bad, between='; ')}"
+    return Finding(name, False, expected, found, message, at_fault=tuple(dict.fromkeys(at_fault)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from pinot_assets.audit.built import base_name
 from pinot_assets.audit.checks import Finding
+from pinot_assets.core.check_result import Severity, base_name, some
 from pinot_assets.core.text import plural
 from pinot_assets.segment.values.truncation import Cut
-from pinot_assets.table_spec.blocks.audit_checks import CutCheck, Severity
+from pinot_assets.table_spec.blocks.audit_checks import CutCheck
 
 Lost = Mapping[str, Mapping[str, Cut]]
 """What columns lost, by the URI of the file, and by name."""
@@ -24,7 +24,7 @@ def cut_values(lost: Lost, bounds: Collection[CutCheck]) -> Iterator[Finding]:
 
     :param bounds: what it says.
     """
-    said: dict[str, Severity] = {bound.check: bound.severity for bound in bounds}
+    said: dict[str, str] = {bound.check: bound.severity for bound in bounds}
     at_nul = {uri: {name: cut.at_nul for name, cut in columns.items()} for uri, columns in lost.items()}
     at_length = {uri: {name: cut.at_length for name, cut in columns.items()} for uri, columns in lost.items()}
     yield from _finding(
@@ -44,7 +44,7 @@ def cut_values(lost: Lost, bounds: Collection[CutCheck]) -> Iterator[Finding]:
 
 
 def _finding(
-    name: str, lost: Mapping[str, Mapping[str, int]], how: str, what: str, severity: Severity
+    name: str, lost: Mapping[str, Mapping[str, int]], how: str, what: str, severity: str
 ) -> Iterator[Finding]:
     counts = [
         f"{base_name(uri)}: {column} {plural(count, 'value')}"
@@ -55,7 +55,6 @@ def _finding(
     if not counts:
         return
     total = sum(count for columns in lost.values() for count in columns.values())
-    more = f" and {len(counts) - 3} more" if len(counts) > 3 else ""
     fix = "" if severity == "warn" else f"; {_FIX.format(name=name, what=what)}"
-    message = f"{plural(total, 'value')} {how}: {'; '.join(counts[:3])}{more}{fix}"
-    yield Finding(name, False, 0, total, message, warns=severity == "warn", of_data=True)
+    message = f"{plural(total, 'value')} {how}: {some(counts, between='; ')}{fix}"
+    yield Finding(name, False, 0, total, message, severity=Severity(severity.upper()), of_data=True)

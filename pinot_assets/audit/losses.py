@@ -14,6 +14,7 @@ from typing import Final
 from pinot_assets.audit.bounds import RowsSeen, row_words
 from pinot_assets.audit.built import file_name
 from pinot_assets.audit.checks import Finding, finding_of
+from pinot_assets.core.check_result import Severity
 from pinot_assets.core.text import counted
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.table_spec.blocks.audit_checks import Loss, LossName
@@ -154,7 +155,7 @@ def _of(name: LossName, finding: Finding, cause: str, bound: Loss | None) -> Fin
     word = f"{{check: {name}, severity: warn}}"
     if bound is not None and bound.severity == "warn":
         message = f"{told}; allowed by {word} in audit:"
-        return replace(finding, message=message, warns=True, of_data=True)
+        return replace(finding, message=message, severity=Severity.WARN, of_data=True)
     where = "in the table spec or at the source" if cause else "at the source"
     message = f"{told}; repair what is wrong {where}, or allow it with - {word} in audit: of the table spec"
     return replace(finding, message=message, of_data=True)

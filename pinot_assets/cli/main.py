@@ -140,7 +140,7 @@ def run(
 
 
 def _show_finding(finding: Finding) -> None:
-    mark = "[green]✓[/]" if finding.passed else "[yellow]![/]" if finding.warns else "[red]✗[/]"
+    mark = finding.pick("[green]✓[/]", "[yellow]![/]", "[red]✗[/]")
     out.print(f"  {mark} {escape(finding.name)}: {escape(finding.message)}")
 
 

@@ -1,12 +1,15 @@
-"""What one check of a table's standing health answers."""
+"""What one check answers: of a table's health, the gate, the preflight, a rebalance, the machine."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 HOUR_MS = 3_600_000
+
+T = TypeVar("T")
 
 
 class Severity(StrEnum):
@@ -45,6 +48,30 @@ class CheckResult:
     def description(self) -> str:
         """Message and next step, for people."""
         return f"{self.message}\n→ {self.next_step}" if self.next_step else self.message
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it failed, and not only as a warning."""
+        return not self.passed and self.severity is Severity.ERROR
+
+    def pick(self, passed: T, warned: T, failed: T) -> T:
+        """Whichever of the three says how it came out."""
+        return passed if self.passed else failed if self.blocks else warned
+
+
+def passed(name: str, message: str) -> CheckResult:
+    """A check that counts nothing, and found what it asks for."""
+    return CheckResult(name, True, 1, 1, message)
+
+
+def warned(name: str, message: str, next_step: str) -> CheckResult:
+    """One that counts nothing, and found something that a person should know."""
+    return CheckResult(name, False, 1, 0, message, next_step)
+
+
+def failed(name: str, message: str, next_step: str) -> CheckResult:
+    """One that counts nothing, and did not find what it asks for."""
+    return CheckResult(name, False, 1, 0, message, next_step, Severity.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +118,10 @@ def unknown(name: str, reason: str, next_step: str, severity: Severity = Severit
     )
 
 
-def some(names: Sequence[str], shown: int = 3) -> str:
+def some(names: Sequence[str], shown: int = 3, between: str = ", ") -> str:
     """The first names, and how many more there are."""
     more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+    return between.join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def base_name(uri: str) -> str:

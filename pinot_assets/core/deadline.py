@@ -46,3 +46,8 @@ class Deadline:
         """Sleep before the next look."""
         self._clock.sleep(seconds)
         self._paused += seconds
+
+
+def doubled(first: int, times: int, longest: int) -> int:
+    """The pause after so many tries: the first one, twice as long after each, and never above the longest."""
+    return int(min(first * 2 ** min(times - 1, 32), longest))

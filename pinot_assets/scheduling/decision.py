@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from pinot_assets.core.deadline import doubled
 from pinot_assets.core.stored_format import Stored, plain, structured
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import read_json
@@ -105,7 +106,7 @@ class FilesCursor(Stored):
     @property
     def wait_s(self) -> int:
         """How long to leave it alone."""
-        return int(min(FIRST_WAIT_S * 2 ** min(self.times - 1, 16), LONGEST_WAIT_S))
+        return doubled(FIRST_WAIT_S, self.times, LONGEST_WAIT_S)
 
     def rests_s(self, spec: TableSpec, now_s: int) -> int:
         """How long the table may still go without a sweep where a queue tells of changes; else 0 or less.

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
+from pinot_assets.core.deadline import doubled
 from pinot_assets.core.stored_format import Stored, plain, structured
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import read_json
@@ -76,7 +77,7 @@ class StallCursor(Stored):
         due = self.since_s + PATIENCE_S
         if progress != self.progress:
             return due
-        wait = int(min(FIRST_WAIT_S * 2 ** min(self.times - 1, 16), LONGEST_WAIT_S))
+        wait = doubled(FIRST_WAIT_S, self.times, LONGEST_WAIT_S)
         return max(due, self.launched_s + wait)
 
 

@@ -15,13 +15,12 @@ import pinot_assets.assets
 import pinot_assets.sensors
 from pinot_assets.cli import program
 from pinot_assets.cli.commands import watch
-from pinot_assets.cli.doctor import doctor, pinot
+from pinot_assets.cli.doctor import pinot
 from pinot_assets.cli.main import app
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.local.stack import PartStatus
 from pinot_assets.realtime.health import rows
-from pinot_assets.realtime.operations import rebalance, rebalance_plan
-from pinot_assets.realtime.preflight.answer import Answer
+from pinot_assets.realtime.operations import rebalance
 from pinot_assets.realtime.read import metrics
 from pinot_assets.realtime.repair import model as repair
 from pinot_assets.realtime.repair import words
@@ -37,14 +36,11 @@ from tools.docs.cli_page import commands
 
 MEANINGS: dict[str, Any] = {
     "cli.main:outcome.values": gate_and_publish.RunOutcome.values.fget,
-    "cli.doctor.doctor:c": doctor.DoctorCheck,
     "cli.doctor.doctor:looked": pinot.PinotLook,
     "cli.commands.local:part": PartStatus,
     "cli.commands.local:state": StackState,
     "cli.realtime.health:answer": CheckResult,
     "cli.realtime.health:metric": metrics.Metric,
-    "cli.realtime.preflight_answers:answer.values()": Answer.values,
-    "cli.realtime.rebalance:one": rebalance_plan.Objection,
     "cli.realtime.rebalance:report": rebalance.RebalanceReport,
     "cli.realtime.repair:manual(step)": words.Manual,
     "cli.realtime.repair:refusal": repair.Unrepairable,

@@ -7,15 +7,13 @@ numbers to plot and one evaluation of each check, whoever looked: a run, or `sen
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 from collections.abc import Iterator
-from typing import TypedDict
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from pinot_assets.assets.asset_attributes import asset_attributes
-from pinot_assets.assets.evaluations import metadata_of, severity_of
+from pinot_assets.assets.evaluations import said
 from pinot_assets.assets.metadata import cell
-from pinot_assets.core.check_result import CheckResult
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.health.numbers import numbers
 from pinot_assets.realtime.health.rows import segment_rows
@@ -75,7 +73,7 @@ def realtime_health(spec: RealtimeTableSpec) -> dg.AssetChecksDefinition:
         selected = {key.name for key in context.selected_asset_check_keys}
         for answer in looked.answers:
             if answer.name in selected:
-                yield dg.AssetCheckResult(asset_key=key_of(spec), check_name=answer.name, **_said(answer))
+                yield dg.AssetCheckResult(asset_key=key_of(spec), check_name=answer.name, **said(answer))
 
     return health
 
@@ -101,7 +99,7 @@ def evaluations(spec: RealtimeTableSpec, looked: RealtimeView) -> Iterator[dg.As
     """The look as evaluations that no check's own step makes."""
     for answer in looked.answers:
         yield dg.AssetCheckEvaluation(
-            asset_key=key_of(spec), check_name=answer.name, blocking=False, **_said(answer)
+            asset_key=key_of(spec), check_name=answer.name, blocking=False, **said(answer)
         )
 
 
@@ -121,22 +119,6 @@ def observed(state: RealtimeState) -> dict[str, dg.MetadataValue]:
         lines = [f"- {part}: {why}" for part, why in sorted(state.unread.items())]
         values["not_read"] = dg.MetadataValue.md("\n".join(lines))
     return values
-
-
-class _Said(TypedDict):
-    passed: bool
-    severity: dg.AssetCheckSeverity
-    description: str
-    metadata: dict[str, dg.MetadataValue]
-
-
-def _said(answer: CheckResult) -> _Said:
-    return {
-        "passed": answer.passed,
-        "severity": severity_of(answer),
-        "description": answer.description,
-        "metadata": metadata_of(answer),
-    }
 
 
 def _what_is_set(settings: RealtimeSettings) -> dict[str, str | int | bool]:

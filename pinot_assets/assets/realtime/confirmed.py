@@ -17,10 +17,8 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.realtime.operations.commands import runs
 from pinot_assets.realtime.operations.drill import Drill
 from pinot_assets.realtime.operations.drill_plan import Lengths
-from pinot_assets.realtime.operations.restart import Restarting
+from pinot_assets.realtime.operations.restart import Restart
 from pinot_assets.realtime.operations.restart_plan import restart_from
-from pinot_assets.realtime.read.opening import hold_table
-from pinot_assets.realtime.repair.model import USUAL_LIMITS
 
 BREAK: Final = "PINOT_ASSETS_DRILL_BREAK"
 MEND: Final = "PINOT_ASSETS_DRILL_MEND"
@@ -33,18 +31,17 @@ def _is_confirmed(work: OperationInputs) -> bool:
 
 def _restart(work: OperationInputs) -> str:
     named = work.config["segments"]
-    with work.pinot() as pinot:
-        read = work.reader(pinot)
+    with work.open() as table:
         if not _is_confirmed(work):
-            found = restart_from(read(), named)
+            found = restart_from(table.read(), named)
             for segment in found.going:
                 work.log.info(f"would be deleted: {segment.name}")
             for said in (*found.refusals, *found.warnings):
                 work.log.warning(said)
             would = f"{plural(len(found.going), 'segment')} would go"
             return f"{would}; only shown, as confirm does not name the table"
-        with hold_table(work.settings, work.table, work.run) as lease:
-            deleted = Restarting(pinot, read, lease, work.log.info).run(named)
+        with table.hold(work.run) as lease:
+            deleted = Restart(table.pinot, table.read, lease, table.tell).run(named)
     return f"read again from the stream: {plural(len(deleted), 'segment')} deleted"
 
 
@@ -65,20 +62,17 @@ def _drill(work: OperationInputs) -> str:
             hint="set the commands that make the deep store unwritable and undo it",
         )
     seconds = work.config["seconds"]
-    with (
-        work.pinot() as pinot,
-        hold_table(work.settings, work.table, work.run) as lease,
-    ):
-        broker = pinot.brokers_of(work.table)[0]
+    with work.open() as table, table.hold(work.run) as lease:
+        broker = table.pinot.brokers_of(work.table)[0]
         found = Drill(
-            work.reader(pinot),
+            table.read,
             runs(said[BREAK]),
             runs(said[MEND]),
-            lambda: pinot.answered_rows(broker, work.table),
-            work.repair(pinot, lease, USUAL_LIMITS),
+            lambda: table.pinot.answered_rows(broker, work.table),
+            table.repair(lease),
             runs(said[LOAD_FROM_PEERS]) if said[LOAD_FROM_PEERS] else None,
             lengths=Lengths(before=seconds, outage=seconds),
-            tell=work.log.info,
+            tell=table.tell,
         ).run()
     told = "\n".join(f"{one.name}: {one.text}" for one in found)
     if any(one.passed is False for one in found):

@@ -17,22 +17,19 @@ from pinot_assets.core.effects import recording
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SpecDrift, SpecError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.table_settings import table_settings
-from pinot_assets.realtime.operations.pauseless import Draining
+from pinot_assets.realtime.operations.pauseless import PauselessChange
 from pinot_assets.realtime.operations.pauseless_plan import Do, Goal
-from pinot_assets.realtime.operations.rebalance import End, Rebalancing
+from pinot_assets.realtime.operations.rebalance import End, Rebalance
 from pinot_assets.realtime.operations.rebalance import preview as preview_rebalance
 from pinot_assets.realtime.operations.rebalance_request import Request
-from pinot_assets.realtime.preflight import judge, refuse_unless_safe, summary
+from pinot_assets.realtime.operations.table_operation import TableOperation
+from pinot_assets.realtime.preflight import judge, refuse_unless_safe, summary, verdict
 from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.read.api import Reader
-from pinot_assets.realtime.read.deep_store import open_deep_store, sweeper
-from pinot_assets.realtime.read.opening import hold_table, open_operations
-from pinot_assets.realtime.read.reading import read_state
+from pinot_assets.realtime.read.deep_store import open_deep_store
 from pinot_assets.realtime.repair import memory
-from pinot_assets.realtime.repair.apply import Repair, preview
+from pinot_assets.realtime.repair.apply import preview
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, RepairLimits, RepairPlan
 from pinot_assets.realtime.repair.words import manual
 from pinot_assets.settings.environment import Settings
@@ -62,21 +59,11 @@ class OperationInputs:
         return self.spec.name_with_type
 
     @contextmanager
-    def pinot(self) -> Iterator[RealtimePinot]:
-        """A client whose silence says what was done through it."""
+    def open(self) -> Iterator[TableOperation]:
+        """The table, by a client whose silence says what was done through it."""
         again = "the same job looks at the table first and does what is left"
-        with RealtimePinot(self.settings.pinot) as door, recording(door, again) as pinot:
-            yield pinot
-
-    def reader(self, pinot: RealtimePinot) -> Reader:
-        """Reads the table anew."""
-        store = open_deep_store(pinot)
-        return lambda: read_state(pinot, self.table, deep_store=store)
-
-    def repair(self, pinot: RealtimePinot, lease: OperationsLease, limits: RepairLimits) -> Repair:
-        """The repair of the table."""
-        sweep = sweeper(open_deep_store(pinot), self.table)
-        return Repair(pinot, self.reader(pinot), lease, sweep, limits, self.log.info)
+        with RealtimePinot(self.settings.pinot) as client, recording(client, again) as pinot:
+            yield TableOperation(self.settings, pinot, self.table, open_deep_store(pinot), self.log.info)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,29 +81,28 @@ class Operation:
 
 
 def _preflight(work: OperationInputs) -> str:
-    with work.pinot() as pinot:
+    with RealtimePinot(work.settings.pinot) as pinot:
         facts = gather(pinot, work.table, work.spec.table_json)
     answers = judge(facts)
     for answer in answers:
-        fix = f" → {answer.fix}" if answer.fix else ""
-        work.log.info(f"{answer.verdict}: {answer.rule}: {answer.reason}{fix}")
+        fix = f" → {answer.next_step}" if answer.next_step else ""
+        work.log.info(f"{verdict(answer)}: {answer.name}: {answer.message}{fix}")
     refuse_unless_safe(facts.table, answers)
     return summary(answers)
 
 
 def _repair(work: OperationInputs) -> str:
     limits = RepairLimits(steps=work.config["limit"])
-    with work.pinot() as pinot:
+    with work.open() as table:
         if not work.config["apply"]:
-            with open_operations(work.settings, work.table) as operations:
-                remembered = operations.recall(memory.SUBJECT)
-            found = preview(work.reader(pinot)(), remembered, limits)
+            remembered = table.recall(memory.SUBJECT)
+            found = preview(table.read(), remembered, limits)
             _tell(work.log, found)
             if found.all_well:
                 return "nothing to mend"
             return f"{plural(len(found.steps), 'step')} would be done; only shown, as apply is not set"
-        with hold_table(work.settings, work.table, work.run) as lease:
-            found, outcomes = work.repair(pinot, lease, limits).round()
+        with table.hold(work.run) as lease:
+            found, outcomes = table.repair(lease, limits).round()
     _tell(work.log, found)
     failed = [f"{one.step}: {one.result}; {one.text}" for one in outcomes if not one.helped]
     if failed:
@@ -154,15 +140,17 @@ def _drain(work: OperationInputs, goal: Goal) -> str:
             f"{work.spec.path} does not want pauseless consumption {goal}",
             hint=f"write pauselessConsumptionEnabled: {wanted} there, reload, and run it again",
         )
-    with (
-        work.pinot() as pinot,
-        hold_table(work.settings, work.table, work.run) as lease,
-    ):
-        repair = work.repair(pinot, lease, USUAL_LIMITS)
-        draining = Draining(
-            pinot, repair.read, lease, repair, before_drain(pinot), work.log.info, work.config["patience"]
+    with work.open() as table, table.hold(work.run) as lease:
+        change = PauselessChange(
+            table.pinot,
+            table.read,
+            lease,
+            table.tell,
+            work.config["patience"],
+            repair=table.repair(lease),
+            preflight=before_drain(table.pinot),
         )
-        last = draining.run(goal)
+        last = change.run(goal)
     if last.do is not Do.DONE:
         raise dg.Failure(
             f"pauseless consumption is not {goal} yet: {last.do}, {last.why}; run it again to go on",
@@ -176,20 +164,20 @@ def _rebalance(work: OperationInputs) -> str:
         request = Request.of(**work.config["options"])
     except ValueError as error:
         raise SpecError(f"the options of the rebalance cannot be read: {error}") from None
-    with work.pinot() as pinot:
-        read = work.reader(pinot)
+    with work.open() as table:
         if not work.config["apply"]:
-            _, judged = preview_rebalance(pinot, read, work.table, request)
+            _, judged = preview_rebalance(table.pinot, table.read, table.table, request)
             for one in judged.objections:
-                work.log.warning(f"{one.name}: {one.why} → {one.remedy}")
-            verdict = "it would be refused" if judged.refused else "nothing speaks against it"
+                work.log.warning(f"{one.name}: {one.message} → {one.next_step}")
+            guard = "it would be refused" if judged.refused else "nothing speaks against it"
             would = f"{plural(len(judged.moves), 'segment')} would move"
-            return f"{would}; {verdict}; only shown, as apply is not set"
-        with hold_table(work.settings, work.table, work.run) as lease:
+            return f"{would}; {guard}; only shown, as apply is not set"
+        with table.hold(work.run) as lease:
             if work.config["upload_first"]:
-                for _ in work.repair(pinot, lease, USUAL_LIMITS).rounds(_UPLOAD_ROUNDS):
+                for _ in table.repair(lease).rounds(_UPLOAD_ROUNDS):
                     pass
-            report = Rebalancing(pinot, read, lease, work.log.info, work.config["patience"]).run(request)
+            patience_s = work.config["patience"]
+            report = Rebalance(table.pinot, table.read, lease, table.tell, patience_s).run(request)
     if report.end in (End.FAILED, End.UNFINISHED):
         raise dg.Failure(f"the rebalance {report.end}: {report.text}", allow_retries=False)
     return f"{report.end}: {report.text}"

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -25,11 +25,11 @@ from packaging.version import Version
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.cli.doctor.check import CheckStatus, DoctorCheck
 from pinot_assets.cli.doctor.pinot import look_at_pinot, show_pinot
 from pinot_assets.cli.doctor.settings import check_environment
 from pinot_assets.cli.options import AsJson, show_json
 from pinot_assets.cli.terminal import Terminal
+from pinot_assets.core.check_result import CheckResult, Severity, failed, passed, warned
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.java import find_java
 from pinot_assets.core.subprocesses import run_child
@@ -44,10 +44,9 @@ _STACK_MEMORY = 1.6 * _GB  # measured: six small JVMs
 _STACK_AND_SPARK_MEMORY = 4 * _GB
 _MINIMUM_MAVEN = Version("3.6")
 _LAST_JAVA_OF_SPARK_3 = 21
-_COLOURS: dict[CheckStatus, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-def run_checks(home: Path | None = None, cache: Path | None = None) -> list[DoctorCheck]:
+def run_checks(home: Path | None = None, cache: Path | None = None) -> list[CheckResult]:
     """All checks, in the order in which their causes are best repaired.
 
     :param home: the local stack's folder, `default_home()` when None.
@@ -87,41 +86,48 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         looked = look_at_pinot()
         show_json(
-            {"checks": [asdict(c) for c in checks], "pinot": None if looked is None else asdict(looked)}
+            {"checks": [_values(c) for c in checks], "pinot": None if looked is None else asdict(looked)}
         )
     else:
         _show(checks)
-    if any(check.outcome == "fail" for check in checks):
+    if any(check.blocks for check in checks):
         raise typer.Exit(ExitCode.ERROR)
 
 
-def _show(checks: Iterable[DoctorCheck]) -> None:
+def _show(checks: Iterable[CheckResult]) -> None:
     table = Table("", "check", "found", box=None, header_style="bold")
     for check in checks:
-        says = check.says if check.way_out is None else f"{check.says}\n→ {check.way_out}"
-        table.add_row(f"[{_COLOURS[check.outcome]}]{check.outcome}[/]", check.name, escape(says))
+        mark = check.pick("[green]ok[/]", "[yellow]warn[/]", "[bold red]fail[/]")
+        table.add_row(mark, check.name, escape(check.description))
     console = Terminal()
     console.print(table)
     show_pinot(console)
 
 
-def _refused(name: str, error: LocalStackError, outcome: CheckStatus = "fail") -> DoctorCheck:
-    return DoctorCheck(name, outcome, f"{error.reason}.", error.hint)
+def _values(check: CheckResult) -> dict[str, str | None]:
+    return {
+        "name": check.name,
+        "outcome": check.pick("ok", "warn", "fail"),
+        "says": check.message,
+        "way_out": check.next_step or None,
+    }
+
+
+def _refused(name: str, error: LocalStackError) -> CheckResult:
+    return failed(name, f"{error.reason}.", error.hint or "")
 
 
 # --- what is installed ---------------------------------------------------------------------------
 
 
-def _python() -> DoctorCheck:
+def _python() -> CheckResult:
     version = platform.python_version()
     if (3, 11) <= sys.version_info[:2] <= (3, 13):
-        return DoctorCheck("Python", "ok", f"Python {version}.")
-    return DoctorCheck(
-        "Python", "fail", f"Python {version} is not supported.", "use Python 3.11, 3.12 or 3.13"
-    )
+        return passed("Python", f"Python {version}.")
+    return failed("Python", f"Python {version} is not supported.", "use Python 3.11, 3.12 or 3.13")
 
 
-def _packages() -> Iterator[DoctorCheck]:
+def _packages() -> Iterator[CheckResult]:
     """The installed packages against what this one asks for: dagster's parts pin each other exactly."""
     asked = [Requirement(text) for text in metadata.requires("pinot-assets") or ()]
     wrong = [
@@ -131,12 +137,12 @@ def _packages() -> Iterator[DoctorCheck]:
         if (problem := _package_problem(requirement))
     ]
     if wrong:
-        yield DoctorCheck(
-            "packages", "fail", f"{'; '.join(wrong)}.", "make a fresh virtual environment from the lock file"
+        yield failed(
+            "packages", f"{'; '.join(wrong)}.", "make a fresh virtual environment from the lock file"
         )
         yield _package_index()
     else:
-        yield DoctorCheck("packages", "ok", f"dagster {metadata.version('dagster')} and what goes with it.")
+        yield passed("packages", f"dagster {metadata.version('dagster')} and what goes with it.")
 
 
 def _package_problem(requirement: Requirement) -> str | None:
@@ -149,62 +155,59 @@ def _package_problem(requirement: Requirement) -> str | None:
     return f"{requirement.name} is {installed}, {requirement.specifier} is needed"
 
 
-def _package_index() -> DoctorCheck:
+def _package_index() -> CheckResult:
     """Whether pip, as it is configured, can reach a package index."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "packaging"]
     with temporary_folder("doctor") as folder:
         answer = run_child(command, cwd=folder)
     if answer.returncode == 0:
-        return DoctorCheck("package index", "ok", "pip can fetch packages.")
+        return passed("package index", "pip can fetch packages.")
     said = answer.stderr.strip().splitlines()
-    return DoctorCheck(
+    return warned(
         "package index",
-        "warn",
         f"pip cannot fetch packages: {said[-1] if said else 'it did not say why'}.",
         "check the network and the index in pip's configuration",
     )
 
 
-def _java() -> DoctorCheck:
+def _java() -> CheckResult:
     try:
         java = find_java()
     except LocalStackError as error:
         return _refused("Java", error)
     spark = metadata.version("pyspark")
     if Version(spark) < Version("4") and java.major > _LAST_JAVA_OF_SPARK_3:
-        return DoctorCheck(
+        return failed(
             "Java",
-            "fail",
             f"PySpark {spark} does not run on Java {java.major}.",
             f"point JAVA_HOME at a JDK 17 or {_LAST_JAVA_OF_SPARK_3}, or install PySpark 4",
         )
-    return DoctorCheck("Java", "ok", f"Java {java.major} at {java.executable}.")
+    return passed("Java", f"Java {java.major} at {java.executable}.")
 
 
-def _maven(cache: Path) -> Iterator[DoctorCheck]:
+def _maven(cache: Path) -> Iterator[CheckResult]:
     """Maven is needed until the jars are in the cache: then nothing is fetched any more."""
     lacking = [name for name in ("pinot", "kafka", "s3") if not jars.is_at_hand(name, cache=cache)]
     if not lacking:
-        yield DoctorCheck("Maven", "ok", "not needed any more: all jars of the local stack are in the cache.")
+        yield passed("Maven", "not needed any more: all jars of the local stack are in the cache.")
         return
-    needed: CheckStatus = "fail" if "pinot" in lacking else "warn"  # the other two are optional
+    severity = Severity.ERROR if "pinot" in lacking else Severity.WARN  # the other two are optional
     try:
         version = _maven_version(maven.find_maven())
     except LocalStackError as error:
-        yield _refused("Maven", error, needed)
+        yield replace(_refused("Maven", error), severity=severity)
         return
     if version < _MINIMUM_MAVEN:
-        yield DoctorCheck(
-            "Maven", needed, f"Maven {version} is too old.", f"install Maven {_MINIMUM_MAVEN} or newer"
-        )
+        old = failed("Maven", f"Maven {version} is too old.", f"install Maven {_MINIMUM_MAVEN} or newer")
+        yield replace(old, severity=severity)
         return
-    yield DoctorCheck("Maven", "ok", f"Maven {version}; it still has to fetch: {', '.join(lacking)}.")
+    yield passed("Maven", f"Maven {version}; it still has to fetch: {', '.join(lacking)}.")
     try:
         maven.check_reachable()
     except LocalStackError as error:
-        yield _refused("Maven repository", error, needed)
+        yield replace(_refused("Maven repository", error), severity=severity)
     else:
-        yield DoctorCheck("Maven repository", "ok", "Maven can fetch from it.")
+        yield passed("Maven repository", "Maven can fetch from it.")
 
 
 def _maven_version(executable: Path) -> Version:
@@ -226,26 +229,23 @@ def _maven_version(executable: Path) -> Version:
 # --- what the machine has room for ---------------------------------------------------------------
 
 
-def _memory(parts: list[PartStatus]) -> DoctorCheck:
+def _memory(parts: list[PartStatus]) -> CheckResult:
     available = psutil.virtual_memory().available
     says = f"{available / _GB:.1f} GB are available."
     if any(part.pid for part in parts):
-        return DoctorCheck("memory", "ok", f"the local stack runs, {says}")
+        return passed("memory", f"the local stack runs, {says}")
     if available < _STACK_MEMORY:
-        return DoctorCheck(
-            "memory", "fail", says, f"end something: the local stack needs {_STACK_MEMORY / _GB:.1f} GB"
-        )
+        return failed("memory", says, f"end something: the local stack needs {_STACK_MEMORY / _GB:.1f} GB")
     if available < _STACK_AND_SPARK_MEMORY:
-        return DoctorCheck(
+        return warned(
             "memory",
-            "warn",
             says,
             f"with Spark beside it, the local stack wants {_STACK_AND_SPARK_MEMORY / _GB:.0f} GB",
         )
-    return DoctorCheck("memory", "ok", says)
+    return passed("memory", says)
 
 
-def _disks(home: Path, cache: Path) -> Iterator[DoctorCheck]:
+def _disks(home: Path, cache: Path) -> Iterator[CheckResult]:
     to_fetch = 0 if jars.is_at_hand("pinot", cache=cache) else maven.MINIMUM_FREE_BYTES
     for name, folder, needed, move in (
         ("cache", cache, to_fetch, "PINOT_ASSETS_CACHE"),
@@ -256,23 +256,22 @@ def _disks(home: Path, cache: Path) -> Iterator[DoctorCheck]:
         says = f"{free / _GB:.1f} GB are free at {folder}."
         if free < needed:
             way_out = f"{needed / _GB:.1f} GB are needed: free some, or point {move} at a disk with room"
-            yield DoctorCheck(f"disk: {name}", "fail", says, way_out)
+            yield failed(f"disk: {name}", says, way_out)
         else:
-            yield DoctorCheck(f"disk: {name}", "ok", says)
+            yield passed(f"disk: {name}", says)
 
 
 def _existing(folder: Path) -> Path:
     return next(parent for parent in (folder, *folder.parents) if parent.exists())
 
 
-def _ports(record: Record, parts: list[PartStatus]) -> DoctorCheck:
+def _ports(record: Record, parts: list[PartStatus]) -> CheckResult:
     """A stack's ports stay its own while it is stopped, but nobody else knows that."""
     for part in parts:
         taken = [port for port in part.ports.values() if not part.pid and not ports.is_free(port)]
         if taken and part.name in record.settled:
-            return DoctorCheck(
+            return failed(
                 "ports",
-                "fail",
                 f"port {taken[0]} of the stack's {part.name} is taken by {ports.holder(taken[0])}.",
                 "end that process, or start afresh with `pinot-assets local down --purge`",
             )
@@ -280,21 +279,18 @@ def _ports(record: Record, parts: list[PartStatus]) -> DoctorCheck:
         ports.pick(())
     except LocalStackError as error:
         return _refused("ports", error)
-    return DoctorCheck("ports", "ok", "servers can listen on 127.0.0.1.")
+    return passed("ports", "servers can listen on 127.0.0.1.")
 
 
-def _stack(home: Path, found: list[PartStatus]) -> DoctorCheck:
+def _stack(home: Path, found: list[PartStatus]) -> CheckResult:
     if dead := [part.name for part in found if part.state == "dead"]:
-        return DoctorCheck(
+        return failed(
             "local stack",
-            "fail",
             f"{', '.join(dead)} died.",
             f"`pinot-assets local up` repairs it; the logs are in {home / 'logs'}",
         )
     if slow := [f"{part.name} ({part.missing})" for part in found if part.state == "starting"]:
-        return DoctorCheck(
-            "local stack", "warn", f"not ready: {', '.join(slow)}.", "wait, or run `pinot-assets local up`"
-        )
+        return warned("local stack", f"not ready: {', '.join(slow)}.", "wait, or run `pinot-assets local up`")
     if any(part.state == "ready" for part in found):
-        return DoctorCheck("local stack", "ok", f"it runs in {home}.")
-    return DoctorCheck("local stack", "ok", "it does not run; `pinot-assets local up` starts it.")
+        return passed("local stack", f"it runs in {home}.")
+    return passed("local stack", "it does not run; `pinot-assets local up` starts it.")

@@ -13,9 +13,9 @@ from itertools import chain
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets.cli.doctor.check import DoctorCheck
 from pinot_assets.core import limits
 from pinot_assets.core.addresses import origin_of
+from pinot_assets.core.check_result import CheckResult, failed, passed, warned
 from pinot_assets.core.policy import POLICY
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.metrics.pushing import PASSWORD, USER
@@ -47,7 +47,7 @@ _SURELY_MEANT: Final = 0.93
 """How alike a name is that differs by a letter or two that was left out, added or exchanged."""
 
 
-def check_environment(env: Mapping[str, str]) -> list[DoctorCheck]:
+def check_environment(env: Mapping[str, str]) -> list[CheckResult]:
     """All checks, those first that others go by."""
     profile, said = _profile(env)
     checks = [said]
@@ -58,24 +58,22 @@ def check_environment(env: Mapping[str, str]) -> list[DoctorCheck]:
 
 def _failed(
     name: str, error: PinotAssetsError, way_out: str = "docs/deploy.md has the settings"
-) -> DoctorCheck:
-    return DoctorCheck(name, "fail", f"{error.reason.rstrip('.')}.", error.hint or way_out)
+) -> CheckResult:
+    return failed(name, f"{error.reason.rstrip('.')}.", error.hint or way_out)
 
 
-def _profile(env: Mapping[str, str]) -> tuple[Profile | None, DoctorCheck]:
+def _profile(env: Mapping[str, str]) -> tuple[Profile | None, CheckResult]:
     try:
         profile = load_profile(env)
     except PinotAssetsError as error:
         return None, _failed("profile", error)
-    return profile, DoctorCheck(
-        "profile", "ok", f"{profile}{'' if env.get(PROFILE) else ', since none is set'}."
-    )
+    return profile, passed("profile", f"{profile}{'' if env.get(PROFILE) else ', since none is set'}.")
 
 
 # --- Pinot ---------------------------------------------------------------------------------------
 
 
-def _pinot(env: Mapping[str, str], profile: Profile) -> Iterator[DoctorCheck]:
+def _pinot(env: Mapping[str, str], profile: Profile) -> Iterator[CheckResult]:
     try:
         settings = named_settings(env, profile)
         if settings is None:
@@ -85,19 +83,18 @@ def _pinot(env: Mapping[str, str], profile: Profile) -> Iterator[DoctorCheck]:
     except PinotAssetsError as error:
         yield _failed("settings", error)
         return
-    yield DoctorCheck("settings", "ok", "they name a Pinot and its ZooKeeper.")
+    yield passed("settings", "they name a Pinot and its ZooKeeper.")
     yield _asked("controller", lambda: _version(settings), "check PINOT_CONTROLLER_URL, and that it is up")
     yield _asked("ZooKeeper", lambda: _cluster(settings), "check PINOT_ZOOKEEPER and PINOT_CLUSTER")
 
 
-def _local(env: Mapping[str, str]) -> DoctorCheck:
+def _local(env: Mapping[str, str]) -> CheckResult:
     unused = unused_settings(env)
     if not unused:
-        return DoctorCheck("settings", "ok", "they name no Pinot, so the local stack is meant.")
+        return passed("settings", "they name no Pinot, so the local stack is meant.")
     are = "is" if len(unused) == 1 else "are"
-    return DoctorCheck(
+    return warned(
         "settings",
-        "warn",
         f"{', '.join(unused)} {are} set and not used: without addresses the local stack is meant.",
         "set PINOT_CONTROLLER_URL and PINOT_ZOOKEEPER, or unset the others",
     )
@@ -109,9 +106,9 @@ def _use_files(settings: Settings) -> None:
         tls.context()
 
 
-def _asked(name: str, ask: Callable[[], str], way_out: str) -> DoctorCheck:
+def _asked(name: str, ask: Callable[[], str], way_out: str) -> CheckResult:
     try:
-        return DoctorCheck(name, "ok", ask())
+        return passed(name, ask())
     except PinotAssetsError as error:
         return _failed(name, error, way_out)
 
@@ -131,7 +128,7 @@ def _cluster(settings: Settings) -> str:
 # --- tables and what they may reach --------------------------------------------------------------
 
 
-def _policy(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
+def _policy(env: Mapping[str, str]) -> Iterator[CheckResult]:
     folder = tables_directory(env)
     try:
         policy_of(folder, env)
@@ -141,36 +138,34 @@ def _policy(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
     notes = policy_notes(folder, env)
     for note in notes:
         way_out = f"mount it, or correct line {note.line} of {note.file}"
-        yield DoctorCheck("policy", "warn", f"{note.key}: {note.text}.", way_out)
+        yield warned("policy", f"{note.key}: {note.text}.", way_out)
     if not notes:
         said = f"{POLICY} can be read" if env.get(POLICY) else "the defaults count"
-        yield DoctorCheck("policy", "ok", f"{said}.")
+        yield passed("policy", f"{said}.")
 
 
-def _tables(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
+def _tables(env: Mapping[str, str]) -> Iterator[CheckResult]:
     folder = tables_directory(env)
     if folder.is_dir() or not env.get(_TABLES):
         return
-    yield DoctorCheck(
-        "tables", "fail", f"{folder} is no folder.", f"point {_TABLES} at the folder of table specs"
-    )
+    yield failed("tables", f"{folder} is no folder.", f"point {_TABLES} at the folder of table specs")
 
 
 # --- everything else -----------------------------------------------------------------------------
 
 
-def _spark(env: Mapping[str, str], profile: Profile) -> Iterator[DoctorCheck]:
+def _spark(env: Mapping[str, str], profile: Profile) -> Iterator[CheckResult]:
     # Here: it brings nothing of Spark's along, but much that no other check needs.
     from pinot_assets.ingest.spark.environment import check_settings
 
     try:
         if check_settings(env, profile):
-            yield DoctorCheck("Spark", "ok", "its settings can be read.")
+            yield passed("Spark", "its settings can be read.")
     except PinotAssetsError as error:
         yield _failed("Spark", error)
 
 
-def _limits(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
+def _limits(env: Mapping[str, str]) -> Iterator[CheckResult]:
     sized = (limits.REPLY, limits.ANSWER, limits.OBJECT, limits.RECEIPT, limits.RECEIPTS)
     reads: list[Callable[[], object]] = [
         limits.most_values,
@@ -184,16 +179,16 @@ def _limits(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
             yield _failed("limits", error)
 
 
-def _urls(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
+def _urls(env: Mapping[str, str]) -> Iterator[CheckResult]:
     for name in _URLS:
         url = env.get(name, "")
         if not url:
             continue
         if origin_of(url) is None:
             reason = f"{name} is no address that can be reached."
-            yield DoctorCheck("addresses", "fail", reason, "write http://host[:port] or https://host[:port]")
+            yield failed("addresses", reason, "write http://host[:port] or https://host[:port]")
         elif name in _STORES and not _listens(url):
-            yield DoctorCheck("addresses", "warn", f"nothing answers at the address of {name}.", "check it")
+            yield warned("addresses", f"nothing answers at the address of {name}.", "check it")
 
 
 def _listens(url: str) -> bool:
@@ -206,15 +201,15 @@ def _listens(url: str) -> bool:
     return True
 
 
-def _halves(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
+def _halves(env: Mapping[str, str]) -> Iterator[CheckResult]:
     for pair in _HALVES:
         for given, lacking in (pair, pair[::-1]):
             if env.get(given) and not env.get(lacking):
                 says = f"{given} is set, and {lacking} is not."
-                yield DoctorCheck("credentials", "fail", says, f"set {lacking}, or unset {given}")
+                yield failed("credentials", says, f"set {lacking}, or unset {given}")
 
 
-def _unknown(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
+def _unknown(env: Mapping[str, str]) -> Iterator[CheckResult]:
     """A slip in a name would be a setting that counts for nothing: a policy, for one."""
     for name in sorted(env.keys() - _KNOWN):
         near = difflib.get_close_matches(name, _KNOWN, n=1, cutoff=_SURELY_MEANT)
@@ -222,4 +217,4 @@ def _unknown(env: Mapping[str, str]) -> Iterator[DoctorCheck]:
             way_out = (
                 f"did you mean {near[0]}?" if near else "docs/reference/configuration.md has all of them"
             )
-            yield DoctorCheck("variables", "warn", f"{name} is set, and nothing reads it.", way_out)
+            yield warned("variables", f"{name} is set, and nothing reads it.", way_out)

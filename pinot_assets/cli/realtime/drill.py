@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, new_console
+from pinot_assets.cli.options import AsJson, new_console, show_json
 from pinot_assets.cli.realtime.table import TableName
-from pinot_assets.cli.realtime.work import TableOperation, open_work, tell
+from pinot_assets.cli.realtime.work import RUN, open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.realtime.operations.commands import runs
 from pinot_assets.realtime.operations.drill import Drill, told
 from pinot_assets.realtime.operations.drill_plan import DrillObservation, Lengths
+from pinot_assets.realtime.operations.table_operation import TableOperation
 from pinot_assets.realtime.read.metrics import peer_downloads
 
 Break = Annotated[str, typer.Option("--break", help="Command that makes the deep store unwritable.")]
@@ -66,7 +66,7 @@ def register(app: typer.Typer) -> None:
                     why=f"--yes-this-is-a-test-table names {test_table or 'no table'}",
                     hint="repeat the table's name there, if it is one that may be broken",
                 )
-            with work.hold("drill") as lease:
+            with work.hold(f"{RUN} drill") as lease:
                 found = Drill(
                     work.read,
                     runs(break_command),
@@ -90,7 +90,7 @@ def _query(work: TableOperation) -> Callable[[], object]:
 
 def _show(found: Sequence[DrillObservation], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(told(found), indent=2))
+        show_json(told(found))
         return
     marks = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[dim]·[/]"}
     for finding in found:

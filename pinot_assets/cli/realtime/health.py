@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
@@ -12,11 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.cli.options import AsJson, new_console
+from pinot_assets.cli.options import AsJson, new_console, show_json
 from pinot_assets.cli.realtime.table import TableName, open_table
 from pinot_assets.cli.realtime.work import DeepStore
 from pinot_assets.cli.terminal import Terminal
-from pinot_assets.core.check_result import CheckResult, Severity
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.realtime.health.checks import examine
@@ -46,7 +45,7 @@ def register(app: typer.Typer) -> None:
             state = read_state(found.pinot, found.name)
         rows = segment_rows(state)
         if as_json:
-            typer.echo(json.dumps(_status_values(state, rows), indent=2))
+            show_json(_status_values(state, rows))
             return
         wide = Terminal(width=_WIDE, highlight=False)
         wide.print(_heading(state))
@@ -72,7 +71,7 @@ def register(app: typer.Typer) -> None:
         answers = examine(state)
         numbers = metrics(state, read_exporters(exporters or ()))
         if as_json:
-            typer.echo(json.dumps(_health_values(state, answers, numbers), indent=2))
+            show_json(_health_values(state, answers, numbers))
         else:
             _show_health(new_console(), state, answers, numbers)
         if not all(answer.passed for answer in answers):
@@ -131,18 +130,13 @@ def _show_health(
 ) -> None:
     out.print(_heading(state))
     for answer in answers:
-        out.print(f"{_mark(answer)} [bold]{answer.name}[/]: {escape(answer.message)}")
+        mark = answer.pick("[green]ok  [/]", "[yellow]warn[/]", "[red]FAIL[/]")
+        out.print(f"{mark} [bold]{answer.name}[/]: {escape(answer.message)}")
         if answer.next_step:
             out.print(f"      → {escape(answer.next_step)}")
     for metric in numbers:
         value = "?" if metric.value is None else f"{metric.value:g}"
         out.print(f"[dim]{metric.name} = {value} ({metric.origin})[/]")
-
-
-def _mark(answer: CheckResult) -> str:
-    if answer.passed:
-        return "[green]ok  [/]"
-    return "[red]FAIL[/]" if answer.severity is Severity.ERROR else "[yellow]warn[/]"
 
 
 def _status_values(state: RealtimeState, rows: Sequence[SegmentRow]) -> dict[str, object]:

@@ -10,14 +10,14 @@ from rich.text import Text
 
 from pinot_assets.cli.options import AsJson, new_console, show_json
 from pinot_assets.cli.realtime.table import TableName
-from pinot_assets.cli.realtime.work import DryRun, open_work, tell
+from pinot_assets.cli.realtime.work import RUN, DryRun, open_work, tell
 from pinot_assets.cli.table_selection import realtime_table
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.interrupts import saying
 from pinot_assets.errors import SpecDrift
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.model.table_settings import table_settings
-from pinot_assets.realtime.operations.pauseless import Draining
+from pinot_assets.realtime.operations.pauseless import PauselessChange
 from pinot_assets.realtime.operations.pauseless_plan import Do, DrainMemory, Goal, may_pause, next_action
 from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.settings.environment import tables_directory
@@ -69,9 +69,11 @@ def _change(table: str, goal: Goal, dry_run: bool, minutes: int, as_json: bool) 
             for line in (*(f"[red]refused[/]: {escape(one)}" for one in against), *_outline(state, goal)):
                 new_console().print(line)
             raise typer.Exit(ExitCode.REFUSED if against else ExitCode.DONE)
-        with work.hold(f"pauseless {goal}") as lease:
+        with work.hold(f"{RUN} pauseless {goal}") as lease:
             repair = work.repair(lease)
-            drain = Draining(work.pinot, work.read, lease, repair, preflight, tell, minutes * 60.0)
+            drain = PauselessChange(
+                work.pinot, work.read, lease, tell, minutes * 60.0, repair=repair, preflight=preflight
+            )
             paused = f"{work.table} may be paused, run the same command again: it goes on from there"
             with saying(paused):
                 last = drain.run(goal)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from pinot_assets.cli.options import AsJson, TablesOption, new_console
+from pinot_assets.cli.options import AsJson, TablesOption, new_console, show_json
 from pinot_assets.cli.realtime.preflight_answers import show, values
 from pinot_assets.cli.realtime.table import TableName, find_table
 from pinot_assets.cli.table_selection import realtime_table
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.realtime.preflight import Aim, Verdict, judge, judge_change, refuse_unless_safe
+from pinot_assets.realtime.preflight import Aim, judge, judge_change, refuse_unless_safe
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.table_spec.tables.apply import ApplyPlan
@@ -44,10 +43,10 @@ def register(app: typer.Typer) -> None:
             facts = gather(pinot, table, config, aim)
         answers = judge(facts)
         if as_json:
-            typer.echo(json.dumps(values(facts, answers), indent=2))
+            show_json(values(facts, answers))
         else:
             show(new_console(), facts, answers)
-        if any(answer.verdict is Verdict.REFUSE for answer in answers):
+        if any(answer.blocks for answer in answers):
             raise typer.Exit(ExitCode.REFUSED)
 
 

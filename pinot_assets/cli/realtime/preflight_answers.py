@@ -8,14 +8,12 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from pinot_assets.realtime.preflight.answer import Answer, Verdict
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.realtime.preflight.facts import Facts
-from pinot_assets.realtime.preflight.judge import summary
-
-_MARKS = {Verdict.PASS: "[green]✓[/]", Verdict.WARN: "[yellow]![/]", Verdict.REFUSE: "[red]✗[/]"}
+from pinot_assets.realtime.preflight.judge import summary, verdict
 
 
-def show(console: Console, facts: Facts, answers: Iterable[Answer]) -> None:
+def show(console: Console, facts: Facts, answers: Iterable[CheckResult]) -> None:
     """One line for each rule, and its fix below."""
     found = list(answers)
     aims = ", ".join(sorted(facts.aims)) or "neither bypass nor pauseless"
@@ -23,19 +21,29 @@ def show(console: Console, facts: Facts, answers: Iterable[Answer]) -> None:
         f"[bold]{escape(facts.table)}[/] for {aims}, Pinot {facts.cluster.version or 'of no version'}"
     )
     for answer in found:
-        console.print(f"  {_MARKS[answer.verdict]} {answer.rule}: {escape(answer.reason)}")
-        if answer.fix is not None:
-            console.print(f"      [green]→ {escape(answer.fix)}[/]")
+        mark = answer.pick("[green]✓[/]", "[yellow]![/]", "[red]✗[/]")
+        console.print(f"  {mark} {answer.name}: {escape(answer.message)}")
+        if answer.next_step:
+            console.print(f"      [green]→ {escape(answer.next_step)}[/]")
     console.print(summary(found))
 
 
-def values(facts: Facts, answers: Iterable[Answer]) -> dict[str, Any]:
+def values(facts: Facts, answers: Iterable[CheckResult]) -> dict[str, Any]:
     """The same for other programs."""
     found = list(answers)
     return {
         "table": facts.table,
         "for": sorted(facts.aims),
         "version": facts.cluster.version,
-        "refused": any(answer.verdict is Verdict.REFUSE for answer in found),
-        "answers": [answer.values() for answer in found],
+        "refused": any(answer.blocks for answer in found),
+        "answers": [_values(answer) for answer in found],
+    }
+
+
+def _values(answer: CheckResult) -> dict[str, str | None]:
+    return {
+        "rule": answer.name,
+        "verdict": verdict(answer),
+        "reason": answer.message,
+        "fix": answer.next_step or None,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Annotated
@@ -10,14 +9,14 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, new_console
+from pinot_assets.cli.options import AsJson, new_console, show_json
 from pinot_assets.cli.realtime.table import TableName
-from pinot_assets.cli.realtime.work import open_work, tell
+from pinot_assets.cli.realtime.work import RUN, open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.realtime.operations.rebalance import End, Rebalancing, preview
-from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalanceJudgement
+from pinot_assets.realtime.operations.rebalance import End, Rebalance, preview
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan
 from pinot_assets.realtime.operations.rebalance_request import Request
 
 Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")]
@@ -54,13 +53,13 @@ def register(app: typer.Typer) -> None:
                 told, judgement = preview(work.pinot, work.read, work.table, request)
                 _show(told, judgement, as_json)
                 raise typer.Exit(ExitCode.REFUSED if judgement.refused else ExitCode.DONE)
-            with work.hold("rebalance") as lease:
+            with work.hold(f"{RUN} rebalance") as lease:
                 if upload_first:
                     for _ in work.repair(lease).rounds(20):
                         pass
-                report = Rebalancing(work.pinot, work.read, lease, tell, minutes * 60.0).run(request)
+                report = Rebalance(work.pinot, work.read, lease, tell, minutes * 60.0).run(request)
         if as_json:
-            typer.echo(json.dumps(asdict(report), indent=2))
+            show_json(asdict(report))
         else:
             new_console().print(f"{report.end}: {escape(report.text)}" if report.text else str(report.end))
         if report.end not in (End.DONE, End.NOTHING):
@@ -86,36 +85,39 @@ def _parsed(options: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _show(told: Preview, judgement: RebalanceJudgement, as_json: bool) -> None:
+def _show(told: Preview, judgement: RebalancePlan, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(_values(told, judgement), indent=2))
+        show_json(_values(told, judgement))
         return
     for line in _lines(told, judgement):
         new_console().print(line)
 
 
-def _lines(told: Preview, judgement: RebalanceJudgement) -> Iterator[str]:
+def _lines(told: Preview, judgement: RebalancePlan) -> Iterator[str]:
     yield f"Pinot's dry run: {escape(told.status)}; {plural(len(judgement.moves), 'segment')} would move"
     for name, (status, message) in told.checks.items():
         if status == "PASS":
             yield f"[green]pass  [/] {escape(name)}: {escape(message)}"
     for one in judgement.objections:
-        yield f"{'[red]REFUSE' if one.refuses else '[yellow]warn  '}[/] {one.name}: {escape(one.why)}"
-        yield f"       → {escape(one.remedy)}"
+        yield f"{'[red]REFUSE' if one.blocks else '[yellow]warn  '}[/] {one.name}: {escape(one.message)}"
+        yield f"       → {escape(one.next_step)}"
     if judgement.upload_first:
         yield f"{len(judgement.upload_first)} of them are not in the deep store: --upload-first uploads them"
     if judgement.moves and not judgement.refused:
         yield "nothing was done; to do it, add [bold]--apply[/]"
 
 
-def _values(told: Preview, judgement: RebalanceJudgement) -> dict[str, object]:
+def _values(told: Preview, judgement: RebalancePlan) -> dict[str, object]:
     return {
         "status": told.status,
         "preChecks": {name: list(check) for name, check in told.checks.items()},
         "moves": {
             m.segment.name: {"before": sorted(m.before), "after": sorted(m.after)} for m in judgement.moves
         },
-        "objections": [asdict(one) for one in judgement.objections],
+        "objections": [
+            {"name": one.name, "why": one.message, "remedy": one.next_step, "refuses": one.blocks}
+            for one in judgement.objections
+        ],
         "uploadFirst": list(judgement.upload_first),
         "refused": judgement.refused,
     }

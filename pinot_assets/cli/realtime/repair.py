@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Annotated
@@ -10,11 +9,12 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, new_console
+from pinot_assets.cli.options import AsJson, new_console, show_json
 from pinot_assets.cli.realtime.table import TableName
-from pinot_assets.cli.realtime.work import DeepStore, TableOperation, open_work, tell
+from pinot_assets.cli.realtime.work import RUN, DeepStore, open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SessionError
+from pinot_assets.realtime.operations.table_operation import TableOperation
 from pinot_assets.realtime.repair.apply import StepOutcome, preview
 from pinot_assets.realtime.repair.memory import SUBJECT
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, RepairLimits, RepairPlan, Step
@@ -50,14 +50,14 @@ def register(app: typer.Typer) -> None:
         plan, outcomes = RepairPlan(), list[StepOutcome]()
         with open_work(table, deep_store) as work:
             if apply:
-                with work.hold("repair") as lease:
+                with work.hold(f"{RUN} repair") as lease:
                     for found, done in work.repair(lease, limits).rounds(rounds):
                         plan = found
                         outcomes += done
             else:
                 plan = preview(work.read(), _remembered(work), limits)
         if as_json:
-            typer.echo(json.dumps(_values(plan, outcomes), indent=2))
+            show_json(_values(plan, outcomes))
         else:
             for line in (*_outcome_lines(outcomes), *plan_lines(plan)):
                 new_console().print(line)

@@ -11,11 +11,11 @@ from rich.markup import escape
 
 from pinot_assets.cli.options import AsJson, new_console, show_json, stdout_to_stderr
 from pinot_assets.cli.realtime.table import TableName
-from pinot_assets.cli.realtime.work import DryRun, open_work, tell
+from pinot_assets.cli.realtime.work import RUN, DryRun, open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
-from pinot_assets.realtime.operations.restart import Restarting, recalled
-from pinot_assets.realtime.operations.restart_plan import SUBJECT, Restart, left_of, restart_from
+from pinot_assets.realtime.operations.restart import Restart, recalled
+from pinot_assets.realtime.operations.restart_plan import SUBJECT, RestartPlan, left_of, restart_from
 
 Segments = Annotated[
     list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT")
@@ -50,13 +50,13 @@ def register(app: typer.Typer) -> None:
 
 def _restart(
     table: str, segments: Sequence[str], dry_run: bool, confirm: str
-) -> tuple[Restart, Sequence[str], ExitCode]:
+) -> tuple[RestartPlan, Sequence[str], ExitCode]:
     """What goes, what was deleted of it, and how that ended."""
     with open_work(table) as work:
         state, marks = work.read(), recalled(work.recall(SUBJECT), work.table).marks
         found = restart_from(state, segments)
         if marks:
-            found = Restart((), left_of(state, marks), (), ())
+            found = RestartPlan((), left_of(state, marks), (), ())
             new_console().print("[yellow]an interrupted restart is gone on with[/]")
         _show(found)
         raw = work.table.removesuffix("_REALTIME")
@@ -65,13 +65,13 @@ def _restart(
         if confirm.removesuffix("_REALTIME") != raw:
             new_console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
             return found, (), ExitCode.REFUSED
-        with work.hold("restart-from") as lease:
-            deleted = Restarting(work.pinot, work.read, lease, tell).run(segments)
+        with work.hold(f"{RUN} restart-from") as lease:
+            deleted = Restart(work.pinot, work.read, lease, tell).run(segments)
     new_console().print(f"[green]read again from the stream[/]: {plural(len(deleted), 'segment')} deleted")
     return found, deleted, ExitCode.DONE
 
 
-def _values(found: Restart, deleted: Sequence[str]) -> dict[str, object]:
+def _values(found: RestartPlan, deleted: Sequence[str]) -> dict[str, object]:
     return {
         "delete": [segment.name for segment in found.going],
         "refused": list(found.refusals),
@@ -80,7 +80,7 @@ def _values(found: Restart, deleted: Sequence[str]) -> dict[str, object]:
     }
 
 
-def _show(found: Restart) -> None:
+def _show(found: RestartPlan) -> None:
     out = new_console()
     for segment in found.going:
         out.print(f"[red]delete[/] {escape(segment.name)}")

@@ -25,7 +25,7 @@ TableName = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class OpenTable:
-    """A REALTIME table that Pinot has, and the door to it.
+    """A REALTIME table that Pinot has, and the client.
 
     :ivar name: with `_REALTIME`.
     """
@@ -36,7 +36,7 @@ class OpenTable:
 
 @contextmanager
 def open_table(name: str) -> Iterator[OpenTable]:
-    """Open the door to the Pinot of the environment, and find the table.
+    """Open a client of the Pinot of the environment, and find the table.
 
     :param name: with or without `_REALTIME`.
     :raises PinotNotFound: there is no such table; says which there are.

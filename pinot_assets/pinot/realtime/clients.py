@@ -1,4 +1,4 @@
-"""The doors to Pinot for REALTIME tables, reading and writing ones."""
+"""The client of Pinot for REALTIME tables: reads and writes."""
 
 from __future__ import annotations
 

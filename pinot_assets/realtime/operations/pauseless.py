@@ -1,13 +1,13 @@
-"""Turning pauseless on or off on a real table: `drain` says what comes next, this does it."""
+"""Turning pauseless on or off on a real table: `pauseless_plan` says what comes next, this does it."""
 
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import (
     PinotError,
     PinotUnreachable,
@@ -15,7 +15,6 @@ from pinot_assets.errors import (
     SessionError,
     SwitchStateUnknown,
 )
-from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.operations.pauseless_plan import (
     LONGEST_PAUSE_MS,
@@ -27,7 +26,7 @@ from pinot_assets.realtime.operations.pauseless_plan import (
     Goal,
     next_action,
 )
-from pinot_assets.realtime.read.api import DrainDoor, Reader, Tell
+from pinot_assets.realtime.operations.table_change import TableChange
 from pinot_assets.realtime.repair.apply import Repair
 
 Preflight = Callable[[RealtimeState, Goal], Sequence[str]]
@@ -41,22 +40,15 @@ GRACE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Draining:
-    """What the change works with.
+class PauselessChange(TableChange):
+    """Turns pauseless on or off.
 
     :ivar repair: of the same table, under the same lease.
     :ivar patience_s: how long it goes on; what is unfinished then is gone on with by the next run.
     """
 
-    door: DrainDoor
-    read: Reader
-    lease: OperationsLease
-    repair: Repair
-    preflight: Preflight
-    tell: Tell = lambda _: None
-    patience_s: float = 3600.0
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
+    repair: Repair = field(kw_only=True)
+    preflight: Preflight = field(kw_only=True)
 
     def run(self, goal: Goal) -> Action:
         """Go on until it is done, has backed out, or patience is over; returns the last action.
@@ -119,12 +111,9 @@ class Draining:
 
         :raises SessionError: it cannot be read.
         """
-        try:
-            memory = DrainMemory.from_text(self.lease.recall(SUBJECT), goal)
-        except ValueError as error:
-            raise SessionError(
-                f"what the change of {self.lease.table} remembers cannot be read", why=str(error)
-            ) from error
+        text = self.lease.recall(SUBJECT)
+        with reading(f"what the change of {self.lease.table} remembers", SessionError):
+            memory = DrainMemory.from_text(text, goal)
         return replace(memory, cleared=memory.paused_ms is not None)
 
     def _do(self, action: Action, state: RealtimeState, goal: Goal) -> DrainMemory:
@@ -135,13 +124,13 @@ class Draining:
                 self._check(state, goal)
                 self._remember(action.remember)
             case Do.PAUSE:
-                self.door.pause(table, f"{OUR_PAUSE} {goal}")
+                self.pinot.pause(table, f"{OUR_PAUSE} {goal}")
             case Do.FLIP:
                 return self._flip(action, table, goal)
             case Do.RESUME | Do.BACK_OUT:
-                self.door.resume(table)
+                self.pinot.resume(table)
             case Do.FORCE_COMMIT:
-                self.door.force_commit(table)
+                self.pinot.force_commit(table)
             case Do.REPAIR:
                 longest_ms = REPAIR_MS if state.pause.whole else self.repair.longest_ms
                 replace(self.repair, longest_ms=longest_ms).round()
@@ -155,7 +144,7 @@ class Draining:
     def _flip(self, action: Action, table: str, goal: Goal) -> DrainMemory:
         config = self._config(table, goal)
         try:
-            self.door.update_realtime_config(config)
+            self.pinot.update_realtime_config(config)
         except (PinotUnreachable, SwitchStateUnknown):
             raise
         except PinotError as error:
@@ -175,7 +164,7 @@ class Draining:
             )
 
     def _config(self, table: str, goal: Goal) -> Mapping[str, Any]:
-        found = self.door.table_config(table)
+        found = self.pinot.table_config(table)
         if found is None:
             raise PinotError(f"{table} has no config any more")
         return flipped(found, goal)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from pinot_assets.core.check_result import some
 from pinot_assets.core.stored_format import Open, plain, structured
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.core.untrusted import fields_of_json
@@ -239,5 +240,4 @@ def _went(last: LlcSegment, newest: LlcSegment, goal: Goal) -> bool:
 
 
 def _listed(partitions: list[int]) -> str:
-    shown = ", ".join(map(str, partitions[:10]))
-    return shown if len(partitions) <= 10 else f"{shown} and {len(partitions) - 10} more"
+    return some([*map(str, partitions)], 10)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from pinot_assets.core.text import counted, plural_are
 from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, SwitchStateUnknown
-from pinot_assets.realtime.lease import OperationsLease
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalanceJudgement, judge, moves_of
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, judge, moves_of
 from pinot_assets.realtime.operations.rebalance_request import Request
-from pinot_assets.realtime.read.api import Reader, RebalanceDoor, Tell
+from pinot_assets.realtime.operations.table_change import TableChange
+from pinot_assets.realtime.read.api import Reader
 from pinot_assets.realtime.repair.facts import not_known
 
 POLL_S: Final = 5.0
@@ -44,30 +44,24 @@ class RebalanceReport:
 
 
 def preview(
-    door: RebalanceDoor, read: Reader, table: str, request: Request
-) -> tuple[Preview, RebalanceJudgement]:
+    pinot: RealtimePinot, read: Reader, table: str, request: Request
+) -> tuple[Preview, RebalancePlan]:
     """What would be done, and what speaks against it. Changes nothing.
 
     :raises PinotError: Pinot does not answer.
     """
-    told = Preview.from_json(door.preview_rebalance(table, request.options))
+    told = Preview.from_json(pinot.preview_rebalance(table, request.options))
     return told, judge(request, read(), told)
 
 
 @dataclass(frozen=True, slots=True)
-class Rebalancing:
-    """What a rebalance works with.
+class Rebalance(TableChange):
+    """Rebalances.
 
     :ivar patience_s: how long it is followed.
     """
 
-    door: RebalanceDoor
-    read: Reader
-    lease: OperationsLease
-    tell: Tell = lambda _: None
     patience_s: float = 6 * 3600.0
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
 
     def run(self, request: Request) -> RebalanceReport:
         """Judge it once more, start it, follow it.
@@ -77,20 +71,20 @@ class Rebalancing:
         :raises LeaseLost: another run took the table over.
         """
         table = self.lease.table
-        told, judgement = preview(self.door, self.read, table, request)
+        told, judgement = preview(self.pinot, self.read, table, request)
         if judgement.refused:
-            grave = [objection for objection in judgement.objections if objection.refuses]
+            grave = [objection for objection in judgement.objections if objection.blocks]
             raise PreflightRefused(
                 f"the rebalance of {table} is refused",
-                why="; ".join(f"{one.name}: {one.why}" for one in grave),
-                hint="; ".join(dict.fromkeys(one.remedy for one in grave)),
+                why="; ".join(f"{one.name}: {one.message}" for one in grave),
+                hint="; ".join(dict.fromkeys(one.next_step for one in grave)),
             )
         if not judgement.moves and told.status == "NO_OP":
             return RebalanceReport(End.NOTHING, told.description)
         self.lease.assert_held()
         job: str | None = None
         try:
-            started = self.door.rebalance(table, request.options)
+            started = self.pinot.rebalance(table, request.options)
             job = started.get("jobId")
             if started.get("status") == "FAILED":
                 return RebalanceReport(End.FAILED, str(started.get("description") or ""))
@@ -125,7 +119,7 @@ class Rebalancing:
         if job is None:
             return None, ""
         try:
-            told = self.door.rebalance_status(job)
+            told = self.pinot.rebalance_status(job)
         except PinotNotFound:
             return None, ""
         except PinotError as error:

@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 
 from packaging.version import Version
 
+from pinot_assets.core.check_result import CheckResult, failed, some, warned
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
@@ -75,21 +76,7 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
-class Objection:
-    """What speaks against it.
-
-    :ivar refuses: whether it must not be done; else it is a warning.
-    :ivar remedy: what to do first, or instead.
-    """
-
-    name: str
-    why: str
-    remedy: str
-    refuses: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class RebalanceJudgement:
+class RebalancePlan:
     """What the guard says.
 
     :ivar moves: all segments whose servers change.
@@ -97,13 +84,13 @@ class RebalanceJudgement:
     """
 
     moves: tuple[Move, ...]
-    objections: tuple[Objection, ...]
+    objections: tuple[CheckResult, ...]
     upload_first: tuple[str, ...]
 
     @property
     def refused(self) -> bool:
         """Whether it must not be done so."""
-        return any(objection.refuses for objection in self.objections)
+        return any(objection.blocks for objection in self.objections)
 
 
 def moves_of(state: RealtimeState, preview: Preview) -> tuple[Move, ...]:
@@ -117,12 +104,12 @@ def moves_of(state: RealtimeState, preview: Preview) -> tuple[Move, ...]:
     return tuple(found)
 
 
-def judge(request: Request, state: RealtimeState, preview: Preview) -> RebalanceJudgement:
+def judge(request: Request, state: RealtimeState, preview: Preview) -> RebalancePlan:
     """Whether the rebalance may be done; from a state read after the preview."""
     unknown = not_known(state)
     if unknown is not None:
-        objection = Objection("state", f"the table could not be read as a whole: {unknown}", "try again")
-        return RebalanceJudgement((), (objection,), ())
+        objection = failed("state", f"the table could not be read as a whole: {unknown}", "try again")
+        return RebalancePlan((), (objection,), ())
     moves = moves_of(state, preview)
     objections = (
         *_of_request(request, state, moves),
@@ -131,7 +118,7 @@ def judge(request: Request, state: RealtimeState, preview: Preview) -> Rebalance
         *_of_stream(request, state, moves),
     )
     first = tuple(m.segment.name for m in moves if without_tar(m.segment))
-    return RebalanceJudgement(moves, objections, first)
+    return RebalancePlan(moves, objections, first)
 
 
 def kept_of_each(request: Request, moves: tuple[Move, ...]) -> int:
@@ -166,46 +153,45 @@ def _holders(state: RealtimeState, segment: LlcSegment) -> frozenset[str]:
     return frozenset([*state.live_copies(segment), *building])
 
 
-def _of_request(request: Request, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[Objection]:
+def _of_request(request: Request, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[CheckResult]:
     if request.says("downtime"):
-        yield Objection(
+        yield failed(
             "downtime",
             "all replicas of a segment may be taken away before a new one is loaded",
             "leave downtime out; with one replica, add one first",
         )
     if request.says("allowPeerDownloadDataLoss"):
-        yield Objection("allowPeerDownloadDataLoss", "it allows rows to be lost", "leave it out")
+        yield failed("allowPeerDownloadDataLoss", "it allows rows to be lost", "leave it out")
     # With one replica it is 0 whatever is asked, as Pinot wants it below the replicas: copies count there.
     replicas = max([state.settings.replication, *(len(move.after) for move in moves)])
     if replicas > 1 and request.kept(replicas) == 0:
-        yield Objection(
+        yield failed(
             "minAvailableReplicas",
             f"minAvailableReplicas={request.min_available} keeps no replica of {replicas}",
             "set it to 1 or more, or to -1",
         )
     if not request.says("includeConsuming"):
-        yield Objection(
+        yield warned(
             "includeConsuming",
             "what is being consumed stays where it is",
             "leave it out, or set it to true",
-            refuses=False,
         )
     if request.says("bestEfforts"):
         alone = _names(move for move in moves if without_tar(move.segment))
-        yield Objection(
+        says = failed if alone else warned
+        yield says(
             "bestEfforts",
             "servers are dropped although new ones have not loaded a segment"
             + (f", and only servers have {alone}" if alone else ""),
             "leave bestEfforts out",
-            refuses=bool(alone),
         )
 
 
-def _of_pinot(preview: Preview, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[Objection]:
+def _of_pinot(preview: Preview, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[CheckResult]:
     if preview.status not in ("DONE", "NO_OP"):
-        yield Objection("dry run", f"Pinot says {preview.status}: {preview.description}", "see its log")
+        yield failed("dry run", f"Pinot says {preview.status}: {preview.description}", "see its log")
     elif moves and not preview.checks and release(state.cluster.version) >= _PRE_CHECKS:
-        yield Objection(
+        yield failed(
             "pre-checks",
             "what Pinot's own pre-checks say is not known: its answer has none",
             "see the controller's log for `rebalance pre-checks`, and try again",
@@ -213,17 +199,18 @@ def _of_pinot(preview: Preview, state: RealtimeState, moves: tuple[Move, ...]) -
     for name, (status, message) in preview.checks.items():
         if status != "PASS":
             refuses = status == "ERROR" and name not in _LESS_GRAVE
-            yield Objection(name, f"Pinot's pre-check: {message}", "as the pre-check says", refuses)
+            says = failed if refuses else warned
+            yield says(name, f"Pinot's pre-check: {message}", "as the pre-check says")
 
 
-def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[Objection]:
+def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[CheckResult]:
     """Segments of which no live copy is sure to be kept."""
     kept = kept_of_each(request, moves)
     bare = [m for m in moves if live_kept(kept, state, m) == 0 and _holders(state, m.segment)]
     risked = [move for move in bare if without_tar(move.segment)]
     if risked:
         single = " with one replica" if all(len(move.before) == 1 for move in risked) else ""
-        yield Objection(
+        yield failed(
             "only copies",
             f"{plural(len(risked), 'segment')}{single} not in the deep store, with live copies "
             f"that may be dropped first: {_names(risked)}",
@@ -231,7 +218,7 @@ def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
         )
     nowhere = [m for m in moves if without_tar(m.segment) and not _holders(state, m.segment)]
     if nowhere:
-        yield Objection(
+        yield failed(
             "no live copy",
             f"{plural_are(len(nowhere), 'segment')} not in the deep store, nor on a live server: "
             f"{_names(nowhere)}; dead ones would have to drop their copies when they come back",
@@ -241,15 +228,14 @@ def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
         m for m in bare if not without_tar(m.segment) and m.segment.status is not SegmentStatus.IN_PROGRESS
     ]
     if stored:
-        yield Objection(
+        yield warned(
             "answers",
             f"{plural(len(stored), 'segment')} may be on no live server for a while: {_names(stored)}",
             "expect incomplete answers until they are loaded from the deep store",
-            refuses=False,
         )
 
 
-def _of_stream(request: Request, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[Objection]:
+def _of_stream(request: Request, state: RealtimeState, moves: tuple[Move, ...]) -> Iterator[CheckResult]:
     """What is consumed moves by being read again, from its start."""
     kept = kept_of_each(request, moves)
     for move in moves:
@@ -257,7 +243,7 @@ def _of_stream(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
             continue
         gone = lost_from_stream(state, move.segment, move.segment.start_offset)
         if gone is not None:
-            yield Objection(
+            yield failed(
                 "stream",
                 f"{move.segment.name} would be read again from its start by new servers alone: {gone}",
                 "force a commit first",
@@ -265,6 +251,4 @@ def _of_stream(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
 
 
 def _names(moves: Iterator[Move] | list[Move]) -> str:
-    names = [move.segment.name for move in moves]
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    return some([move.segment.name for move in moves], SHOWN)

@@ -1,15 +1,14 @@
-"""Doing what `restart` plans, for somebody who asked for it by name."""
+"""Doing what `restart_plan` says, for somebody who asked for it by name."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from pinot_assets.core.text import plural
+from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import PinotError, SessionError, SwitchStateUnknown
-from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.operations.restart_plan import (
     SUBJECT,
@@ -20,26 +19,20 @@ from pinot_assets.realtime.operations.restart_plan import (
     marks_of,
     restart_from,
 )
-from pinot_assets.realtime.read.api import Reader, RestartDoor, Tell
+from pinot_assets.realtime.operations.table_change import TableChange
 from pinot_assets.realtime.repair.facts import not_known
 
 POLL_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Restarting:
-    """What it works with.
+class Restart(TableChange):
+    """Deletes lost segments with all later ones, and has them read again.
 
     :ivar patience_s: how long each effect is waited for.
     """
 
-    door: RestartDoor
-    read: Reader
-    lease: OperationsLease
-    tell: Tell = lambda _: None
     patience_s: float = 600.0
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
 
     def run(self, named: Sequence[str]) -> tuple[str, ...]:
         """Pause, delete, go on; returns what was deleted by this run.
@@ -77,7 +70,7 @@ class Restarting:
         if not self._known().pause.whole:
             memory = replace(memory, paused=True)
             self._remember(memory)
-            self._send(lambda: self.door.pause(self.lease.table, "segments are deleted and read again"))
+            self._send(lambda: self.pinot.pause(self.lease.table, "segments are deleted and read again"))
         self._until(lambda state: state.pause.whole, "the table is not paused")
         self._until(
             lambda state: not any(r.ideal == "CONSUMING" for s in state.segments for r in s.replicas),
@@ -91,7 +84,7 @@ class Restarting:
         names = {segment.name for segment in left}
         if names:
             firsts = {segment.partition: segment.name for segment in reversed(left)}
-            told = self.door.preview_delete_from(self.lease.table, tuple(firsts.values()))
+            told = self.pinot.preview_delete_from(self.lease.table, tuple(firsts.values()))
             partitions = (told.get("partitions") or {}).values()
             meant = {name for one in partitions for name in one.get("segmentsToDelete") or ()}
             if meant != names:
@@ -102,7 +95,7 @@ class Restarting:
                 )
             self.tell(f"deleting {plural(len(names), 'segment')}")
             self._remember(memory)
-            self._send(lambda: self.door.delete_from(self.lease.table, tuple(firsts.values())))
+            self._send(lambda: self.pinot.delete_from(self.lease.table, tuple(firsts.values())))
         self._until(lambda state: not left_of(state, memory.marks), "segments are still there")
         return tuple(sorted(names))
 
@@ -111,7 +104,7 @@ class Restarting:
             self.tell("the table was paused before; resume it when you are ready")
             return
         if self._known().pause.whole:
-            self._send(lambda: self.door.resume(self.lease.table))
+            self._send(lambda: self.pinot.resume(self.lease.table))
         for partition in (mark.partition for mark in memory.marks):
             self._until(
                 lambda state, wanted=partition: goes_on(state, wanted),  # type: ignore[misc]
@@ -158,7 +151,5 @@ def recalled(text: str, table: str) -> RestartMemory:
 
     :raises SessionError: it cannot be read.
     """
-    try:
+    with reading(f"what the restart of {table} remembers", SessionError):
         return RestartMemory.from_text(text)
-    except ValueError as error:
-        raise SessionError(f"what the restart of {table} remembers cannot be read", why=str(error)) from error

@@ -25,7 +25,7 @@ _WHAT: Final = "what a restart remembers"
 
 
 @dataclass(frozen=True, slots=True)
-class Restart:
+class RestartPlan:
     """What would be deleted, and whether it may.
 
     :ivar oldest: by partition, the first segment that goes.
@@ -95,7 +95,7 @@ class _Gathered:
     warnings: list[str] = field(default_factory=list)
 
 
-def restart_from(state: RealtimeState, named: Sequence[str]) -> Restart:
+def restart_from(state: RealtimeState, named: Sequence[str]) -> RestartPlan:
     """What goes when these segments and all later ones of their partitions go.
 
     :param named: one or more segments; of each partition the oldest counts.
@@ -119,7 +119,7 @@ def restart_from(state: RealtimeState, named: Sequence[str]) -> Restart:
     )
     for partition, first in sorted(oldest.items()):
         _stream(state, first, [s for s in going if s.partition == partition], said)
-    return Restart(
+    return RestartPlan(
         tuple(first for _, first in sorted(oldest.items())),
         going,
         tuple(said.refusals),

@@ -1,4 +1,4 @@
-"""The preflight as turning pauseless on or off asks for it (`realtime.draining`)."""
+"""The preflight as turning pauseless on or off asks for it (`operations.pauseless`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pinot_assets.pinot.realtime.reads import RealtimeReads
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.operations.pauseless import Preflight
 from pinot_assets.realtime.operations.pauseless_plan import Goal
-from pinot_assets.realtime.preflight.answer import Verdict
 from pinot_assets.realtime.preflight.facts import Aim
 from pinot_assets.realtime.preflight.gather import ReadRetention, gather
 from pinot_assets.realtime.preflight.judge import judge
@@ -29,6 +28,6 @@ def before_drain(pinot: RealtimeReads, read_stream: ReadRetention = read_retenti
         if config is None:
             raise PinotNotFound(f"there is no table {state.table}")
         answers = judge(gather(pinot, state.table, config, Aim.PAUSELESS, read_stream))
-        return [f"{one.rule}: {one.reason}" for one in answers if one.verdict is Verdict.REFUSE]
+        return [f"{one.name}: {one.message}" for one in answers if one.blocks]
 
     return against

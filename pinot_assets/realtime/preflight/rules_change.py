@@ -1,20 +1,20 @@
 """Rules of a change that is made by `tables apply`, at once: what must not be changed so, and what must stay.
 
-Only that command asks them: turning pauseless consumption on or off has a way of its own, `realtime.drain`.
+Only that command asks them: turning pauseless consumption on or off has its own way (`operations.pauseless`).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.text import plural_are
-from pinot_assets.realtime.preflight.answer import RuleJudgement, passed, refuse
 from pinot_assets.realtime.preflight.facts import Facts
-from pinot_assets.realtime.preflight.rule import Rule, rule
+from pinot_assets.realtime.preflight.rule import Rule, passed, refuse, rule
 
 
 @rule()
-def pauseless_is_drained(facts: Facts) -> RuleJudgement:
+def pauseless_is_drained(facts: Facts) -> CheckResult:
     """A commit would begin in one protocol and end in the other (docs/design/realtime.md#point-8)."""
     if facts.held is None or facts.held.pauseless is facts.wanted.pauseless:
         return passed("pauseless consumption stays as it is")
@@ -33,7 +33,7 @@ def pauseless_is_drained(facts: Facts) -> RuleJudgement:
 
 
 @rule(needs=("peers_only",))
-def scheme_is_not_needed(facts: Facts) -> RuleJudgement:
+def scheme_is_not_needed(facts: Facts) -> CheckResult:
     """A segment with an empty URL can be had from peers alone (docs/design/realtime.md#s6-download)."""
     if facts.held is None or facts.held.peer_scheme is None or facts.wanted.peer_scheme is not None:
         return passed("the peer scheme is not taken away")

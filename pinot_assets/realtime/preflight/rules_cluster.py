@@ -9,10 +9,10 @@ from typing import Final
 
 from packaging.version import Version
 
+from pinot_assets.core.check_result import CheckResult, some
 from pinot_assets.pinot.versions import release
-from pinot_assets.realtime.preflight.answer import RuleJudgement, passed, refuse, warn
 from pinot_assets.realtime.preflight.facts import Aim, Facts
-from pinot_assets.realtime.preflight.rule import Rule, rule
+from pinot_assets.realtime.preflight.rule import Rule, passed, refuse, rule, warn
 
 STORE: Final = "pinot.server.instance.segment.store.uri"
 DOWNLOAD_WAIT: Final = "realtime.segment.pauseless.download.timeoutSeconds"
@@ -32,7 +32,7 @@ _TWO_LOOKS_S: Final = 45
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("segment_store", "data_dir"))
-def segment_store(facts: Facts) -> RuleJudgement:
+def segment_store(facts: Facts) -> CheckResult:
     """The controller moves an upload to its place, so both must mean one store.
 
     Source: docs/design/realtime.md#s2.
@@ -41,14 +41,14 @@ def segment_store(facts: Facts) -> RuleJudgement:
     without = sorted(server for server, store in stores.items() if not store)
     if without:
         return refuse(
-            f"{_some(without)} have no {STORE}: each commit goes past the deep store, and no lost segment "
+            f"{some(without)} have no {STORE}: each commit goes past the deep store, and no lost segment "
             "can be read again",
             f"set {STORE}={data_dir or '<controller.data.dir>'} on every server and restart them",
         )
     other = sorted(server for server, store in stores.items() if _place(store) != _place(data_dir))
     if data_dir and other:
         return refuse(
-            f"{_some(other)} upload to another place than the controller's data dir {data_dir}, to which "
+            f"{some(other)} upload to another place than the controller's data dir {data_dir}, to which "
             "it has to move what is uploaded",
             f"set {STORE}={data_dir} on every server and restart them",
         )
@@ -66,7 +66,7 @@ def segment_store(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.PAUSELESS)
-def server_uploads(facts: Facts) -> RuleJudgement:
+def server_uploads(facts: Facts) -> CheckResult:
     """Forced on where there is a peer scheme (docs/design/realtime.md#s2)."""
     if facts.wanted.peer_scheme is not None or facts.wanted.server_uploads:
         return passed("servers upload their segments themselves")
@@ -77,7 +77,7 @@ def server_uploads(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("upload_timeout_ms",))
-def hanging_store(facts: Facts) -> RuleJudgement:
+def hanging_store(facts: Facts) -> CheckResult:
     """A store that refuses is passed at once; one that hangs is waited for."""
     waits = facts.cluster.upload_timeout_ms
     if release(facts.cluster.version) < _V1:
@@ -102,7 +102,7 @@ def hanging_store(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("deep_store_upload_retry",))
-def back_fill(facts: Facts) -> RuleJudgement:
+def back_fill(facts: Facts) -> CheckResult:
     """Whether missing copies are filled in later (docs/design/realtime.md#s6-backfill)."""
     if facts.pauseless:
         return passed("the daily pass of Pinot's validation uploads what the deep store has not got")
@@ -116,7 +116,7 @@ def back_fill(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.PAUSELESS, needs=("segment_level_period_s",))
-def stuck_commits(facts: Facts) -> RuleJudgement:
+def stuck_commits(facts: Facts) -> CheckResult:
     """Only the daily part of the validation finishes them (docs/design/realtime.md#v3)."""
     period = facts.cluster.segment_level_period_s
     if period <= _HOUR_S:
@@ -129,7 +129,7 @@ def stuck_commits(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.PAUSELESS)
-def second_look(facts: Facts) -> RuleJudgement:
+def second_look(facts: Facts) -> CheckResult:
     """`RealtimeTableDataManager.downloadSegment` of 1.4 and newer: after the last sleep it looks no more."""
     waits = facts.wanted.download_timeout_s
     if waits > _LOOK_S:
@@ -143,7 +143,7 @@ def second_look(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.PAUSELESS, needs=("startup_timeout_s",))
-def servers_come_back(facts: Facts) -> RuleJudgement:
+def servers_come_back(facts: Facts) -> CheckResult:
     """Seen on 1.5.1: both replicas killed at COMMITTING, restarted with defaults."""
     waits, startup = facts.wanted.download_timeout_s, facts.cluster.startup_timeout_s
     if waits < startup // 2:
@@ -156,7 +156,7 @@ def servers_come_back(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("new_segment_expiration_s",))
-def silent_answers(facts: Facts) -> RuleJudgement:
+def silent_answers(facts: Facts) -> CheckResult:
     """Seen on 1.5.1: segments made while a server is dead count as new, and are left out."""
     version, seconds = release(facts.cluster.version), facts.cluster.new_segment_expiration_s
     if version < _V1:
@@ -173,7 +173,7 @@ def silent_answers(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("admin_ports",))
-def admin_ports(facts: Facts) -> RuleJudgement:
+def admin_ports(facts: Facts) -> CheckResult:
     """Peers ask the admin port; seen from here, not from each other (docs/design/realtime.md#s6-download)."""
     shut = {server: why for server, why in facts.admin_ports.items() if why is not None}
     if not facts.admin_ports:
@@ -181,7 +181,7 @@ def admin_ports(facts: Facts) -> RuleJudgement:
     if shut:
         server, why = next(iter(sorted(shut.items())))
         return refuse(
-            f"{_some(sorted(shut))} did not answer on the port that peers ask ({server}: {why})",
+            f"{some(sorted(shut))} did not answer on the port that peers ask ({server}: {why})",
             "open the admin port between the servers (default 8097; https: adminHttpsPort of the instance)",
         )
     return passed(
@@ -193,10 +193,6 @@ def admin_ports(facts: Facts) -> RuleJudgement:
 def _place(uri: str | None) -> str:
     text = (uri or "").rstrip("/")
     return text.removeprefix("file://").removeprefix("file:")
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 RULES: Final[tuple[Rule, ...]] = (

@@ -9,16 +9,16 @@ from typing import Final
 
 from packaging.version import Version
 
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.pinot.versions import release
-from pinot_assets.realtime.preflight.answer import RuleJudgement, passed, refuse, warn
 from pinot_assets.realtime.preflight.facts import Aim, Facts
-from pinot_assets.realtime.preflight.rule import Rule, rule
+from pinot_assets.realtime.preflight.rule import Rule, passed, refuse, rule, warn
 
 PAUSELESS_SINCE: Final = Version("1.4")
 
 
 @rule(Aim.PAUSELESS)
-def version(facts: Facts) -> RuleJudgement:
+def version(facts: Facts) -> CheckResult:
     """Older releases take the setting and do nothing with it."""
     found = facts.cluster.version or "a Pinot that names no version"
     if release(facts.cluster.version) < PAUSELESS_SINCE:
@@ -30,7 +30,7 @@ def version(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS)
-def peer_scheme(facts: Facts) -> RuleJudgement:
+def peer_scheme(facts: Facts) -> CheckResult:
     """`TableConfigUtils.validateValidationConfig` and `validateIngestionConfig`."""
     scheme, copies = facts.wanted.peer_scheme, facts.wanted.replication
     if scheme is None:
@@ -52,7 +52,7 @@ def peer_scheme(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS)
-def replication(facts: Facts) -> RuleJudgement:
+def replication(facts: Facts) -> CheckResult:
     """A server that dies before its upload may have the only copy.
 
     Source: docs/design/realtime.md#rule-replication.
@@ -67,7 +67,7 @@ def replication(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.PAUSELESS)
-def one_stream(facts: Facts) -> RuleJudgement:
+def one_stream(facts: Facts) -> CheckResult:
     """`TableConfigUtils.validateStreamConfigMaps`."""
     count = len(facts.wanted.streams)
     if count > 1:
@@ -79,7 +79,7 @@ def one_stream(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS)
-def completion_mode(facts: Facts) -> RuleJudgement:
+def completion_mode(facts: Facts) -> CheckResult:
     """The committer dies right after a commit that the deep store did not get.
 
     Source: docs/design/realtime.md#crash-8.
@@ -95,7 +95,7 @@ def completion_mode(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.PAUSELESS)
-def read_in_order(facts: Facts) -> RuleJudgement:
+def read_in_order(facts: Facts) -> CheckResult:
     """`allowRepairOfCommittingSegments`: docs/design/realtime.md#reingest."""
     if not facts.wanted.must_be_read_in_order:
         return passed("a lost segment is read from the stream again by Pinot itself")
@@ -114,7 +114,7 @@ def read_in_order(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.PAUSELESS, needs=("consistency_mode",))
-def way_out(facts: Facts) -> RuleJudgement:
+def way_out(facts: Facts) -> CheckResult:
     """Pause and force commit, which turning pauseless off begins with (docs/design/realtime.md#s8)."""
     ordered = facts.wanted.upsert == "PARTIAL" or facts.wanted.drops_out_of_order
     if ordered and facts.cluster.consistency_mode == "RESTRICTED":
@@ -128,7 +128,7 @@ def way_out(facts: Facts) -> RuleJudgement:
 
 
 @rule(needs=("offline",))
-def refresh_in_place(facts: Facts) -> RuleJudgement:
+def refresh_in_place(facts: Facts) -> CheckResult:
     """Two servers with the old version give it to each other for the new one.
 
     Source: docs/design/realtime.md#rule-refresh-in-place.

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pinot_assets.realtime.preflight.answer import RuleJudgement, passed, refuse, warn
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.realtime.preflight.facts import Aim, Facts
-from pinot_assets.realtime.preflight.rule import Rule, rule
+from pinot_assets.realtime.preflight.rule import Rule, passed, refuse, rule, warn
 
 COMMIT_START_LIMIT_S: Final = 10.0
 """What a server waits for an answer to commitStart; not configurable (docs/design/realtime.md#t-17885)."""
@@ -21,7 +21,7 @@ _HOUR_MS: Final = 3_600_000
 
 
 @rule(Aim.PAUSELESS, needs=("commit_start",))
-def commit_start(facts: Facts) -> RuleJudgement:
+def commit_start(facts: Facts) -> CheckResult:
     """The writes happen, the server does not hear of it, and nobody builds the segment.
 
     Source: docs/design/realtime.md#t-17885.
@@ -42,7 +42,7 @@ def commit_start(facts: Facts) -> RuleJudgement:
 
 
 @rule(Aim.PAUSELESS, needs=("commit_times",))
-def build_and_upload(facts: Facts) -> RuleJudgement:
+def build_and_upload(facts: Facts) -> CheckResult:
     """The commit's end is refused later than 300 s after its start (docs/design/realtime.md#window-300)."""
     times = facts.commit_times
     if times is None:
@@ -63,14 +63,14 @@ def build_and_upload(facts: Facts) -> RuleJudgement:
     return warn(told, fix) if seconds >= COMMIT_LIMIT_S / 2 else passed(told)
 
 
-def _too_slow(facts: Facts, reason: str, fix: str) -> RuleJudgement:
+def _too_slow(facts: Facts, reason: str, fix: str) -> CheckResult:
     """What a table does already is told: the change may be the very one that mends it."""
     does_already = facts.held is not None and facts.held.pauseless
     return warn(reason, fix) if does_already else refuse(reason, fix)
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("retention",))
-def stream_retention(facts: Facts) -> RuleJudgement:
+def stream_retention(facts: Facts) -> CheckResult:
     """Re-ingestion leaves out what has expired, without an error (docs/design/realtime.md#s7)."""
     kept = facts.retention
     if kept is None:
@@ -100,7 +100,7 @@ def stream_retention(facts: Facts) -> RuleJudgement:
     return _cut_by_size(facts) if kept.bytes_per_partition is not None else passed(told)
 
 
-def _cut_by_size(facts: Facts) -> RuleJudgement:
+def _cut_by_size(facts: Facts) -> CheckResult:
     assert facts.retention is not None
     assert facts.retention.bytes_per_partition is not None
     return warn(

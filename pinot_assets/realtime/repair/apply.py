@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pinot_assets.errors import PinotError, SourceError, SwitchStateUnknown
+from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.read.api import Reader, RepairDoor, Sweeper, Tell
+from pinot_assets.realtime.read.api import Reader, Sweeper, Tell
 from pinot_assets.realtime.repair import memory as memories
 from pinot_assets.realtime.repair.doing import begin
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, Memory, RepairLimits, RepairPlan, Step
@@ -62,7 +63,7 @@ class Repair:
         remembered to be under way.
     """
 
-    door: RepairDoor
+    pinot: RealtimePinot
     read: Reader
     lease: OperationsLease
     sweep: Sweeper | None = None
@@ -124,7 +125,7 @@ class Repair:
 
     def _begin(self, step: Step, state: RealtimeState) -> StepOutcome | None:
         try:
-            begin(step, state, self.door, self.sweep)
+            begin(step, state, self.pinot, self.sweep)
         except SwitchStateUnknown as error:
             self.tell(f"{step}: {error.what}; looking whether it happened")
         except (PinotError, SourceError) as error:

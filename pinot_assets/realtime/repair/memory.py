@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from pinot_assets.core.stored_format import plain, structured
-from pinot_assets.core.untrusted import fields_of_json
+from pinot_assets.core.untrusted import fields_of_json, reading
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.repair.model import Memory, RepairLimits, Try
 
@@ -39,7 +39,5 @@ def recalled(text: str, table: str, now_ms: int, limits: RepairLimits) -> Memory
     :param table: whose memory it is.
     :raises SessionError: it cannot be read.
     """
-    try:
+    with reading(f"what the repair of {table} remembers", SessionError):
         return from_text(text).since(now_ms - 2 * limits.longest_backoff_ms)
-    except ValueError as error:
-        raise SessionError(f"what the repair of {table} remembers cannot be read", why=str(error)) from error

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from pinot_assets.core.deadline import doubled
 from pinot_assets.core.stored_format import Open
 
 
@@ -232,8 +233,7 @@ class Memory:
         tried = self.tried.get(step.key)
         if tried is None:
             return None
-        doublings = min(tried.times - 1, 32)
-        pause = min(limits.backoff_ms << doublings, limits.longest_backoff_ms)
+        pause = doubled(limits.backoff_ms, tried.times, limits.longest_backoff_ms)
         return max(tried.at_ms + pause, tried.until_ms)
 
 

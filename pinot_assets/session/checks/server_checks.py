@@ -16,6 +16,7 @@ from pinot_assets.audit import (
     servers_answered,
     sources_unchanged,
 )
+from pinot_assets.core.check_result import Severity
 from pinot_assets.core.deadline import Deadline
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.segments import Replicas
@@ -55,7 +56,7 @@ def _online(
     if context.spec.audit.replicas == "all":
         return every, answered
     one = one_replica_online(switch.segments_to, replicas, away)
-    return one, replace(every, warns=True, at_fault=()), replace(answered, warns=True)
+    return one, replace(every, severity=Severity.WARN, at_fault=()), replace(answered, severity=Severity.WARN)
 
 
 def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pinot_assets.audit import Finding, files_built, tars_in_place
+from pinot_assets.core.check_result import Severity
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.session.checks.capacity import require_capacity
@@ -99,7 +100,7 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
         *cut_findings(context, session, receipts),
         *loss_findings(context, session, receipts),
     )
-    findings = tuple(replace(f, warns=True) for f in told)
+    findings = tuple(replace(f, severity=Severity.WARN) for f in told)
     return store_audit(context, session, findings), findings
 
 

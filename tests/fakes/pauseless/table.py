@@ -24,7 +24,7 @@ from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
-from pinot_assets.realtime.operations.pauseless import Draining
+from pinot_assets.realtime.operations.pauseless import PauselessChange
 from pinot_assets.realtime.operations.pauseless_plan import Action, Goal
 from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.read.reading import read_state
@@ -186,8 +186,8 @@ class Rows:
         :param heard: is told what is done.
         """
         with self._working() as (pinot, repair):
-            draining = Draining(
-                pinot, self.look, repair.lease, repair, before_drain(pinot), heard, patience_s=400
+            draining = PauselessChange(
+                pinot, self.look, repair.lease, heard, 400, repair=repair, preflight=before_drain(pinot)
             )
             return draining.run(goal)
 

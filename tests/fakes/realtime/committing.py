@@ -26,7 +26,7 @@ LOADED = replicas(a="ONLINE", b="ONLINE")
 
 @dataclass
 class CommittingPinot:
-    """For `DrainDoor` and `RepairDoor` (uploads only); `read` is a `Reader`.
+    """What `pauseless` and a repair (uploads only) ask of `RealtimePinot`; `read` is a `Reader`.
 
     :ivar store_up: whether the deep store takes uploads.
     :ivar upload_s: how long a pauseless commit goes on.
@@ -65,7 +65,7 @@ class CommittingPinot:
         self.state = replace(self.state, read_ms=self.clock.now_ms, settings=settings)
         return self.state
 
-    # --- DrainDoor ----------------------------------------------------------------------------------
+    # --- what pauseless asks ---
 
     def table_config(self, name: str) -> JsonObject:
         return copy.deepcopy(self.config)
@@ -98,7 +98,7 @@ class CommittingPinot:
         self._called("force_commit")
         return "job"
 
-    # --- RepairDoor ----------------------------------------------------------------------------------
+    # --- what a repair asks ---
 
     def upload_to_deep_store(self, name: str, segments: list[str]) -> None:
         if self.store_up:

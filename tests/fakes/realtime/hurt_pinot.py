@@ -27,7 +27,7 @@ class Clock:
 
 @dataclass
 class HurtPinot:
-    """For `RepairDoor`; `read` is a `Reader`.
+    """What a repair asks of `RealtimePinot`; `read` is a `Reader`.
 
     :ivar delay_s: how long after a call its effect can be read.
     :ivar deaf: calls (method names) that are answered with 200 and do nothing.
@@ -67,7 +67,7 @@ class HurtPinot:
             self.state, segments=tuple(changed if s.name == name else s for s in self.state.segments)
         )
 
-    # --- RepairDoor ------------------------------------------------------------------------------------
+    # --- what a repair asks ---
 
     def run_validation(self, table: str) -> None:
         self._call("run_validation", self._next_segments)

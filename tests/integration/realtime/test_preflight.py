@@ -18,7 +18,7 @@ from pinot_assets.local import StackState
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.pinot.versions import release
-from pinot_assets.realtime.preflight import Aim, Facts, Verdict, judge, refuse_unless_safe
+from pinot_assets.realtime.preflight import Aim, Facts, judge, refuse_unless_safe
 from pinot_assets.realtime.preflight.facts import StreamRetention
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.preflight.rules_config import PAUSELESS_SINCE
@@ -30,7 +30,7 @@ WEEK = StreamRetention(7 * 86_400_000)
 
 
 def refused(facts: Facts) -> set[str]:
-    return {answer.rule for answer in judge(facts) if answer.verdict is Verdict.REFUSE}
+    return {answer.name for answer in judge(facts) if answer.blocks}
 
 
 def test_a_table_that_bypasses_the_deep_store(clicks: Clicks) -> None:

@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 from pinot_assets.audit import Finding
 from pinot_assets.cli import main
 from pinot_assets.cli.progress import ConsoleProgress
+from pinot_assets.core.check_result import Severity
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values import report
@@ -289,7 +290,7 @@ def test_an_assertion_is_shown_as_it_was_written(drive: Any) -> None:
 
 def test_a_plain_run_that_left_files_out_exits_2_and_names_them(drive: Any) -> None:
     failures = (Failure(ODD, 0, 0, "UNREADABLE", "torn"), Failure("file:///b", 1, 0, "UNREADABLE", "cut"))
-    finding = Finding("files_built", False, 3, 1, "1 of 3 files are built", warns=True)
+    finding = Finding("files_built", False, 3, 1, "1 of 3 files are built", severity=Severity.WARN)
     answers = {"audit": (SESSION, (finding,)), "publish": SNAPSHOT, "last_failures": failures}
     drive(trigger=a_report(report.TriggerResult.STAGED, *failures), **answers)
     shown = call("run", "flights")

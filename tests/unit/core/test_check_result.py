@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from pinot_assets.core.check_result import CheckProblem, Severity, check_result_of, hours, some, unknown
+from pinot_assets.core.check_result import (
+    CheckProblem,
+    Severity,
+    check_result_of,
+    failed,
+    hours,
+    passed,
+    some,
+    unknown,
+    warned,
+)
 
 
 def test_the_worst_problem_leads() -> None:
@@ -23,6 +33,13 @@ def test_what_is_not_known_has_failed_with_its_reason() -> None:
     answer = unknown("x", "Pinot is away", "")
     assert (answer.passed, answer.known, answer.severity) == (False, False, Severity.WARN)
     assert answer.description == "not known: Pinot is away\n→ look again later"
+
+
+def test_only_a_failure_that_is_no_warning_blocks() -> None:
+    answers = (passed("x", "fine"), warned("x", "slow", "wait"), failed("x", "lost", "restore"))
+    assert [answer.blocks for answer in answers] == [False, False, True]
+    assert [answer.pick("ok", "warn", "fail") for answer in answers] == ["ok", "warn", "fail"]
+    assert [answer.passed for answer in answers] == [True, False, False]
 
 
 def test_names_and_hours_for_people() -> None:

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from pinot_assets.core.deadline import Deadline
+from pinot_assets.core.deadline import Deadline, doubled
 from pinot_assets.session.stores.clients import TableClients
 
 
@@ -58,3 +58,7 @@ def test_a_clock_that_is_set_back_prolongs_nothing() -> None:
 
     assert looks(clock, look) == 21
     assert clock.slept == 10
+
+
+def test_a_pause_doubles_up_to_the_longest() -> None:
+    assert [doubled(300, times, 900) for times in (1, 2, 3, 4, 10_000)] == [300, 600, 900, 900, 900]

@@ -153,12 +153,15 @@ def test_what_is_not_known_of_a_realtime_table_is_left_out(fake: FakeRealtime) -
 RECEIPT = Receipt("a", 0, 1, Fingerprint(1, 2, None), "", 10, 2, (), 1.0, "")
 REPORT = TriggerReport(TriggerResult.STAGED, None, 3, built=(RECEIPT, RECEIPT), kept=1, build_seconds=7.5)
 GOOD = Finding("rows_as_built", True, 10, 10, "")
+WARNED = replace(GOOD, name="warned", passed=False, severity=Severity.WARN)
 
 
 def test_a_run() -> None:
     steps = {
         "trigger": StepRecord(9.0, REPORT),
-        "audit": StepRecord(2.0, (None, (GOOD, replace(GOOD, name="warned", passed=False, warns=True)))),
+        "audit": StepRecord(
+            2.0, (None, (GOOD, replace(GOOD, name="warned", passed=False, severity=Severity.WARN)))
+        ),
         "publish": StepRecord(1.0, None),
     }
     got = told(run_samples("t", steps, 1234.5))

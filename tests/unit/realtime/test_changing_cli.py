@@ -20,7 +20,7 @@ from pinot_assets.cli.realtime import work
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotAssetsError, PreflightRefused, SessionError, SpecDrift
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
-from pinot_assets.realtime.operations import pauseless
+from pinot_assets.realtime.operations import pauseless, table_operation
 from pinot_assets.realtime.operations.drill_plan import DrillObservation
 from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair import apply
@@ -61,9 +61,9 @@ def run(fake: FakeRealtime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
     monkeypatch.setattr(work, "load_settings", lambda: settings)
     monkeypatch.setattr(work, "RealtimePinot", lambda _: fake.pinot())
-    monkeypatch.setattr(work, "read_state", look)
-    monkeypatch.setattr(work, "open_operations", operations)
-    monkeypatch.setattr(work, "hold_table", hold)
+    monkeypatch.setattr(table_operation, "read_state", look)
+    monkeypatch.setattr(table_operation, "open_operations", operations)
+    monkeypatch.setattr(table_operation, "hold_table", hold)
     monkeypatch.setattr(apply, "FIRST_LOOK_S", 0.01)
     monkeypatch.setattr(pauseless, "PAUSE_S", 0.01)
     monkeypatch.setattr(pauseless_commands, "before_drain", lambda pinot: lambda state, goal: ())
@@ -155,7 +155,7 @@ def test_a_plan_needs_no_zookeeper(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     def silent(*_: object) -> None:
         raise SessionError("ZooKeeper does not answer")
 
-    monkeypatch.setattr(work, "open_operations", silent)
+    monkeypatch.setattr(table_operation, "open_operations", silent)
     found = run("repair", "clicks")
     assert found.exit_code == 0
     assert "what was tried before is not known" in found.stderr
@@ -219,7 +219,7 @@ def test_an_interrupted_one_says_how_to_go_on(run: Run, monkeypatch: pytest.Monk
     def dies(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pauseless.Draining, "run", dies)
+    monkeypatch.setattr(pauseless.PauselessChange, "run", dies)
     found = run("pauseless", "disable", "clicks")
     assert found.exit_code == 130
     assert "interrupted; clicks_REALTIME may be paused, run the same command again" in found.stderr

@@ -160,7 +160,7 @@ def test_a_look_that_does_not_end_is_told_while_the_tick_still_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Six brokers of Kafka behind a silent firewall take a minute; Dagster has ended the tick by then."""
-    monkeypatch.setattr("pinot_assets.sensors.realtime.LOOK_S", 0.1)
+    monkeypatch.setattr("pinot_assets.assets.budget.LOOK_S", 0.1)
     end = threading.Event()
     monkeypatch.setattr("pinot_assets.sensors.realtime.look", lambda *_: end.wait(60))
     spec = write_realtime_table(tmp_path, dagster={"repairLimit": 3})

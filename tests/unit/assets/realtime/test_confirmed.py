@@ -17,6 +17,7 @@ from pinot_assets.assets.realtime.confirmed import BREAK, CONFIRMED, LOAD_FROM_P
 from pinot_assets.assets.realtime.operations import OperationInputs
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
+from pinot_assets.realtime.operations import table_operation
 from pinot_assets.realtime.operations.drill_plan import DrillObservation, Lengths
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.values.state import Owner
@@ -38,9 +39,9 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRealtime:
             yield lease
 
     monkeypatch.setattr(operations, "RealtimePinot", lambda _: made.pinot())
-    monkeypatch.setattr(confirmed, "hold_table", hold)
+    monkeypatch.setattr(table_operation, "hold_table", hold)
     monkeypatch.setattr(operations, "open_deep_store", lambda _: None)
-    monkeypatch.setattr(operations, "read_state", lambda *_, **__: made.look())
+    monkeypatch.setattr(table_operation, "read_state", lambda *_, **__: made.look())
     return made
 
 

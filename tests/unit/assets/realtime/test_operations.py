@@ -16,6 +16,7 @@ from pinot_assets.assets.realtime.jobs import realtime_jobs
 from pinot_assets.assets.realtime.operations import OPERATIONS, OperationInputs
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.lease import OperationsStore
+from pinot_assets.realtime.operations import table_operation
 from pinot_assets.realtime.preflight.facts import StreamRetention
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.read.probe import RealtimeView
@@ -46,12 +47,12 @@ def fake(monkeypatch: pytest.MonkeyPatch, zookeeper: FakeZooKeeper) -> FakeRealt
     monkeypatch.setattr("pinot_assets.assets.realtime.jobs.look", seen)
     for name, stand_in in {
         "RealtimePinot": lambda _: made.pinot(),
-        "read_state": lambda _pinot, _table, deep_store: made.look(),
         "open_deep_store": lambda _: None,
         "gather": lambda pinot, table, config: gather(pinot, table, config, None, lambda _: week),
         "before_drain": lambda _: lambda state, goal: (),
     }.items():
         monkeypatch.setattr(operations, name, stand_in)
+    monkeypatch.setattr(table_operation, "read_state", lambda *_, **__: made.look())
     return made
 
 

@@ -14,10 +14,12 @@ import typer
 from typer.testing import CliRunner
 
 from pinot_assets.cli.doctor import doctor
-from pinot_assets.cli.doctor.doctor import Check, run_checks
+from pinot_assets.cli.doctor.doctor import run_checks
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.local import jars, maven
 from pinot_assets.settings.local_stack import ProcessRecord, Record, save_record
 
+OUTCOMES = ("ok", "warn", "fail")
 Executable = Callable[[str, str], Path]
 JAVA_17 = "echo 'openjdk version \"17.0.15\"' >&2"
 MAVEN = """
@@ -50,7 +52,7 @@ def machine(
     executable("bin/mvn", MAVEN.format(version="3.9.9", said="", code=0))
 
 
-def found(name: str) -> Check:
+def found(name: str) -> CheckResult:
     return next(check for check in run_checks() if check.name == name)
 
 
@@ -61,7 +63,7 @@ def fill_cache(cache: Path, *names: str) -> None:
 
 def test_a_good_machine_passes_every_check_and_exits_0() -> None:
     checks = run_checks()
-    assert [check for check in checks if check.outcome == "fail"] == []
+    assert [check for check in checks if check.pick(*OUTCOMES) == "fail"] == []
     assert {check.name for check in checks} >= {"Python", "packages", "Java", "Maven", "memory", "ports"}
     app = typer.Typer()
     app.command()(doctor.doctor)
@@ -82,16 +84,16 @@ def test_every_check_that_finds_something_says_the_way_out(tmp_path: Path) -> No
     for name in ("java", "mvn"):
         (tmp_path / "bin" / name).unlink()
     for check in run_checks():
-        assert check.says.endswith(".")
-        assert (check.outcome == "ok") == (check.way_out is None)
+        assert check.message.endswith(".")
+        assert check.passed == (not check.next_step)
 
 
 def test_java_11(executable: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
     java = executable("jdk/bin/java", "echo 'openjdk version \"11.0.22\"' >&2")
     monkeypatch.setenv("JAVA_HOME", str(java.parent.parent))
     check = found("Java")
-    assert check.outcome == "fail"
-    assert "Java 11 is too old" in check.says
+    assert check.pick(*OUTCOMES) == "fail"
+    assert "Java 11 is too old" in check.message
 
 
 def test_spark_3_on_a_java_it_cannot_use(executable: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,17 +103,17 @@ def test_spark_3_on_a_java_it_cannot_use(executable: Executable, monkeypatch: py
         doctor.metadata, "version", lambda name: "3.5.9" if name == "pyspark" else installed(name)
     )
     check = found("Java")
-    assert check.outcome == "fail"
-    assert "PySpark 3.5.9 does not run on Java 25" in check.says
+    assert check.pick(*OUTCOMES) == "fail"
+    assert "PySpark 3.5.9 does not run on Java 25" in check.message
 
 
 def test_no_maven_matters_only_while_there_is_something_to_fetch(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "bin" / "mvn").unlink()
-    assert found("Maven").outcome == "fail"
+    assert found("Maven").pick(*OUTCOMES) == "fail"
     fill_cache(cache, "pinot")
-    assert found("Maven").outcome == "warn"
+    assert found("Maven").pick(*OUTCOMES) == "warn"
     fill_cache(cache, "kafka", "s3")
-    assert found("Maven").outcome == "ok"
+    assert found("Maven").pick(*OUTCOMES) == "ok"
 
 
 def test_a_full_cache_asks_maven_nothing(executable: Executable, cache: Path, tmp_path: Path) -> None:
@@ -126,23 +128,23 @@ def test_a_full_cache_asks_maven_nothing(executable: Executable, cache: Path, tm
 def test_an_old_maven(executable: Executable, version: str) -> None:
     executable("bin/mvn", MAVEN.format(version=version, said="", code=0))
     check = found("Maven")
-    assert (check.outcome, check.way_out) == ("fail", "install Maven 3.6 or newer")
+    assert (check.pick(*OUTCOMES), check.next_step) == ("fail", "install Maven 3.6 or newer")
 
 
 def test_a_broken_maven(executable: Executable) -> None:
     executable("bin/mvn", "echo 'JAVA_HOME is not defined correctly' >&2; exit 1")
     check = found("Maven")
-    assert check.outcome == "fail"
-    assert "JAVA_HOME is not defined correctly" in check.says
+    assert check.pick(*OUTCOMES) == "fail"
+    assert "JAVA_HOME is not defined correctly" in check.message
 
 
 def test_a_dead_repository(executable: Executable) -> None:
     said = "[ERROR] Could not transfer artifact org.apache:apache:pom:29"
     executable("bin/mvn", MAVEN.format(version="3.9.9", said=said, code=1))
     check = found("Maven repository")
-    assert check.outcome == "fail"
-    assert "a download died" in check.says
-    assert "settings.xml" in str(check.way_out)
+    assert check.pick(*OUTCOMES) == "fail"
+    assert "a download died" in check.message
+    assert "settings.xml" in check.next_step
 
 
 def test_packages_that_do_not_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,15 +154,15 @@ def test_packages_that_do_not_go_together(monkeypatch: pytest.MonkeyPatch) -> No
     )
     monkeypatch.setattr(doctor.sys, "executable", "/bin/false")  # no pip, hence no network
     check = found("packages")
-    assert check.outcome == "fail"
-    assert "dagster-aws is 0.28.0, ==0.29.27 is needed" in check.says
+    assert check.pick(*OUTCOMES) == "fail"
+    assert "dagster-aws is 0.28.0, ==0.29.27 is needed" in check.message
     index = found("package index")
-    assert index.outcome == "warn"
+    assert index.pick(*OUTCOMES) == "warn"
 
 
 def test_an_unsupported_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 10, 4))
-    assert found("Python").outcome == "fail"
+    assert found("Python").pick(*OUTCOMES) == "fail"
 
 
 @pytest.mark.parametrize(
@@ -173,13 +175,13 @@ def test_an_unsupported_python(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, module: object, name: str, variable: str) -> None:
     monkeypatch.setattr(module, "MINIMUM_FREE_BYTES", 10**18)
     check = found(name)
-    assert check.outcome == "fail"
-    assert variable in str(check.way_out)
+    assert check.pick(*OUTCOMES) == "fail"
+    assert variable in check.next_step
 
 
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_STACK_MEMORY", 10**15)
-    assert found("memory").outcome == "fail"
+    assert found("memory").pick(*OUTCOMES) == "fail"
 
 
 def test_a_port_of_the_stack_is_taken(home: Path) -> None:
@@ -187,25 +189,25 @@ def test_a_port_of_the_stack_is_taken(home: Path) -> None:
         port = server.getsockname()[1]
         save_record(home, Record(ports={"controller": {"http": port}}, settled={"controller"}))
         check = found("ports")
-        assert check.outcome == "fail"
-        assert f"port {port} of the stack's controller is taken by process {os.getpid()}" in check.says
+        assert check.pick(*OUTCOMES) == "fail"
+        assert f"port {port} of the stack's controller is taken by process {os.getpid()}" in check.message
 
 
 def test_a_dead_part_of_the_stack(home: Path) -> None:
     gone = ProcessRecord(pid=2**22 - 1, create_time=1.0)
     save_record(home, Record(processes={"server-1": gone}))
     check = found("local stack")
-    assert check.outcome == "fail"
-    assert "server-1 died" in check.says
-    assert "local up" in str(check.way_out)
+    assert check.pick(*OUTCOMES) == "fail"
+    assert "server-1 died" in check.message
+    assert "local up" in check.next_step
 
 
 def test_a_damaged_record(home: Path) -> None:
     home.mkdir()
     (home / "state.json").write_text("{")
     check = found("local stack")
-    assert check.outcome == "fail"
-    assert "cannot be read" in check.says
+    assert check.pick(*OUTCOMES) == "fail"
+    assert "cannot be read" in check.message
 
 
 def test_what_a_check_says_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:

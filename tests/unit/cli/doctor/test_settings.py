@@ -12,11 +12,12 @@ from fakes.pinot.left_nodes import CLUSTER, left_by_a_table
 from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.cli.doctor import settings
-from pinot_assets.cli.doctor.check import DoctorCheck
 from pinot_assets.cli.doctor.settings import check_environment
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.errors import PinotUnreachable, SessionError
 from pinot_assets.zookeeper import client
 
+OUTCOMES = ("ok", "warn", "fail")
 BOTH = {"PINOT_CONTROLLER_URL": "http://pinot:9000", "PINOT_ZOOKEEPER": "zk:2181", "PINOT_CLUSTER": CLUSTER}
 
 
@@ -26,7 +27,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     server = left_by_a_table(FakeZooKeeper())
     monkeypatch.setattr(client, "connect", lambda *_, **__: server.client())
-    monkeypatch.setattr(settings, "PinotCluster", Cluster)
+    monkeypatch.setattr(settings, "HttpPinotClient", Cluster)
     return tmp_path
 
 
@@ -46,23 +47,23 @@ class Cluster:
         return "1.5.1"
 
 
-def found(env: dict[str, str]) -> list[DoctorCheck]:
+def found(env: dict[str, str]) -> list[CheckResult]:
     """What is not well; every check of it says what to do, in one sentence, and shows no value."""
     checks = check_environment(env)
     for check in checks:
-        assert check.says.endswith(".")
-        assert (check.outcome == "ok") == (check.way_out is None)
-        assert "s3cret" not in f"{check.says} {check.way_out}"
-    return [check for check in checks if check.outcome != "ok"]
+        assert check.message.endswith(".")
+        assert check.passed == (not check.next_step)
+        assert "s3cret" not in f"{check.message} {check.next_step}"
+    return [check for check in checks if check.pick(*OUTCOMES) != "ok"]
 
 
-def the_one(env: dict[str, str]) -> DoctorCheck:
+def the_one(env: dict[str, str]) -> CheckResult:
     (check,) = found(env)
     return check
 
 
 def said(env: dict[str, str]) -> dict[str, str]:
-    return {check.name: check.says for check in check_environment(env)}
+    return {check.name: check.message for check in check_environment(env)}
 
 
 def test_without_any_setting_all_is_well() -> None:
@@ -183,13 +184,13 @@ def test_each_wrong_setting_is_told_with_the_way_out(
     env: dict[str, str], name: str, outcome: str, says: str, way_out: str
 ) -> None:
     check = the_one(env)
-    assert (check.name, check.outcome) == (name, outcome)
-    assert says in check.says
-    assert way_out in (check.way_out or "")
+    assert (check.name, check.pick(*OUTCOMES)) == (name, outcome)
+    assert says in check.message
+    assert way_out in check.next_step
 
 
 def test_production_needs_addresses_and_a_spark() -> None:
-    assert {check.name: check.outcome for check in found({"PINOT_ASSETS_PROFILE": "production"})} == {
+    assert {check.name: check.pick(*OUTCOMES) for check in found({"PINOT_ASSETS_PROFILE": "production"})} == {
         "settings": "fail",
         "Spark": "fail",
     }
@@ -201,7 +202,7 @@ def test_variables_of_others_are_left_alone() -> None:
 
 def test_a_limit_of_what_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PINOT_ASSETS_MAX_REPLY_MIB", "plenty")
-    assert "PINOT_ASSETS_MAX_REPLY_MIB is not a number of MiB" in the_one({}).says
+    assert "PINOT_ASSETS_MAX_REPLY_MIB is not a number of MiB" in the_one({}).message
 
 
 def test_a_controller_and_a_zookeeper_that_do_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,22 +218,22 @@ def test_a_controller_and_a_zookeeper_that_do_not_answer(monkeypatch: pytest.Mon
     monkeypatch.setattr(Cluster, "version", silent)
     monkeypatch.setattr(settings, "cluster_client", away)
     controller, keeper = found(BOTH)
-    assert (controller.name, controller.says) == ("controller", "no connection.")
-    assert (keeper.name, keeper.way_out) == ("ZooKeeper", "check PINOT_ZOOKEEPER")
+    assert (controller.name, controller.message) == ("controller", "no connection.")
+    assert (keeper.name, keeper.next_step) == ("ZooKeeper", "check PINOT_ZOOKEEPER")
 
 
 def test_a_store_where_nothing_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     check = the_one({"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1"})
-    assert (check.name, check.outcome) == ("addresses", "warn")
-    assert "nothing answers at the address of AWS_ENDPOINT_URL_S3" in check.says
+    assert (check.name, check.pick(*OUTCOMES)) == ("addresses", "warn")
+    assert "nothing answers at the address of AWS_ENDPOINT_URL_S3" in check.message
 
 
 def test_a_root_that_is_not_there(project: Path) -> None:
     policy = project / "p.yaml"
     policy.write_text("roots:\n- project\n- /gone\n")
     check = the_one({"PINOT_ASSETS_POLICY": str(policy)})
-    assert (check.name, check.outcome) == ("policy", "warn")
-    assert check.says.startswith("roots[1]: /gone does not exist on this machine")
-    assert check.way_out == f"mount it, or correct line 3 of {policy}"
+    assert (check.name, check.pick(*OUTCOMES)) == ("policy", "warn")
+    assert check.message.startswith("roots[1]: /gone does not exist on this machine")
+    assert check.next_step == f"mount it, or correct line 3 of {policy}"
     policy.write_text("roots: [project]")
     assert said({"PINOT_ASSETS_POLICY": str(policy)})["policy"] == "PINOT_ASSETS_POLICY can be read."

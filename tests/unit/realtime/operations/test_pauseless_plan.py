@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pinot_assets.errors import PinotError, PinotUnreachable, PreflightRefused, SessionError
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import Pause, PauseReason, RealtimeState, SegmentStatus
-from pinot_assets.realtime.operations.pauseless import Draining, Preflight, flipped
+from pinot_assets.realtime.operations.pauseless import PauselessChange, Preflight, flipped
 from pinot_assets.realtime.operations.pauseless_plan import (
     LONGEST_PAUSE_MS,
     OUR_PAUSE,
@@ -64,16 +64,16 @@ class World:
                 clock_ms=self.clock,
                 sleep=self.clock.sleep,
             )
-            made = Draining(
+            made = PauselessChange(
                 self.pinot,
                 self.pinot.read,
                 lease,
-                repair,
-                preflight,
                 self.told.append,
                 patience_s,
                 lambda: self.clock.now_ms / 1000,
                 self.clock.sleep,
+                repair=repair,
+                preflight=preflight,
             )
             return made.run(goal).do
 

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from pinot_assets.errors import PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import RealtimeState, Replica, SegmentStatus, StreamPartition
-from pinot_assets.realtime.operations.rebalance import End, RebalanceReport, Rebalancing, preview
-from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalanceJudgement, judge, moves_of
+from pinot_assets.realtime.operations.rebalance import End, Rebalance, RebalanceReport, preview
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, judge, moves_of
 from pinot_assets.realtime.operations.rebalance_request import Request
 from pinot_assets.realtime.repair.facts import without_tar
 from pinot_assets.session.values.state import Owner
@@ -43,8 +43,8 @@ def moving(state: RealtimeState, *after: str) -> Preview:
     return Preview("DONE", "", {s.name: frozenset(after) for s in state.segments}, PASSED)
 
 
-def objections(found: RebalanceJudgement) -> dict[str, bool]:
-    return {one.name: one.refuses for one in found.objections}
+def objections(found: RebalancePlan) -> dict[str, bool]:
+    return {one.name: one.blocks for one in found.objections}
 
 
 def asked(state: RealtimeState, *after: str, **options: str) -> dict[str, bool]:
@@ -132,8 +132,8 @@ def test_one_replica_moves_only_from_the_deep_store() -> None:
     one = table(replace(PEERS_ONLY, replicas=replicas(a="ONLINE")), servers=THREE)
     found = judge(Request.of(), one, moving(one, "b"))
     assert objections(found) == {"only copies": True}
-    assert "one replica" in found.objections[0].why
-    assert "--upload-first" in found.objections[0].remedy
+    assert "one replica" in found.objections[0].message
+    assert "--upload-first" in found.objections[0].next_step
     stored = replace(one, segments=(replace(STORED, replicas=replicas(a="ONLINE")),))
     assert asked(stored, "b") == {"answers": False}
 
@@ -190,7 +190,7 @@ def test_pre_checks_that_pinot_could_not_run_are_not_known(told: dict[str, Any])
     without = Preview.from_json({"status": "DONE", "segmentAssignment": target, **told})
     found = judge(Request.of(), state, without)
     assert objections(found) == {"pre-checks": True}
-    assert "not known" in found.objections[0].why
+    assert "not known" in found.objections[0].message
     old = replace(state, cluster=replace(state.cluster, version="1.3.0"))
     assert objections(judge(Request.of(), old, without)) == {}
     nothing = Preview.from_json({"status": "NO_OP", "segmentAssignment": {}, **told})
@@ -285,7 +285,7 @@ def run(pinot: RebalancingPinot, patience_s: float = 600, **options: str) -> Reb
     zookeeper.client().ensure_path("/pinot/PROPERTYSTORE")
     store = OperationsStore(zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
     with store.take(Owner("test", "host", 1, NOW)) as lease:
-        made = Rebalancing(
+        made = Rebalance(
             pinot, pinot.read, lease, patience_s=patience_s, clock=lambda: clock() / 1000, sleep=clock.sleep
         )
         return made.run(Request.of(**options))

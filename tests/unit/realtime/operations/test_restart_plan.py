@@ -24,7 +24,7 @@ from pinot_assets.realtime.model.state import (
     SegmentStatus,
     StreamPartition,
 )
-from pinot_assets.realtime.operations.restart import Restarting
+from pinot_assets.realtime.operations.restart import Restart
 from pinot_assets.realtime.operations.restart_plan import Mark, RestartMemory, restart_from
 from pinot_assets.session.values.state import Owner
 
@@ -153,7 +153,7 @@ class World:
     def run(self, *named: str) -> tuple[str, ...]:
         store = OperationsStore(self.zookeeper.client(), "pinot", "t_REALTIME")  # type: ignore[arg-type]
         with store.take(Owner("test", "host", 1, NOW)) as lease:
-            made = Restarting(
+            made = Restart(
                 self.pinot,
                 self.pinot.read,
                 lease,

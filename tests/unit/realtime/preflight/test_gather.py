@@ -11,7 +11,7 @@ from fakes.realtime.unmade_table import UnmadeTable
 
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.model.state import LlcSegment, SegmentStatus
-from pinot_assets.realtime.preflight import Aim, Facts, Verdict, judge
+from pinot_assets.realtime.preflight import Aim, Facts, judge, verdict
 from pinot_assets.realtime.preflight.commits import blocking_times, commit_start, pauseless_times
 from pinot_assets.realtime.preflight.facts import StreamRetention
 from pinot_assets.realtime.preflight.gather import gather
@@ -119,9 +119,9 @@ def test_a_stream_that_cannot_be_read():
     with fake.pinot() as pinot:
         found = gather(pinot, "clicks_REALTIME", fake.config, None, silent)
     assert found.unread == {"retention": "the stream does not answer: KafkaConnectionError"}
-    (answer,) = [one for one in judge(found) if one.rule == "stream_retention"]
-    assert answer.verdict is Verdict.WARN
-    assert answer.reason == "not known: the stream does not answer: KafkaConnectionError"
+    (answer,) = [one for one in judge(found) if one.name == "stream_retention"]
+    assert verdict(answer) == "warn"
+    assert answer.message == "not known: the stream does not answer: KafkaConnectionError"
 
 
 def test_each_of_several_streams_may_be_the_one_that_forgets():
@@ -137,8 +137,8 @@ def test_each_of_several_streams_may_be_the_one_that_forgets():
         read = lambda stream: kept[stream["stream.kafka.topic.name"]]  # noqa: E731
         found = gather(pinot, "clicks_REALTIME", fake.config, None, read)
     assert found.retention == StreamRetention(7 * 86_400_000, 10**9, compacted=True)
-    (answer,) = [one for one in judge(found) if one.rule == "stream_retention"]
-    assert "compacted" in answer.reason
+    (answer,) = [one for one in judge(found) if one.name == "stream_retention"]
+    assert "compacted" in answer.message
 
 
 def segment(
@@ -185,5 +185,5 @@ def test_how_long_a_commit_start_takes():
 def test_a_good_cluster_passes_what_can_be_measured():
     fake = FakeRealtime()
     fake.segment(sequence=0, age_ms=10 * MINUTE_MS)
-    refused = [one for one in judge(replace(facts(fake))) if one.verdict is Verdict.REFUSE]
+    refused = [one for one in judge(replace(facts(fake))) if one.blocks]
     assert refused == []

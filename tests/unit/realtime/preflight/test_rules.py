@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.cli.realtime.preflight_answers import values
 from pinot_assets.errors import PreflightRefused
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
 from pinot_assets.realtime.preflight import (
     Aim,
     Facts,
-    Verdict,
     judge,
     judge_change,
     refuse_unless_safe,
     summary,
+)
+from pinot_assets.realtime.preflight import (
+    verdict as verdict_of,
 )
 from pinot_assets.realtime.preflight.facts import (
     PERSON_S,
@@ -27,7 +30,7 @@ from pinot_assets.realtime.preflight.facts import (
 )
 from pinot_assets.realtime.preflight.judge import RULES
 
-PASS, WARN, REFUSE = Verdict.PASS, Verdict.WARN, Verdict.REFUSE
+PASS, WARN, REFUSE = "pass", "warn", "refuse"
 STORE = "s3://bucket/pinot"
 DAYS = 86_400_000
 
@@ -61,10 +64,10 @@ BYPASS = replace(GOOD, aims=frozenset({Aim.BYPASS}), wanted=replace(TABLE, pause
 PARTIAL = {"upsert": "PARTIAL"}
 
 
-def answer(facts: Facts, name: str) -> tuple[Verdict, str]:
-    found = {one.rule: one for one in judge(facts)}[name]
-    assert (found.fix is None) == (found.verdict is PASS)
-    return found.verdict, found.reason
+def answer(facts: Facts, name: str) -> tuple[str, str]:
+    found = {one.name: one for one in judge(facts)}[name]
+    assert (not found.next_step) == found.passed
+    return verdict_of(found), found.message
 
 
 def with_table(facts: Facts = GOOD, **changes: Any) -> Facts:
@@ -77,21 +80,21 @@ def with_cluster(facts: Facts = GOOD, **changes: Any) -> Facts:
 
 def test_a_good_table_passes_every_rule():
     answers = judge(GOOD)
-    assert [one.rule for one in answers if one.verdict is not PASS] == []
+    assert [one.name for one in answers if not one.passed] == []
     assert len(answers) == len(RULES) == len({rule.name for rule in RULES})
     assert summary(answers) == f"{len(RULES)} rules: all pass"
     refuse_unless_safe("events", answers)
 
 
 def test_bypass_alone_asks_less():
-    names = {one.rule for one in judge(BYPASS)}
+    names = {one.name for one in judge(BYPASS)}
     assert {"version", "one_stream", "commit_start", "build_and_upload"}.isdisjoint(names)
     assert {"peer_scheme", "segment_store", "stream_retention", "refresh_in_place"} <= names
 
 
 def test_a_table_with_neither_is_only_kept_from_losing():
     plain = replace(GOOD, aims=frozenset())
-    assert {one.rule for one in judge(plain)} == {"refresh_in_place"}
+    assert {one.name for one in judge(plain)} == {"refresh_in_place"}
 
 
 @pytest.mark.parametrize(
@@ -148,10 +151,10 @@ ON = replace(GOOD, held=replace(TABLE, pauseless=False))
     ],
 )
 def test_what_must_not_be_changed_at_once(facts, rule, verdict, said):
-    answers = {one.rule: one for one in judge_change(facts)}
-    assert answers.keys() >= {one.rule for one in judge(facts)}
-    assert (answers[rule].verdict, said in answers[rule].reason) == (verdict, True)
-    assert rule not in {one.rule for one in judge(facts)}
+    answers = {one.name: one for one in judge_change(facts)}
+    assert answers.keys() >= {one.name for one in judge(facts)}
+    assert (verdict_of(answers[rule]), said in answers[rule].message) == (verdict, True)
+    assert rule not in {one.name for one in judge(facts)}
 
 
 @pytest.mark.parametrize(
@@ -311,10 +314,10 @@ def test_how_old_a_segment_gets(text, hours):
 
 def test_what_was_not_read_is_a_warning_of_the_rules_that_need_it():
     blind = with_cluster(replace(GOOD, unread={"retention": "no broker answers"}), unread={"data_dir": "403"})
-    answers = {one.rule: one for one in judge(blind)}
-    assert answers["stream_retention"].reason == "not known: no broker answers"
-    assert answers["segment_store"].reason == "not known: 403"
-    assert [a.verdict for a in answers.values()].count(WARN) == 2
+    answers = {one.name: one for one in judge(blind)}
+    assert answers["stream_retention"].message == "not known: no broker answers"
+    assert answers["segment_store"].message == "not known: 403"
+    assert [verdict_of(a) for a in answers.values()].count(WARN) == 2
 
 
 def test_a_refusal_lists_every_rule_with_its_fix():
@@ -329,5 +332,10 @@ def test_a_refusal_lists_every_rule_with_its_fix():
 
 
 def test_answers_as_json():
-    (first, *_) = judge(GOOD)
-    assert first.values() == {"rule": "version", "verdict": "pass", "reason": first.reason, "fix": None}
+    (first, *_) = answers = judge(GOOD)
+    assert values(GOOD, answers)["answers"][0] == {
+        "rule": "version",
+        "verdict": "pass",
+        "reason": first.message,
+        "fix": None,
+    }
