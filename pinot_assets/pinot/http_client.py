@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
+import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot import versions
@@ -200,9 +201,8 @@ class HttpPinotClient(Controller):
 
     def settle_brokers(self, table: str, *, seconds: float) -> None:
         """See `PinotClient.settle_brokers`."""
-        until = time.monotonic() + seconds
-        while self.dropping_segments(table) and time.monotonic() < until:
-            time.sleep(POLL_SECONDS)
+        deadline = Deadline(MONOTONIC, seconds)
+        poll_until(deadline, POLL_SECONDS, lambda: self.dropping_segments(table), operator.not_)
         for broker in self.brokers(table):
             with suppress(PinotError):
                 self.rebuild_routing(broker, table)

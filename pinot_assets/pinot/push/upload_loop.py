@@ -7,7 +7,7 @@ an earlier, lost call put there (rule R8). Source: docs/design/push.md#responses
 
 from __future__ import annotations
 
-import time
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.core.text import plural
 from pinot_assets.core.thread_map import in_threads
@@ -189,8 +190,10 @@ class UploadLoop:
         as their metadata is, or their answer is only late, Pinot may be at work on them: two uploads of one
         name at a time can undo each other.
         """
-        until, before, absent = time.monotonic() + AWAY_SECONDS, -1, list(outputs)
-        while absent:
+        deadline, before, absent = Deadline(MONOTONIC, AWAY_SECONDS), -1, list(outputs)
+
+        def look() -> list[Output]:
+            nonlocal before, absent
             self._may_send_again = False
             with suppress(PinotError):  # what cannot be read is not known yet
                 absent = self._absent(outputs)
@@ -203,11 +206,11 @@ class UploadLoop:
                 # Fewer are absent, or more are begun: Pinot is at work.
                 alive = len(outputs) - len(absent) + traces
                 if alive > before:
-                    until, before = time.monotonic() + SETTLE_SECONDS, alive
-            if time.monotonic() >= until:
-                break
-            time.sleep(POLL_SECONDS)
-        return absent
+                    before = alive
+                    deadline.restart(SETTLE_SECONDS)
+            return absent
+
+        return poll_until(deadline, POLL_SECONDS, look, operator.not_)
 
     def _judge(self, absent: Sequence[Output], troubles: dict[str, PinotError], batch: bool) -> None:
         """Raise what was said of those that are not there; or return, with another way to try."""

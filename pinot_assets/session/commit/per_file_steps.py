@@ -6,11 +6,11 @@ told yet ends the push, and the next trigger looks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
-from pinot_assets.core.deadline import Deadline
+from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.core.text import plural
 from pinot_assets.errors import (
     PinotError,
@@ -185,16 +185,20 @@ class PerFilePublisher:
         if mode is not None:
             self._switcher = replace(self._switcher, push_mode=mode)
 
-    def _unserved(self, names: Sequence[str]) -> set[str]:
+    def _unserved(self, names: Sequence[str]) -> Set[str]:
         """Those that no server has loaded, once each has had its time. Not every replica is waited for."""
         clients = self._run.clients
-        deadline = Deadline(clients, clients.waits.online)
-        while True:
+
+        def missing() -> dict[str, set[str]]:
             replicas = clients.pinot.online_replicas(self._run.spec.name, names)
-            missing = {n: set(replicas[n].values()) for n in names if "ONLINE" not in replicas[n].values()}
-            if deadline.is_over or all(states == {"ERROR"} for states in missing.values()):
-                return set(missing)
-            deadline.pause(0.5)
+            return {n: set(replicas[n].values()) for n in names if "ONLINE" not in replicas[n].values()}
+
+        return poll_until(
+            Deadline(clients, clients.waits.online),
+            0.5,
+            missing,
+            lambda missing: all(states == {"ERROR"} for states in missing.values()),
+        ).keys()
 
     def _take_back(self, uri: str, part: Switch, why: str) -> None:
         self.refused[uri] = why
