@@ -20,8 +20,8 @@ from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.pinot.client.http import CallKind, HttpCall
 from pinot_assets.pinot.client.lead_controller import LeadControllers
 from pinot_assets.pinot.client.tables import quoted
-from pinot_assets.pinot.push.confirmed import push_segments
 from pinot_assets.pinot.push.upload import Uploader
+from pinot_assets.pinot.push.upload_loop import UploadLoop
 from pinot_assets.snapshot.receipt import Output
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class HttpPinotClient(Controller):
         before_upload: Callable[[], None] = lambda: None,
     ) -> PushReport:
         """See `PinotClient.push`."""
-        return push_segments(self, table, outputs, staged=staged, mode=mode, before_upload=before_upload)
+        return UploadLoop(self, table, staged, mode, before_upload).run(outputs)
 
     def crcs_on_servers(self, table: str, servers: Collection[str]) -> dict[str, dict[str, int] | PinotError]:
         """See `PinotClient.crcs_on_servers`."""

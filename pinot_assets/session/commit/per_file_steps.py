@@ -99,7 +99,7 @@ class PerFilePublisher:
         self._run = context
         self._number = session.switch
         self._switcher = context.switcher
-        self._pace = BatchSizer()
+        self._sizer = BatchSizer()
         if failures:
             self._remember()
 
@@ -119,7 +119,7 @@ class PerFilePublisher:
         """The first of these, and those after it that are pushed with it."""
         simple = takewhile(lambda step: step.is_simple and step.uri not in self.refused, steps)
         outputs = [step.outputs[0] for step in islice(simple, 2 * MOST)]  # enough that the last two are even
-        return steps[: max(1, len(self._pace.next_of(outputs)))]
+        return steps[: max(1, len(self._sizer.next_of(outputs)))]
 
     def _publish_together(self, steps: Sequence[FileStep]) -> None:
         """One upload, or a few; where Pinot does not take them all, file by file, so that each is judged."""
@@ -178,7 +178,7 @@ class PerFilePublisher:
             before_upload=self._run.before_pinot_write,
         )
         self._keep(report.mode)
-        self._pace = self._pace.after(outputs, report, self._run.clients.waits.pinot_write)
+        self._sizer = self._sizer.after(outputs, report, self._run.clients.waits.pinot_write)
 
     def _keep(self, mode: PushMode | None) -> None:
         # The first file finds the mode that works; the others are told.

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.errors import PinotError, PinotUnreachable, SwitchStateUnknown
-from pinot_assets.pinot.api import PushMode
+from pinot_assets.pinot.api import PushMode, PushReport
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.lineage.entries import LineageEntries
-from pinot_assets.session.lineage.upload import Pushed, push_missing
+from pinot_assets.session.lineage.upload import push_missing
 from pinot_assets.session.stores.staging import Switch
 
 
@@ -43,7 +43,7 @@ class Switcher(LineageEntries):
 
     # --- W3 ------------------------------------------------------------------------------------------
 
-    def push(self, switch: Switch, entry_id: str) -> Pushed:
+    def push(self, switch: Switch, entry_id: str) -> PushReport:
         """Push what Pinot does not have yet, hidden by the entry.
 
         :raises PushRefused: Pinot does not take one, or has another content under its name.
