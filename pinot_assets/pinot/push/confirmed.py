@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PushRefused
+from pinot_assets.pinot.api import PinotClient
 from pinot_assets.snapshot.receipt import Output
 
 
-class Shown(Protocol):
-    """What a table holds."""
-
-    def all_segments(self, table: str) -> frozenset[str]:
-        """Names in the ideal state."""
-        ...
-
-    def segment_crcs(self, table: str) -> Mapping[str, int]:
-        """CRC by name."""
-        ...
-
-
-def missing(pinot: Shown, table: str, outputs: Sequence[Output]) -> list[Output]:
+def missing(pinot: PinotClient, table: str, outputs: Sequence[Output]) -> list[Output]:
     """Those that are not in the table yet.
 
     :raises PushRefused: one is there with another content.

@@ -67,11 +67,6 @@ def _withdraw(context: TriggerContext, session: Session) -> Session:
     return replace(session, switch_object=None)
 
 
-def resolve_interrupted(context: TriggerContext, session: Session) -> Session:  # noqa: ARG001
-    """Nothing of it is in Pinot, so nothing can be left half way."""
-    return session
-
-
 def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
     """The gate (W4) of a session that would have ended as NOOP, had it passed it: looked at again."""
     staging = context.clients.staging

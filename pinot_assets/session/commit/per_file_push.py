@@ -92,18 +92,15 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
     outputs = load_switch(context, session).segments_to
     stats = {o.tar_uri: staging.store.stat(staging.key_of(o.tar_uri)) for o in outputs}
     sizes = {uri: stat.size if stat is not None else None for uri, stat in stats.items()}
+    receipts = staging.accepted_receipts(staging.plan(session.plan)).values()
     found = (
         files_built(session.counts["files"], failures_of(context, session)),
         tars_in_place(outputs, sizes),
-    )
-    receipts = staging.accepted_receipts(staging.plan(session.plan)).values()
-    told = (
-        *found,
         *quarantined_rows.finding(context.spec, receipts),
         *cut_findings(context, session, receipts),
         *loss_findings(context, session, receipts),
     )
-    findings = tuple(replace(f, warns=True) for f in told)
+    findings = tuple(replace(f, warns=True) for f in found)
     return store_audit(context, session, findings), findings
 
 

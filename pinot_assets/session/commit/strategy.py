@@ -44,7 +44,7 @@ PER_FILE = CommitStrategy(
 """Every file on its own, whatever becomes of the others."""
 NO_SEGMENT_CHANGE = CommitStrategy(
     no_segment_change.stage,
-    no_segment_change.resolve_interrupted,
+    lambda _, session: session,  # it is never in SWITCH
     no_segment_change.audit,
     no_segment_change.publish,
 )

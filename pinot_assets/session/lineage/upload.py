@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 
 from pinot_assets.pinot.api import PushMode, PushReport
 from pinot_assets.pinot.push.confirmed import missing
-from pinot_assets.session.lineage.batch_sizer import MOST, BatchSizer
+from pinot_assets.session.lineage.batch_sizer import BatchSizer
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.snapshot.receipt import Output
-
-BATCH = MOST
-"""Segments in one upload at the most."""
 
 
 def push_missing(
@@ -36,7 +33,7 @@ def push_missing(
     report, sizer = PushReport((), (), mode, None, 0, 0.0), BatchSizer()
     while left:
         before_write()  # one that slept past its lease goes no further
-        batch = sizer.next_of(left, BATCH)
+        batch = sizer.next_of(left)
         # The first batch finds the mode that works; the others are told.
         uploaded = clients.pinot.push(
             table, batch, staged=clients.staging, mode=report.mode, before_upload=before_upload
