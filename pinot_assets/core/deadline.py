@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import time
+from collections.abc import Callable
+from typing import Final, Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
     """Tells the time and waits."""
 
     def now_ms(self) -> int:
-        """Epoch milliseconds."""
+        """Milliseconds since some moment."""
 
     def sleep(self, seconds: float, /) -> None:
         """Wait."""
+
+
+class _MonotonicClock:
+    def now_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+    def sleep(self, seconds: float, /) -> None:
+        time.sleep(seconds)
+
+
+MONOTONIC: Final[Clock] = _MonotonicClock()
+"""The clock of waits that no test shortens; nobody sets it back."""
 
 
 class Deadline:
@@ -46,6 +62,23 @@ class Deadline:
         """Sleep before the next look."""
         self._clock.sleep(seconds)
         self._paused += seconds
+
+    def restart(self, seconds: float) -> None:
+        """From now on it lasts so long."""
+        self._seconds = self.waited + seconds
+
+
+def poll_until(deadline: Deadline, pause: float, look: Callable[[], T], ends: Callable[[T], object]) -> T:
+    """Look again and again until what is found ends the wait, or the deadline is over.
+
+    :param pause: seconds between two looks.
+    :returns: what the last look found.
+    """
+    while True:
+        found = look()
+        if deadline.is_over or ends(found):
+            return found
+        deadline.pause(pause)
 
 
 def doubled(first: int, times: int, longest: int) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
 
+from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import ports, processes
 from pinot_assets.settings.local_stack import LOOPBACK
@@ -43,17 +43,15 @@ def moto_server(log: Path) -> Iterator[str]:
 
 
 def _wait(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            if httpx.get(f"{url}/moto-api/data.json", timeout=5, trust_env=False).status_code == 200:
-                return
-        except httpx.HTTPError:
-            pass
-        if server.poll() is not None or time.monotonic() > deadline:
-            raise LocalStackError(
-                "moto's server did not start",
-                why=f"the end of its log:\n{processes.tail(log)}\n",
-                hint="install the development extra: pip install 'pinot-assets[dev]'",
-            )
-        time.sleep(0.1)
+    def answers() -> bool:
+        with suppress(httpx.HTTPError):
+            return httpx.get(f"{url}/moto-api/data.json", timeout=5, trust_env=False).status_code == 200
+        return False
+
+    deadline = Deadline(MONOTONIC, _PATIENCE)
+    if not poll_until(deadline, 0.1, answers, lambda up: up or server.poll() is not None):
+        raise LocalStackError(
+            "moto's server did not start",
+            why=f"the end of its log:\n{processes.tail(log)}\n",
+            hint="install the development extra: pip install 'pinot-assets[dev]'",
+        )

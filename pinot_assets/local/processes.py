@@ -6,14 +6,15 @@ carries the stack's name in its command line, which finds the one whose start co
 
 from __future__ import annotations
 
+import operator
 import os
 import signal
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
 
+from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.settings.local_stack import ProcessRecord
 
 _USUAL_SIGNALS = [signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
@@ -104,13 +105,8 @@ def _ended(process: psutil.Process) -> bool:
 
 def _wait(waiting: list[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Wait until all have ended; answers those that have not in time."""
-    deadline = time.monotonic() + seconds
-    left = waiting
-    while left := [process for process in left if not _ended(process)]:
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.05)
-    return left
+    deadline = Deadline(MONOTONIC, seconds)
+    return poll_until(deadline, 0.05, lambda: [p for p in waiting if not _ended(p)], operator.not_)
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import httpx
 import psutil
 from pydantic import BaseModel, ValidationError
 
+from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import ports, processes
 from pinot_assets.settings.local_stack import LOOPBACK, ProcessRecord
@@ -87,13 +87,15 @@ def stop(home: Path) -> bool:
 
 
 def _comes_up(record: _Record) -> bool:
-    deadline = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline and processes.find(record.process) is not None:
+    def answers() -> bool:
         with suppress(httpx.TransportError):
-            if httpx.get(f"{_url(record.port)}/server_info", timeout=2, trust_env=False).is_success:
-                return _listens(record)  # else another server took the port first, and answers for ours
-        time.sleep(0.5)
-    return False
+            return httpx.get(f"{_url(record.port)}/server_info", timeout=2, trust_env=False).is_success
+        return False
+
+    deadline = Deadline(MONOTONIC, _PATIENCE_S)
+    if not poll_until(deadline, 0.5, answers, lambda up: up or processes.find(record.process) is None):
+        return False
+    return _listens(record)  # else another server took the port first, and answers for ours
 
 
 def _running(home: Path) -> _Record | None:

@@ -75,6 +75,17 @@ class PushReport:
     calls: int
     seconds: float
 
+    def then(self, later: PushReport) -> PushReport:
+        """Both as one push."""
+        return PushReport(
+            self.pushed + later.pushed,
+            self.skipped + later.skipped,
+            later.mode or self.mode,
+            self.fallback or later.fallback,
+            self.calls + later.calls,
+            self.seconds + later.seconds,
+        )
+
 
 class PinotClient(Protocol):
     """A Pinot cluster, seen from the session driver.

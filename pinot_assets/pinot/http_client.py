@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
+import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot import versions
@@ -19,8 +20,8 @@ from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.pinot.client.http import CallKind, HttpCall
 from pinot_assets.pinot.client.lead_controller import LeadControllers
 from pinot_assets.pinot.client.tables import quoted
-from pinot_assets.pinot.push.confirmed import push_segments
 from pinot_assets.pinot.push.upload import Uploader
+from pinot_assets.pinot.push.upload_loop import UploadLoop
 from pinot_assets.snapshot.receipt import Output
 
 T = TypeVar("T")
@@ -77,7 +78,7 @@ class HttpPinotClient(Controller):
         before_upload: Callable[[], None] = lambda: None,
     ) -> PushReport:
         """See `PinotClient.push`."""
-        return push_segments(self, table, outputs, staged=staged, mode=mode, before_upload=before_upload)
+        return UploadLoop(self, table, staged, mode, before_upload).run(outputs)
 
     def crcs_on_servers(self, table: str, servers: Collection[str]) -> dict[str, dict[str, int] | PinotError]:
         """See `PinotClient.crcs_on_servers`."""
@@ -200,9 +201,8 @@ class HttpPinotClient(Controller):
 
     def settle_brokers(self, table: str, *, seconds: float) -> None:
         """See `PinotClient.settle_brokers`."""
-        until = time.monotonic() + seconds
-        while self.dropping_segments(table) and time.monotonic() < until:
-            time.sleep(POLL_SECONDS)
+        deadline = Deadline(MONOTONIC, seconds)
+        poll_until(deadline, POLL_SECONDS, lambda: self.dropping_segments(table), operator.not_)
         for broker in self.brokers(table):
             with suppress(PinotError):
                 self.rebuild_routing(broker, table)

@@ -23,8 +23,8 @@ from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown
 from pinot_assets.session.checks.row_count import RowCount, count
 from pinot_assets.session.checks.shadow import sweep_shadow
-from pinot_assets.session.commit import no_segment_change, per_file_push
-from pinot_assets.session.commit import publish as publishing
+from pinot_assets.session.commit.gate import session_to_gate
+from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.progress_so_far import so_far
 from pinot_assets.session.context.read_only import read_only_context
@@ -34,7 +34,6 @@ from pinot_assets.session.plan_report.plan_report import PlanReport, make_plan_r
 from pinot_assets.session.recover.abandon import abandon
 from pinot_assets.session.recover.catch_up import catch_up
 from pinot_assets.session.recover.rebuild import rebuild
-from pinot_assets.session.recover.resolve_interrupted import resolve_interrupted
 from pinot_assets.session.rollback import rollback as rolling_back
 from pinot_assets.session.rollback.retention import expire
 from pinot_assets.session.rollback.rollback_options import RollbackPlan, rollback_plans
@@ -205,14 +204,10 @@ class Driver:
         :raises SnapshotIncomplete: nothing is staged.
         """
         run = self._run
-        opened = run.active_session()
-        if opened is not None and opened.push is PushKind.PLAIN and opened.state is State.SWITCH:
-            return per_file_push.audit(run, opened)
-        if opened is not None and opened.refused_without_switch:
-            session, findings = no_segment_change.audit(run, opened)
-        else:
-            session, findings = publishing.audit(run)
-        if opened is not None and opened.push is PushKind.ATOMIC and any(f.blocks for f in findings):
+        session = session_to_gate(run)
+        session, findings = strategy_of(session).audit(run, session)
+        is_atomic = session.push is PushKind.ATOMIC and session.outcome is Outcome.OPEN
+        if is_atomic and any(finding.blocks for finding in findings):
             # One run publishes all, or nothing: what it staged does not wait for another (edge case E16).
             session = abandon(run, session, Outcome.ABANDONED_RETRIES, session.last_error)
         return session, findings
@@ -234,11 +229,8 @@ class Driver:
         :raises SnapshotIncomplete: the gate is shut.
         """
         run = self._run
-        session = run.active_session()
-        if session is not None and session.push is PushKind.PLAIN and session.state is State.SWITCH:
-            snapshot = per_file_push.publish(run, session)
-        else:
-            snapshot = publishing.publish(run)
+        session = session_to_gate(run)
+        snapshot = strategy_of(session).publish(run, session)
         expire(run)
         return snapshot
 
@@ -324,11 +316,7 @@ class Driver:
         if session is not None and session.mode is Mode.ROLLBACK:
             return rolling_back.clear_rollback(run, session)
         if session is not None and session.state is State.SWITCH:
-            session = (
-                per_file_push.resolve_interrupted_push(run, session)
-                if session.push is PushKind.PLAIN
-                else resolve_interrupted(run, session)
-            )
+            session = strategy_of(session).resolve_interrupted(run, session)
         if session is not None:
             abandon(run, session, Outcome.CLEARED, "cleared by hand")
         return session

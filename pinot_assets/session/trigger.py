@@ -19,7 +19,7 @@ from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.checks.shadow import sweep_shadow
 from pinot_assets.session.commit import per_file_push
 from pinot_assets.session.commit.per_file_steps import told
-from pinot_assets.session.commit.stage import stage
+from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.read_only import read_only_context
 from pinot_assets.session.detect.former_table import forget_former_table
@@ -30,12 +30,7 @@ from pinot_assets.session.plan_report.decision import Decision, PlannedAction, d
 from pinot_assets.session.recover.abandon import abandon, show_again, sweep
 from pinot_assets.session.recover.catch_up import catch_up
 from pinot_assets.session.recover.rebuild import ledger
-from pinot_assets.session.recover.resolve_interrupted import (
-    is_lost,
-    may_end_again,
-    resolve_interrupted,
-    stop_ending,
-)
+from pinot_assets.session.recover.resolve_interrupted import is_lost, may_end_again, stop_ending
 from pinot_assets.session.rollback.rollback import finish_rollback
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values import trouble
@@ -192,9 +187,7 @@ def _settled(context: TriggerContext) -> Session | None:
         return None
     if session.state is not State.SWITCH:
         return session
-    if session.push is PushKind.PLAIN:
-        return per_file_push.resolve_interrupted_push(context, session)
-    session = resolve_interrupted(context, session)
+    session = strategy_of(session).resolve_interrupted(context, session)
     if (
         session is None
         or not session.end_sent
@@ -267,8 +260,7 @@ def _build_and_stage(
             why=f"first: {plan.to_build[0].uri}",
             hint="check that the staging area keeps what is written; the next trigger builds them again",
         )
-    stage_all = per_file_push.stage if session.push is PushKind.PLAIN else stage
-    session = stage_all(context, session, plan, {o: r for o, (_, r) in found.items()})
+    session = strategy_of(session).stage(context, session, plan, {o: r for o, (_, r) in found.items()})
     return _report(context, _RESULTS[session.state], session, changes, work)
 
 

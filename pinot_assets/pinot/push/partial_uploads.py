@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
+import operator
 from collections.abc import Callable, Sequence, Set
 
+from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.push.upload import Uploads
@@ -29,29 +30,29 @@ def await_no_partial_uploads(
     :param before_write: asked before something is deleted: whether the lease is still held.
     :raises PushRefused: it is still there after it was deleted.
     """
-    names = {output.segment for output in outputs}
-    left, waited = _wait(pinot, table, names)
+    if not (left := _half_there(pinot, table, {output.segment for output in outputs})):
+        return
+    left = _not_cleaned_up(pinot, table, left)
     if left and not pinot.takes_over_half_uploads():
         before_write()
         pinot.delete_segments(table, left)
-        left, waited = _wait(pinot, table, left)
+        left = _not_cleaned_up(pinot, table, left)
         if left:
             raise PushRefused(
                 f"half there from an earlier upload: {plural(len(left), 'segment')} of table {table}",
                 why=f"{min(left)} has metadata and no place in the ideal state, and was deleted in vain",
                 hint="delete them in Pinot, then push again",
             )
-    if waited and not left:
+    if not left:
         # Pinot removes the metadata first and the file of that name in the deep store a moment later.
-        time.sleep(POLL_SECONDS)
+        MONOTONIC.sleep(POLL_SECONDS)
 
 
-def _wait(pinot: Uploads, table: str, names: Set[str]) -> tuple[frozenset[str], bool]:
-    """Those that are half there after a while, and whether there were any before."""
-    started, waited = time.monotonic(), False
-    while names and (left := (pinot.registered_segments(table) - pinot.all_segments(table)) & names):
-        if time.monotonic() - started >= LEFTOVER_SECONDS:
-            return left, True
-        time.sleep(POLL_SECONDS)
-        waited = True
-    return frozenset(), waited
+def _not_cleaned_up(pinot: Uploads, table: str, names: Set[str]) -> Set[str]:
+    """Those that are still half there after a while."""
+    deadline = Deadline(MONOTONIC, LEFTOVER_SECONDS)
+    return poll_until(deadline, POLL_SECONDS, lambda: _half_there(pinot, table, names), operator.not_)
+
+
+def _half_there(pinot: Uploads, table: str, names: Set[str]) -> Set[str]:
+    return (pinot.registered_segments(table) - pinot.all_segments(table)) & names

@@ -6,10 +6,11 @@ place: names are never reused. Source: docs/design/push.md#the-calls, #refresh a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Protocol
 
+from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient
 
 _METADATA = {"UPLOAD_TYPE": "METADATA", "COPY_SEGMENT_TO_DEEP_STORE": "true"}
@@ -64,23 +65,12 @@ class Uploader:
         )
 
 
-class Uploads(Protocol):
-    """The calls that a push is made of (`pinot_assets.pinot.http_client.HttpPinotClient`)."""
-
-    def all_segments(self, table: str) -> frozenset[str]:
-        """Names in the ideal state."""
-        ...
+class Uploads(PinotClient, Protocol):
+    """The calls that a push is made of, beside the client's own
+    (`pinot_assets.pinot.http_client.HttpPinotClient`)."""
 
     def registered_segments(self, table: str) -> frozenset[str]:
         """Names in the ideal state, and those of uploads that failed or are under way."""
-        ...
-
-    def segment_crcs(self, table: str) -> dict[str, int]:
-        """CRC by name."""
-        ...
-
-    def delete_segments(self, table: str, names: Collection[str]) -> None:
-        """See `pinot_assets.pinot.api.PinotClient.delete_segments`."""
         ...
 
     def takes_over_half_uploads(self) -> bool:

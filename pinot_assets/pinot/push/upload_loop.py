@@ -7,7 +7,9 @@ an earlier, lost call put there (rule R8). Source: docs/design/push.md#responses
 
 from __future__ import annotations
 
+import operator
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.core.text import plural
 from pinot_assets.core.thread_map import in_threads
@@ -26,9 +29,10 @@ from pinot_assets.errors import (
     SnapshotCorrupt,
     SwitchStateUnknown,
 )
-from pinot_assets.pinot.api import PushMode, StagedObjects
+from pinot_assets.pinot.api import PushMode, PushReport, StagedObjects
 from pinot_assets.pinot.client.http import CutOff, UploadFailed
 from pinot_assets.pinot.push.batch_body import Announced, batch_tar
+from pinot_assets.pinot.push.confirmed import missing
 from pinot_assets.pinot.push.partial_uploads import await_no_partial_uploads
 from pinot_assets.pinot.push.upload import Uploader, Uploads
 from pinot_assets.snapshot.receipt import Output
@@ -48,12 +52,7 @@ POLL_SECONDS = 0.25
 
 
 class UploadLoop:
-    """Uploads to one table, in the best way that works: a batch, one by one, whole tars.
-
-    :ivar mode: how; the mode that worked when all is done.
-    :ivar fallback: why METADATA was given up for TAR.
-    :ivar calls: uploads sent.
-    """
+    """Uploads to one table, in the best way that works: a batch, one by one, whole tars."""
 
     def __init__(
         self,
@@ -67,18 +66,35 @@ class UploadLoop:
         self._table = table
         self._staged = staged
         self._before_upload = before_upload
-        self.mode = mode or PushMode.METADATA
-        self.fallback: str | None = None
-        self.calls = 0
+        self._mode = mode or PushMode.METADATA
+        self._fallback: str | None = None
+        self._calls = 0
         self._trial = mode is None
         self._batches: bool | None = None
         self._refused_batch: PinotError | None = None
         self._may_send_again = False
         self._unsure = False
 
-    def run(self, outputs: Sequence[Output]) -> None:
-        """Push these; returns when Pinot shows them."""
-        left = list(outputs)
+    def run(self, outputs: Sequence[Output]) -> PushReport:
+        """Push what is not there yet of these; see `pinot_assets.pinot.api.PinotClient.push`."""
+        started = time.monotonic()
+        _check_names(outputs)
+        absent = missing(self._pinot, self._table, outputs)
+        if absent:
+            await_no_partial_uploads(self._pinot, self._table, absent, self._before_upload)
+            self._push(absent)
+        pushed = dict.fromkeys(output.segment for output in absent)
+        return PushReport(
+            pushed=tuple(pushed),
+            skipped=tuple(output.segment for output in outputs if output.segment not in pushed),
+            mode=self._mode if self._calls else None,
+            fallback=self._fallback,
+            calls=self._calls,
+            seconds=time.monotonic() - started,
+        )
+
+    def _push(self, left: list[Output]) -> None:
+        """Returns when Pinot shows them."""
         while left:
             retrying = Retrying(
                 retry=retry_if_exception(lambda e: isinstance(e, PinotUnreachable) or self._may_send_again),
@@ -102,7 +118,7 @@ class UploadLoop:
 
     def _some(self, left: list[Output]) -> list[Output]:
         group = left[:1] if self._trial else left
-        batch = len(group) > 1 and self.mode is PushMode.METADATA and self._takes_batches()
+        batch = len(group) > 1 and self._mode is PushMode.METADATA and self._takes_batches()
         troubles = self._batch(group) if batch else self._each(group)
         unknown = any(isinstance(e, SwitchStateUnknown) for e in troubles.values())
         absent = self._settled(group, troubles) if unknown else self._absent(group)
@@ -110,7 +126,7 @@ class UploadLoop:
             self._judge(absent, troubles, batch)
         else:
             self._trial = False
-            if self._refused_batch is not None and self.mode is PushMode.METADATA:
+            if self._refused_batch is not None and self._mode is PushMode.METADATA:
                 self._pinot.give_up_batches()
         return absent + left[len(group) :]
 
@@ -136,7 +152,7 @@ class UploadLoop:
             return self._all(outputs, PushRefused("a batch cannot be made", why=str(error)))
         uploader = self._pinot.uploader(self._table)
         self._before_upload()
-        self.calls += 1
+        self._calls += 1
         try:
             uploader.batch(f"{self._table}-{len(outputs)}-segments", body)
         except PinotError as trouble:
@@ -156,7 +172,7 @@ class UploadLoop:
                 with temporary_folder("push") as folder:
                     ready = list(pool.map(partial(self._ready, uploader, folder), group))
                     self._before_upload()
-                    self.calls += len(group)
+                    self._calls += len(group)
                     told = zip(group, pool.map(_trouble, ready), strict=True)
                     troubles = {output.segment: trouble for output, trouble in told if trouble is not None}
                 if troubles:
@@ -166,7 +182,7 @@ class UploadLoop:
     def _ready(self, uploader: Uploader, folder: Path, output: Output) -> Callable[[], None]:
         """The upload, with all that it sends at hand: to fetch a tar takes any time, and between a look at
         the lease and what it allows there must be none (rule R2)."""
-        if self.mode is PushMode.METADATA:
+        if self._mode is PushMode.METADATA:
             metadata = self._staged.read(output.metadata_uri)
             return lambda: uploader.metadata(output.segment, metadata, output.tar_uri)
         tar = folder / output.segment
@@ -189,8 +205,10 @@ class UploadLoop:
         as their metadata is, or their answer is only late, Pinot may be at work on them: two uploads of one
         name at a time can undo each other.
         """
-        until, before, absent = time.monotonic() + AWAY_SECONDS, -1, list(outputs)
-        while absent:
+        deadline, before, absent = Deadline(MONOTONIC, AWAY_SECONDS), -1, list(outputs)
+
+        def look() -> list[Output]:
+            nonlocal before, absent
             self._may_send_again = False
             with suppress(PinotError):  # what cannot be read is not known yet
                 absent = self._absent(outputs)
@@ -203,11 +221,11 @@ class UploadLoop:
                 # Fewer are absent, or more are begun: Pinot is at work.
                 alive = len(outputs) - len(absent) + traces
                 if alive > before:
-                    until, before = time.monotonic() + SETTLE_SECONDS, alive
-            if time.monotonic() >= until:
-                break
-            time.sleep(POLL_SECONDS)
-        return absent
+                    before = alive
+                    deadline.restart(SETTLE_SECONDS)
+            return absent
+
+        return poll_until(deadline, POLL_SECONDS, look, operator.not_)
 
     def _judge(self, absent: Sequence[Output], troubles: dict[str, PinotError], batch: bool) -> None:
         """Raise what was said of those that are not there; or return, with another way to try."""
@@ -222,14 +240,14 @@ class UploadLoop:
             raise trouble
         if batch:
             self._batches, self._refused_batch = False, trouble
-        elif self._trial and self.mode is PushMode.METADATA and isinstance(trouble, UploadFailed):
-            self.mode, self.fallback = PushMode.TAR, trouble.why
+        elif self._trial and self._mode is PushMode.METADATA and isinstance(trouble, UploadFailed):
+            self._mode, self._fallback = PushMode.TAR, trouble.why
         elif not isinstance(trouble, PushRefused):
             raise trouble
-        elif self.mode is PushMode.TAR and self.fallback is not None:
-            why = f"{trouble.why} (and as METADATA push: {self.fallback})"
+        elif self._mode is PushMode.TAR and self._fallback is not None:
+            why = f"{trouble.why} (and as METADATA push: {self._fallback})"
             raise PushRefused(trouble.what, why=why, hint=trouble.hint)
-        elif self.mode is PushMode.METADATA and isinstance(trouble, UploadFailed) and trouble.hint is None:
+        elif self._mode is PushMode.METADATA and isinstance(trouble, UploadFailed) and trouble.hint is None:
             hint = "Pinot has to copy from the staging area itself; push.mode: TAR sends whole tars instead"
             raise PushRefused(trouble.what, why=trouble.why, hint=hint)
         else:
@@ -242,6 +260,12 @@ class UploadLoop:
             why=f"{min(o.segment for o in absent)} is not in the ideal state with its CRC",
             hint="push again",
         )
+
+
+def _check_names(outputs: Sequence[Output]) -> None:
+    twice = [name for name, count in Counter(output.segment for output in outputs).items() if count > 1]
+    if twice:
+        raise ValueError(f"segments named twice in one push: {sorted(twice)}")
 
 
 def _trouble(upload: Callable[[], None]) -> PinotError | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pinot_assets.core.deadline import Deadline
+from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotError
 from pinot_assets.session.stores.clients import TableClients
@@ -56,12 +56,10 @@ def _expected(clients: TableClients, table: str, snapshot: Snapshot) -> int:
 
 
 def _count(clients: TableClients, broker: str, table: str, expected: int) -> RowCount:
-    deadline = Deadline(clients, clients.waits.broker)
-    while True:
+    def look() -> RowCount:
         try:
-            counted = RowCount(broker, clients.pinot.broker_rows(broker, table), expected)
+            return RowCount(broker, clients.pinot.broker_rows(broker, table), expected)
         except PinotError as error:
-            counted = RowCount(broker, None, expected, str(error))
-        if counted.matches or deadline.is_over:
-            return counted
-        deadline.pause(0.5)
+            return RowCount(broker, None, expected, str(error))
+
+    return poll_until(Deadline(clients, clients.waits.broker), 0.5, look, lambda counted: counted.matches)

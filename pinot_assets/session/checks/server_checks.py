@@ -17,7 +17,7 @@ from pinot_assets.audit import (
     sources_unchanged,
 )
 from pinot_assets.core.check_result import Severity
-from pinot_assets.core.deadline import Deadline
+from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.segments import Replicas
 from pinot_assets.session.context.context import TriggerContext
@@ -61,15 +61,23 @@ def _online(
 
 def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:
     deadline, is_told = Deadline(context.clients, context.clients.waits.online), False
-    while True:
-        replicas = context.clients.pinot.online_replicas(context.spec.name, switch.names_to)
-        if deadline.is_over or _none_loads(switch, replicas) or _enough(context, switch, replicas):
-            return replicas
+
+    def is_enough(replicas: Replicas) -> bool:
+        nonlocal is_told
+        if _none_loads(switch, replicas) or _enough(context, switch, replicas):
+            return True
         if not is_told and deadline.waited >= _TOLD_AFTER_S:
             is_told = True
             found = replicas_online(switch.segments_to, replicas)
             context.note(f"the servers get {deadline.left:.0f} s more to load: {found.message}")
-        deadline.pause(0.5)
+        return False
+
+    return poll_until(
+        deadline,
+        0.5,
+        lambda: context.clients.pinot.online_replicas(context.spec.name, switch.names_to),
+        is_enough,
+    )
 
 
 def _none_loads(switch: Switch, replicas: Replicas) -> bool:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from pinot_assets.audit.assertions import Tally, broker_tally
-from pinot_assets.core.deadline import Deadline
+from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.errors import PinotError, SwitchStateUnknown
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient
@@ -121,33 +121,40 @@ class ShadowTable:
         )
 
     def _create(self, config: dict[str, object]) -> None:
-        deadline = Deadline(self._run.clients, LET_GO_SECONDS)
-        while True:
+        def refusal() -> PinotError | None:
+            self._run.before_pinot_write()
             try:
-                return self._pinot.create_table(config)
+                self._pinot.create_table(config)
             except SwitchStateUnknown:
                 raise
-            except PinotError:
-                if deadline.is_over or _stands(self._pinot, self.name):
-                    raise
-            deadline.pause(AGAIN_SECONDS)
-            self._run.before_pinot_write()
+            except PinotError as error:
+                return error
+            return None
+
+        refused = poll_until(
+            Deadline(self._run.clients, LET_GO_SECONDS),
+            AGAIN_SECONDS,
+            refusal,
+            lambda refused: refused is None or _stands(self._pinot, self.name),
+        )
+        if refused is not None:
+            raise refused
 
     def _wait_for_rows(self, rows: int) -> None:
         """Every broker that serves it has heard of all segments; one of them is asked."""
-        deadline = Deadline(self._run.clients, self._run.clients.waits.broker)
-        while True:
-            counted = {url: self._counted(url) for url in self._pinot.brokers(self.name)}
-            if counted and set(counted.values()) == {rows}:
-                self._broker = min(counted)
-                return
-            if deadline.is_over:
-                told = ", ".join(f"{url} counts {found}" for url, found in counted.items())
-                raise PinotError(
-                    f"{self.name} does not show the {rows} rows that it was given",
-                    why=told or "no broker serves it",
-                )
-            deadline.pause(POLL_SECONDS)
+        counted = poll_until(
+            Deadline(self._run.clients, self._run.clients.waits.broker),
+            POLL_SECONDS,
+            lambda: {url: self._counted(url) for url in self._pinot.brokers(self.name)},
+            lambda counted: set(counted.values()) == {rows},
+        )
+        if set(counted.values()) != {rows}:
+            told = ", ".join(f"{url} counts {found}" for url, found in counted.items())
+            raise PinotError(
+                f"{self.name} does not show the {rows} rows that it was given",
+                why=told or "no broker serves it",
+            )
+        self._broker = min(counted)
 
     def _counted(self, broker: str) -> int | None:
         try:
@@ -211,9 +218,6 @@ def _write(context: TriggerContext, write: Callable[[], None], happened: Callabl
         write()
     except SwitchStateUnknown:
         deadline = Deadline(context.clients, context.clients.waits.broker)
-        while not deadline.is_over:
-            if happened():
-                return
-            deadline.pause(POLL_SECONDS)
-        context.lease.left_unknown()
-        raise
+        if not poll_until(deadline, POLL_SECONDS, happened, bool):
+            context.lease.left_unknown()
+            raise

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NoReturn
 
 from pinot_assets.audit import Finding
 from pinot_assets.session.checks.assertions import assertion_findings
-from pinot_assets.session.commit.publish import findings_of_files, with_audit, with_those_at_fault
+from pinot_assets.session.commit.audit import findings_of_files, with_audit, with_those_at_fault
+from pinot_assets.session.commit.gate import refuse_failed_files, shut
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.recover.finalize import close_published, snapshot_of
+from pinot_assets.session.recover.finalize import close_published, load_switch, snapshot_of
+from pinot_assets.session.recover.resolve_interrupted import without_entry
 from pinot_assets.session.stores.staging import Switch
+from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import Outcome, Session, State
 from pinot_assets.snapshot.manifest import LEFT
 from pinot_assets.snapshot.receipt import Receipt
@@ -34,17 +38,17 @@ def finish_without_switch(context: TriggerContext, session: Session) -> Session:
     return close_published(context, session, Outcome.NOOP, snapshot)
 
 
-def finish_if_sound(context: TriggerContext, session: Session, receipts: Mapping[int, Receipt]) -> Session:
+def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mapping[int, Receipt]) -> Session:
     """NOOP, unless the audit objects to a file: one whose rows all got lost gives no segment, either.
 
-    :param receipts: by ordinal, of the files that the session read.
     :returns: the session, DONE; or IN_PROGRESS with the audit that it did not pass.
     """
-    if not receipts:
+    plan_ref = context.clients.staging.put_plan(plan)
+    session = replace(_withdraw(context, session), plan=plan_ref, counts=plan.counts())
+    if not plan.done:
         return finish_without_switch(context, session)
-    # Nothing of it is staged: a switch that stood before was withdrawn.
     session = replace(session, state=State.IN_PROGRESS, switch_object=None)
-    session, findings = _audited(context, session, receipts)
+    session, findings = _audited(context, session, {row.ordinal: receipts[row.ordinal] for row in plan.done})
     if not any(finding.blocks for finding in findings):
         for finding in findings:  # no gate comes that would show them
             if not finding.passed:
@@ -54,12 +58,30 @@ def finish_if_sound(context: TriggerContext, session: Session, receipts: Mapping
     return session
 
 
+def _withdraw(context: TriggerContext, session: Session) -> Session:
+    """Take back what an earlier switch of this session staged: nothing of it is wanted any more (I14)."""
+    if session.switch_object is None:
+        return session
+    session = without_entry(context, session)
+    context.switcher.delete(load_switch(context, session).names_to)
+    return replace(session, switch_object=None)
+
+
 def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
     """The gate (W4) of a session that would have ended as NOOP, had it passed it: looked at again."""
     staging = context.clients.staging
     session, findings = _audited(context, session, staging.accepted_receipts(staging.plan(session.plan)))
     context.lease.write(session=session)
     return session, findings
+
+
+def publish(context: TriggerContext, session: Session) -> NoReturn:
+    """Nothing can be shown as long as its audit is not passed; once it is, the next trigger ends it.
+
+    :raises SnapshotIncomplete: always.
+    """
+    refuse_failed_files(context, session)
+    raise shut(context, session, session.last_error)
 
 
 def _audited(

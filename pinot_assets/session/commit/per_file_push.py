@@ -25,9 +25,10 @@ from pinot_assets.session.checks.capacity import require_capacity
 from pinot_assets.session.checks.losses import loss_findings
 from pinot_assets.session.checks.receipt_checks import cut_findings
 from pinot_assets.session.checks.server_checks import server_findings
+from pinot_assets.session.commit.audit import checked, store_audit
+from pinot_assets.session.commit.gate import require_open_gate, require_switch
 from pinot_assets.session.commit.no_segment_change import finish_without_switch
 from pinot_assets.session.commit.per_file_steps import FileStep, PerFilePublisher, failures_of, steps_of
-from pinot_assets.session.commit.publish import checked, require_open_gate, store_audit
 from pinot_assets.session.commit.stage import refuse_hidden_sources
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.recover.abandon import abandon
@@ -84,23 +85,23 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
     """W4, as far as it goes before anything is pushed: files that failed, tars that have gone.
 
     Each keeps back its own file, so none keeps the gate shut.
+
+    :raises SnapshotIncomplete: nothing is staged.
     """
+    require_switch(context, session)
     staging = context.clients.staging
     outputs = load_switch(context, session).segments_to
     stats = {o.tar_uri: staging.store.stat(staging.key_of(o.tar_uri)) for o in outputs}
     sizes = {uri: stat.size if stat is not None else None for uri, stat in stats.items()}
+    receipts = staging.accepted_receipts(staging.plan(session.plan)).values()
     found = (
         files_built(session.counts["files"], failures_of(context, session)),
         tars_in_place(outputs, sizes),
-    )
-    receipts = staging.accepted_receipts(staging.plan(session.plan)).values()
-    told = (
-        *found,
         *quarantined_rows.finding(context.spec, receipts),
         *cut_findings(context, session, receipts),
         *loss_findings(context, session, receipts),
     )
-    findings = tuple(replace(f, severity=Severity.WARN) for f in told)
+    findings = tuple(replace(f, severity=Severity.WARN) for f in found)
     return store_audit(context, session, findings), findings
 
 
@@ -111,6 +112,7 @@ def publish(context: TriggerContext, session: Session) -> Snapshot:
         case it is given up.
     :raises SwitchStateUnknown: it cannot be told yet; the next trigger looks and finishes.
     """
+    require_switch(context, session)
     require_open_gate(context, session)
     staging, switch = context.clients.staging, load_switch(context, session)
     plan = staging.plan(session.plan)
@@ -133,7 +135,7 @@ def publish(context: TriggerContext, session: Session) -> Snapshot:
     return _record(context, session, plan, done)
 
 
-def resolve_interrupted_push(context: TriggerContext, session: Session) -> Session | None:
+def resolve_interrupted(context: TriggerContext, session: Session) -> Session | None:
     """Finish what a driver that died may have begun to publish.
 
     :returns: None when nothing is open any more; the session, if nothing of it was published yet.

@@ -6,11 +6,11 @@ told yet ends the push, and the next trigger looks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
-from pinot_assets.core.deadline import Deadline
+from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.core.text import plural
 from pinot_assets.errors import (
     PinotError,
@@ -99,7 +99,7 @@ class PerFilePublisher:
         self._run = context
         self._number = session.switch
         self._switcher = context.switcher
-        self._pace = BatchSizer()
+        self._sizer = BatchSizer()
         if failures:
             self._remember()
 
@@ -119,7 +119,7 @@ class PerFilePublisher:
         """The first of these, and those after it that are pushed with it."""
         simple = takewhile(lambda step: step.is_simple and step.uri not in self.refused, steps)
         outputs = [step.outputs[0] for step in islice(simple, 2 * MOST)]  # enough that the last two are even
-        return steps[: max(1, len(self._pace.next_of(outputs)))]
+        return steps[: max(1, len(self._sizer.next_of(outputs)))]
 
     def _publish_together(self, steps: Sequence[FileStep]) -> None:
         """One upload, or a few; where Pinot does not take them all, file by file, so that each is judged."""
@@ -178,23 +178,27 @@ class PerFilePublisher:
             before_upload=self._run.before_pinot_write,
         )
         self._keep(report.mode)
-        self._pace = self._pace.after(outputs, report, self._run.clients.waits.pinot_write)
+        self._sizer = self._sizer.after(outputs, report, self._run.clients.waits.pinot_write)
 
     def _keep(self, mode: PushMode | None) -> None:
         # The first file finds the mode that works; the others are told.
         if mode is not None:
             self._switcher = replace(self._switcher, push_mode=mode)
 
-    def _unserved(self, names: Sequence[str]) -> set[str]:
+    def _unserved(self, names: Sequence[str]) -> Set[str]:
         """Those that no server has loaded, once each has had its time. Not every replica is waited for."""
         clients = self._run.clients
-        deadline = Deadline(clients, clients.waits.online)
-        while True:
+
+        def missing() -> dict[str, set[str]]:
             replicas = clients.pinot.online_replicas(self._run.spec.name, names)
-            missing = {n: set(replicas[n].values()) for n in names if "ONLINE" not in replicas[n].values()}
-            if deadline.is_over or all(states == {"ERROR"} for states in missing.values()):
-                return set(missing)
-            deadline.pause(0.5)
+            return {n: set(replicas[n].values()) for n in names if "ONLINE" not in replicas[n].values()}
+
+        return poll_until(
+            Deadline(clients, clients.waits.online),
+            0.5,
+            missing,
+            lambda missing: all(states == {"ERROR"} for states in missing.values()),
+        ).keys()
 
     def _take_back(self, uri: str, part: Switch, why: str) -> None:
         self.refused[uri] = why

@@ -9,7 +9,7 @@ from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.session.attempt.rename import spent_names
 from pinot_assets.session.checks.capacity import require_capacity
-from pinot_assets.session.commit.no_segment_change import finish_if_sound
+from pinot_assets.session.commit import no_segment_change
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.detect.hybrid import note_time_boundary
 from pinot_assets.session.lineage.lineage_size import require_lineage_capacity
@@ -40,11 +40,9 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
     outputs = planning.segments_to(plan, receipts)
     replaced = planning.segments_from(plan, current, visible)
     refuse_hidden_sources(context, plan, current, visible)
-    plan_ref = context.clients.staging.put_plan(plan)
     if not outputs and not replaced:
-        session = _withdraw(context, session)
-        session = replace(session, plan=plan_ref, counts=plan.counts())
-        return finish_if_sound(context, session, {row.ordinal: receipts[row.ordinal] for row in plan.done})
+        return no_segment_change.stage(context, session, plan, receipts)
+    plan_ref = context.clients.staging.put_plan(plan)
     switch = Switch(session.switch + 1, replaced, outputs, format=session.format)
     if current is not None and needs_placeholder(context, switch):
         switch = add_placeholder(context, plan, current, switch, visible)
@@ -102,11 +100,11 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
         )
     how = (
         f" ({pushed.mode.name} push, {plural(pushed.calls, 'upload')})"
-        if pushed.segments and pushed.mode
+        if pushed.pushed and pushed.mode
         else ""
     )
     context.note(
-        f"pushed {pushed.segments} of {plural(len(switch.segments_to), 'segment')}{how}, hidden; "
+        f"pushed {len(pushed.pushed)} of {plural(len(switch.segments_to), 'segment')}{how}, hidden; "
         f"{len(switch.segments_from)} will be replaced"
     )
     return session
@@ -143,15 +141,6 @@ def why_paused(
     )
 
 
-def _withdraw(context: TriggerContext, session: Session) -> Session:
-    """Take back what an earlier switch of this session staged: nothing of it is wanted any more (I14)."""
-    if session.switch_object is None:
-        return session
-    session = without_entry(context, session)
-    context.switcher.delete(load_switch(context, session).names_to)
-    return replace(session, switch_object=None)
-
-
 def _without_other_entry(context: TriggerContext, session: Session, switch: Switch) -> Session:
     """Revert the entry of an earlier switch that shares no output with this one, which a forced start would
     leave alive (R4). Written down first: a later switch may want just its names, and the revert be late."""
@@ -163,8 +152,8 @@ def _without_other_entry(context: TriggerContext, session: Session, switch: Swit
 
 
 def _refuse_spent(context: TriggerContext, session: Session, switch: Switch) -> None:
-    """Names are looked at before the build (`go_on`), and an entry may be lost while files are built. What is
-    staged stays as it is, so that the next trigger finds the same and gives other names (R16).
+    """Names are looked at before the build (`continue_session`), and an entry may be lost while files are
+    built. What is staged stays as it is, so that the next trigger finds the same and gives other names (R16).
 
     :raises SwitchConflict: Pinot would hide what is shown under one of its names.
     """

@@ -33,12 +33,9 @@ class BatchSizer:
     segments: int = 1
     bytes: int | None = None
 
-    def next_of(self, outputs: Sequence[Output], most: int = MOST) -> Sequence[Output]:
-        """The first of these, as many as may go together; at least one.
-
-        :param most: how many at the most.
-        """
-        calls = max(1, math.ceil(len(outputs) / min(self.segments, most)))
+    def next_of(self, outputs: Sequence[Output]) -> Sequence[Output]:
+        """The first of these, as many as may go together; at least one."""
+        calls = max(1, math.ceil(len(outputs) / min(self.segments, MOST)))
         count = size = 0
         for output in outputs[: math.ceil(len(outputs) / calls)]:
             size += output.tar_bytes

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.core.deadline import Deadline
+from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.errors import PinotUnreachable, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
 from pinot_assets.session.stores.clients import TableClients
@@ -219,19 +219,19 @@ class LineageEntries:
             self._await_completed(entry_id)
 
     def _await_completed(self, entry_id: str) -> None:
-        # The controller goes on when the caller has gone, so an IN_PROGRESS entry may complete any moment.
-        deadline = Deadline(self.clients, _ANSWER_SECONDS)
-        while True:
-            with suppress(PinotUnreachable):  # it may be back in a moment, with the switch made
+        def state() -> LineageState:
+            # The controller goes on when the caller has gone, so an open entry may complete any moment.
+            try:
                 entry = self.fetch().get(entry_id)
-                if entry is None or entry.state is LineageState.REVERTED:
-                    break
-                if entry.state is LineageState.COMPLETED:
-                    self.settled("end", entry_id)
-                    return
-            if deadline.is_over:
-                break
-            deadline.pause(0.5)
+            except PinotUnreachable:  # it may be back in a moment, with the switch made
+                return LineageState.IN_PROGRESS
+            return LineageState.REVERTED if entry is None else entry.state
+
+        deadline = Deadline(self.clients, _ANSWER_SECONDS)
+        found = poll_until(deadline, 0.5, state, lambda found: found is not LineageState.IN_PROGRESS)
+        if found is LineageState.COMPLETED:
+            self.settled("end", entry_id)
+            return
         raise SwitchStateUnknown(
             f"it cannot be told yet whether {self.table} was switched",
             why=f"endReplaceSegments of entry {entry_id} gave no answer",

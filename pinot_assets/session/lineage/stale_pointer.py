@@ -81,7 +81,8 @@ def published(
 ) -> frozenset[str]:
     """Those of these visible segments of ours that were published, whatever the pointer knows of it.
 
-    This alone decides for sweep, settling, rollback, gc and the health checks what must not be deleted.
+    This alone decides what sweep, `resolve_interrupted`, rollback and gc must not delete; the health checks
+    ask it, too.
     """
     if not names:
         return frozenset()
@@ -153,14 +154,14 @@ def _later(
     """Those of the newer snapshots that were published to this cluster after the pointer was written.
 
     One with the number of the open session may only mean that its driver died before its last transaction.
-    That session is settled by what Pinot says of its lineage entry; once Pinot has forgotten that, the
-    snapshot tells.
+    What Pinot says of its lineage entry decides what became of that session; once Pinot has forgotten that,
+    the snapshot tells.
 
     :param changed: whether queries see anything else than the pointer's snapshot.
     """
     entry = clients.pinot.lineage(table).get(session.lineage_entry_id) if session is not None else None
-    settled = not changed or (entry is not None and entry.state is not LineageState.IN_PROGRESS)
-    own = session.seq if session is not None and not settled else None
+    is_resolved = not changed or (entry is not None and entry.state is not LineageState.IN_PROGRESS)
+    own = session.seq if session is not None and not is_resolved else None
     refs = [header.ref for header in newer if header.seq >= pointer.next_seq or header.seq == own]
     owners = {"", clients.store.owner()}
     for ref, names in segments_of(clients.staging, refs):

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pinot_assets.core.deadline import Deadline
+from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.errors import PinotError, PinotUnreachable, SwitchStateUnknown
-from pinot_assets.pinot.api import PushMode
+from pinot_assets.pinot.api import PushMode, PushReport
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.lineage.entries import LineageEntries
-from pinot_assets.session.lineage.upload import Pushed, push_missing
+from pinot_assets.session.lineage.upload import push_missing
 from pinot_assets.session.stores.staging import Switch
 
 
@@ -43,7 +43,7 @@ class Switcher(LineageEntries):
 
     # --- W3 ------------------------------------------------------------------------------------------
 
-    def push(self, switch: Switch, entry_id: str) -> Pushed:
+    def push(self, switch: Switch, entry_id: str) -> PushReport:
         """Push what Pinot does not have yet, hidden by the entry.
 
         :raises PushRefused: Pinot does not take one, or has another content under its name.
@@ -93,21 +93,26 @@ class Switcher(LineageEntries):
     def _confirm_broker(self, broker: str, names_to: Sequence[str], names_from: Sequence[str]) -> None:
         pinot = self.clients.pinot
         pinot.rebuild_routing(broker, self.table)
-        deadline = Deadline(self.clients, self.clients.waits.broker)
-        while True:
+
+        def look() -> frozenset[str] | PinotError:
             try:
-                shown = pinot.broker_visible_segments(broker, self.table)
+                return pinot.broker_visible_segments(broker, self.table)
             except PinotUnreachable:
                 raise
-            except PinotError:  # it may still route to what servers dropped a moment ago (Pinot's 235)
-                if deadline.is_over:
-                    raise
-            else:
-                if shown.issuperset(names_to) and shown.isdisjoint(names_from):
-                    return
-                if deadline.is_over:
-                    self._require(shown, names_to, names_from, f"broker {broker}")
-            deadline.pause(0.2)
+            except (
+                PinotError
+            ) as error:  # it may still route to what servers dropped a moment ago (Pinot's 235)
+                return error
+
+        def is_right(shown: frozenset[str] | PinotError) -> bool:
+            if isinstance(shown, PinotError):
+                return False
+            return shown.issuperset(names_to) and shown.isdisjoint(names_from)
+
+        shown = poll_until(Deadline(self.clients, self.clients.waits.broker), 0.2, look, is_right)
+        if isinstance(shown, PinotError):
+            raise shown
+        self._require(shown, names_to, names_from, f"broker {broker}")
 
     def _require(
         self, shown: frozenset[str], names_to: Sequence[str], names_from: Sequence[str], where: str

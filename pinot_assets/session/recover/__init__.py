@@ -1,1 +1,1 @@
-"""What goes on after a death: settle what was begun, abandon, rebuild."""
+"""What goes on after a death: resolve what was interrupted, abandon, rebuild."""

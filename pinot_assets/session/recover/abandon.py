@@ -20,7 +20,7 @@ def abandon(
 ) -> Session:
     """Close an unpublished session: revert, read back, write the outcome, delete what was staged.
 
-    The order is rule R19's. The caller has settled the session, so it is known not to be published.
+    The order is rule R19's. The caller has resolved the session, so it is known not to be published.
 
     :param pointer: what is to stand there with the outcome, where more changes than the open session.
     :returns: the session as it was closed.

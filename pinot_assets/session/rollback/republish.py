@@ -12,7 +12,8 @@ from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import BuildError, RollbackRefused, SnapshotCorrupt, SourceError
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
-from pinot_assets.session.commit.publish import audit, end_switch
+from pinot_assets.session.commit.audit import audit
+from pinot_assets.session.commit.publish import end_switch
 from pinot_assets.session.commit.stage import stage_switch
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.recover.finalize import confirm, load_switch
@@ -87,7 +88,7 @@ def _switched(context: TriggerContext, session: Session, target: Snapshot) -> Se
         if not switch.segments_from and not switch.segments_to:
             return session
         session = stage_switch(context, session, switch)
-    session, findings = audit(context)
+    session, findings = audit(context, session)
     if failed := [f for f in findings if f.blocks]:
         raise RollbackRefused(
             f"{context.spec.name} is not brought back to {target.session}: "
@@ -103,7 +104,8 @@ def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Swit
     sources = going(context.spec.name, context.mode is Mode.SWAP, visible, target)
     pushed = coming(visible, target)
     if sources and not pushed and not versions.takes_empty_outputs(context.pinot_version):
-        # A Pinot before 1.0 refuses a replacement by nothing: one segment that stays goes along (carry.py).
+        # A Pinot before 1.0 refuses a replacement by nothing: one segment that stays goes along (see
+        # `placeholder_segment`).
         kept = [o for name, o in target.segments.items() if name in visible]
         if not kept:
             raise RollbackRefused(

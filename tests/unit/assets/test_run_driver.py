@@ -28,13 +28,16 @@ class Leases:
     def holder(self) -> Owner | None:
         return self._holder if self.now_s < self._held_s else None
 
-    def sleep(self, seconds: float) -> None:
+    def now_ms(self) -> int:
+        return int(self.now_s * 1000)
+
+    def sleep(self, seconds: float, /) -> None:
         self.now_s += seconds
 
 
 def waited(leases: Any) -> tuple[float, list[str]]:
     notes: list[str] = []
-    wait_out("dead-run", leases, notes.append, leases.sleep)
+    wait_out("dead-run", leases, notes.append, leases)
     return leases.now_s, notes
 
 

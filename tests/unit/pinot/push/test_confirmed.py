@@ -3,19 +3,21 @@ from __future__ import annotations
 import io
 import tarfile
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import pytest
 from fakes.pinot.staged import Staged
 
 from pinot_assets.errors import LeaseLost, PinotError, PinotUnreachable, PushRefused, SwitchStateUnknown
-from pinot_assets.pinot import PushMode, online, wait_online
+from pinot_assets.pinot import PushMode, PushReport, StagedObjects, online, wait_online
 from pinot_assets.pinot.client.http import CutOff, UploadFailed
 from pinot_assets.pinot.push import partial_uploads, upload_loop
-from pinot_assets.pinot.push.confirmed import push_segments
+from pinot_assets.pinot.push.upload import Uploads
+from pinot_assets.pinot.push.upload_loop import UploadLoop
 from pinot_assets.pinot.segments import Replicas
 from pinot_assets.snapshot.receipt import Output
 
@@ -122,6 +124,19 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partial_uploads, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(upload_loop, "PAUSE", 0.01)
     monkeypatch.setattr(online, "POLL_SECONDS", 0.01)
+
+
+def push_segments(
+    pinot: object,
+    table: str,
+    outputs: Sequence[Output],
+    *,
+    staged: StagedObjects,
+    mode: PushMode | None = None,
+    before_upload: Callable[[], None] = lambda: None,
+) -> PushReport:
+    """What a client does with these."""
+    return UploadLoop(cast(Uploads, pinot), table, staged, mode, before_upload).run(outputs)
 
 
 def test_only_what_is_missing_is_pushed() -> None:

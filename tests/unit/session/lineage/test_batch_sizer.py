@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinot_assets.pinot import PushMode, PushReport
+from pinot_assets.session.lineage import batch_sizer
 from pinot_assets.session.lineage.batch_sizer import MOST, SHARE, BatchSizer
 from pinot_assets.snapshot.receipt import Output
 
@@ -75,9 +76,10 @@ def test_a_store_that_gets_slow_is_given_less() -> None:
     assert after(batch, 15.0, 20.0).segments == 133
 
 
-def test_no_more_than_asked_for() -> None:
+def test_no_more_than_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(BatchSizer(segments=9999).next_of(outputs(*[1] * 2000))) == MOST
-    assert len(BatchSizer(segments=9999).next_of(outputs(*[1] * 20), most=3)) == 3
+    monkeypatch.setattr(batch_sizer, "MOST", 3)
+    assert len(BatchSizer(segments=9999).next_of(outputs(*[1] * 20))) == 3
 
 
 @given(

@@ -92,7 +92,7 @@ def test_what_is_there_is_not_pushed_again_and_costs_no_call() -> None:
     pushed = push(pinot, 1000)
     assert [names for names, _ in pinot.pushes] == [["s990"], [f"s{n}" for n in range(991, 1000)]]
     assert pinot.reads == 1
-    assert pushed.segments == 10
+    assert len(pushed.pushed) == 10
 
 
 def test_a_mode_that_nothing_was_sent_in_is_not_passed_on() -> None:
@@ -132,7 +132,7 @@ def test_r02_a_former_owner_is_waited_out_before_it_is_looked_what_is_there() ->
     def lands() -> None:
         pinot.segments |= {f"s{n}": 7 for n in range(10)}
 
-    assert push(pinot, 10, lands).segments == 0
+    assert push(pinot, 10, lands).pushed == ()
     assert pinot.pushes == []
 
 
