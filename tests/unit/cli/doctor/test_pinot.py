@@ -61,7 +61,7 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Any:
 
         settings = Settings(PinotConnection("http://127.0.0.1:9000"), "127.0.0.1:2181", "pinot")
         monkeypatch.setattr(pinot, "load_settings", lambda: settings)
-        monkeypatch.setattr(pinot, "PinotCluster", Cluster)
+        monkeypatch.setattr(pinot, "HttpPinotClient", Cluster)
         out = io.StringIO()
         pinot.show_pinot(Console(file=out, width=400))
         return out.getvalue()

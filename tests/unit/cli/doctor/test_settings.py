@@ -26,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     server = left_by_a_table(FakeZooKeeper())
     monkeypatch.setattr(client, "connect", lambda *_, **__: server.client())
-    monkeypatch.setattr(settings, "PinotCluster", Cluster)
+    monkeypatch.setattr(settings, "HttpPinotClient", Cluster)
     return tmp_path
 
 
