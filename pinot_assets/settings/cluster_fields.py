@@ -68,7 +68,11 @@ def _wait(name: str, unit: str, highest: int, usual: float, meaning: str) -> Any
 def variables_of(fields: type[BaseModel]) -> dict[str, Variable]:
     """The variable of each field, by the field's name."""
     extra = {name: field.json_schema_extra for name, field in fields.model_fields.items()}
-    return {name: Variable(**said) for name, said in extra.items() if isinstance(said, dict)}
+    return {
+        name: Variable(**{key: str(value) for key, value in said.items()})
+        for name, said in extra.items()
+        if isinstance(said, dict)
+    }
 
 
 class _Fields(BaseModel):
