@@ -13,7 +13,8 @@ from typing import Final
 from rich.console import Console
 
 from pinot_assets.core.surviving_shell import deaf_shell
-from pinot_assets.local import Stack, StackState, StartProgress
+from pinot_assets.local.stack import Stack, StartProgress
+from pinot_assets.settings.local_stack import StackState
 
 # Where the demo was killed, or did not come to the end of its own clearing up.
 _AFTERWARDS: Final = r"""

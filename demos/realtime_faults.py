@@ -12,11 +12,11 @@ from typing import Final
 import psutil
 
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import Stack, StackState
 from pinot_assets.local.helix import forget
+from pinot_assets.local.stack import Stack
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.settings.local_stack import SERVERS
+from pinot_assets.settings.local_stack import SERVERS, StackState
 
 _LOOK_S: Final = 0.001
 _TRIES: Final = 20  # on a busy machine a commit is often over before it is seen

@@ -25,7 +25,7 @@ from demos.steps import StoryBroken
 from pinot_assets.cli.realtime.preflight import gate
 from pinot_assets.cli.realtime.work import open_work
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.local import Stack, StackState
+from pinot_assets.local.stack import Stack
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
@@ -34,7 +34,7 @@ from pinot_assets.realtime.operations.drill_plan import DrillObservation, Length
 from pinot_assets.realtime.operations.table_operation import TableOperation
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.settings.local_stack import SERVERS
+from pinot_assets.settings.local_stack import SERVERS, StackState
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 

@@ -7,15 +7,16 @@ from dagster._check import CheckError
 from pydantic import Field
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.settings.environment import VARIABLES, Settings, load_profile, load_settings, settings_of
+from pinot_assets.settings.cluster_fields import SECRET, ClusterFields, variables_of
+from pinot_assets.settings.environment import FIELDS, Settings, load_profile, load_settings, settings_of
 
-_SECRETS = ("password", "token", "zookeeper_password")
+_SECRETS = [field for field, variable in variables_of(ClusterFields).items() if variable.kind == SECRET]
 
 
-class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+class PinotResource(ClusterFields, dg.ConfigurableResource):  # type: ignore[type-arg]
     """A Pinot cluster and its ZooKeeper.
 
-    Left empty, the environment decides (`pinot_assets.settings.environment.VARIABLES` names its variables),
+    Left empty, the environment decides (`ClusterFields` names its variables),
     and without it the local stack, if the profile is `local`. With one field set, the fields alone count:
     half of them and half of the environment's would be a cluster that nobody meant. Secrets are given as
     `dg.EnvVar`; ones that are written out are refused.
@@ -24,52 +25,6 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     profile: str = Field(
         default="", description="`local`, `staging` or `production`; empty for PINOT_ASSETS_PROFILE."
     )
-    controller_url: str = ""
-    zookeeper: str = ""
-    cluster: str = ""
-    broker_urls: list[str] = Field(default_factory=list)
-    addresses: list[str] = Field(
-        default_factory=list,
-        description="`host:port` of brokers and servers that get credentials besides those ZooKeeper names.",
-    )
-    username: str = ""
-    password: str = Field(default="", repr=False)
-    token: str = Field(default="", repr=False)
-    ca_bundle: str = ""
-    client_cert: str = ""
-    client_key: str = ""
-    grpc_tls: str = Field(
-        default="", description="`true` or `false`: TLS at servers' gRPC door; empty: as with the controller."
-    )
-    grpc_ca_bundle: str = ""
-    grpc_client_cert: str = ""
-    grpc_client_key: str = ""
-    grpc_server_name: str = ""
-    zookeeper_username: str = ""
-    zookeeper_password: str = Field(default="", repr=False)
-    zookeeper_tls: bool = Field(
-        default=False,
-        description="Speak TLS, trusting the system's authorities; implied where a file for it is named.",
-    )
-    zookeeper_ca_bundle: str = ""
-    zookeeper_client_cert: str = ""
-    zookeeper_client_key: str = ""
-    allow_http: bool = Field(
-        default=False, description="Let `production` reach another machine over plaintext HTTP."
-    )
-    allow_open_zookeeper: bool = Field(
-        default=False, description="Let `production` keep its state in ZooKeeper without a user."
-    )
-    lease_seconds: int = Field(
-        default=0, description="How long a dead run still holds its table (ZooKeeper session); 0 for 30."
-    )
-    write_seconds: int = Field(
-        default=0, description="Longest upload of one segment, shorter than the lease; 0 for 20."
-    )
-    stall_minutes: int = Field(
-        default=0, description="A run without progress for so long lets go of its table; 0 for 120."
-    )
-    hold_hours: int = Field(default=0, description="And so does one that held it for so long; 0 for 24.")
 
     def get_resource_definition(self) -> Any:
         """As Dagster takes it in, and shows it.
@@ -100,7 +55,7 @@ class PinotResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         :raises PinotAssetsError: there is no Pinot to talk to, a setting is missing, or two contradict.
         """
         profile = load_profile(name=self.profile)
-        values = {name: _text(getattr(self, name)) for name in VARIABLES}
+        values = {name: _text(getattr(self, name)) for name in FIELDS}
         if not any(values.values()):
             return load_settings(profile=profile)
         return settings_of(values, profile, lambda name: f"pinot.{name}")

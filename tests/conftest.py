@@ -17,7 +17,8 @@ import pytest
 from fakes.realtime.kafka_table import Clicks, clicks_table
 from lanes import Lanes, is_lane, lane_of, precedence
 
-from pinot_assets.local import Stack, StackState, load_state
+from pinot_assets.local.stack import Stack
+from pinot_assets.settings.local_stack import StackState, load_state
 
 
 def pytest_configure() -> None:

@@ -44,7 +44,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.lineage_events.sending import lineage_after
-from pinot_assets.local import default_home, ui
+from pinot_assets.local import ui
 from pinot_assets.local.sample_data import first_days, write_days
 from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.pinot import HttpPinotClient
@@ -59,6 +59,7 @@ from pinot_assets.session.detect.observe import compare_listing, list_source, ob
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.gate_and_publish import RunOutcome, finish
 from pinot_assets.settings.environment import load_settings
+from pinot_assets.settings.local_paths import default_home
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.apply import ApplyPlan

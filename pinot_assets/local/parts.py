@@ -1,9 +1,8 @@
 """All parts of the local stack, in the order in which they start."""
 
 from pinot_assets.local.optional import KAFKA, S3
-from pinot_assets.local.part import Site, StackPart
 from pinot_assets.local.pinot import PINOT
 
 ALL = (*PINOT, KAFKA, S3)
 
-__all__ = ["ALL", "KAFKA", "PINOT", "S3", "Site", "StackPart"]
+__all__ = ["ALL", "KAFKA", "PINOT", "S3"]

@@ -22,7 +22,7 @@ from pinot_assets.core.java import Java, find_java
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.helix import forget
-from pinot_assets.local.parts import Site, StackPart
+from pinot_assets.local.part import Site, StackPart
 from pinot_assets.settings.local_stack import (
     BROKERS,
     LOOPBACK,

@@ -20,50 +20,26 @@ from pinot_assets.core.connections.pinot import Auth, BasicAuth, GrpcDoor, Pinot
 from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.settings.cluster_fields import (
+    DEFAULT_CLUSTER,
+    MOST,
+    MOST_SECONDS,
+    ClusterFields,
+    WaitFields,
+    variables_of,
+)
 from pinot_assets.settings.local_paths import default_home
 from pinot_assets.settings.local_stack import load_state
 from pinot_assets.zookeeper.instances import ZooKeeperInstances
 
-DEFAULT_CLUSTER = "pinot"
 DEFAULT_TABLES = "tables"
 
 PROFILE: Final = "PINOT_ASSETS_PROFILE"
 
-VARIABLES: Final[Mapping[str, str]] = {
-    "controller_url": "PINOT_CONTROLLER_URL",
-    "zookeeper": "PINOT_ZOOKEEPER",
-    "cluster": "PINOT_CLUSTER",
-    "broker_urls": "PINOT_BROKER_URLS",
-    "addresses": "PINOT_ADDRESSES",
-    "username": "PINOT_USER",
-    "password": "PINOT_PASSWORD",
-    "token": "PINOT_TOKEN",
-    "ca_bundle": "PINOT_CA_BUNDLE",
-    "client_cert": "PINOT_CLIENT_CERT",
-    "client_key": "PINOT_CLIENT_KEY",
-    "grpc_tls": "PINOT_GRPC_TLS",
-    "grpc_ca_bundle": "PINOT_GRPC_CA_BUNDLE",
-    "grpc_client_cert": "PINOT_GRPC_CLIENT_CERT",
-    "grpc_client_key": "PINOT_GRPC_CLIENT_KEY",
-    "grpc_server_name": "PINOT_GRPC_SERVER_NAME",
-    "zookeeper_username": "PINOT_ZOOKEEPER_USER",
-    "zookeeper_password": "PINOT_ZOOKEEPER_PASSWORD",
-    "zookeeper_tls": "PINOT_ZOOKEEPER_TLS",
-    "zookeeper_ca_bundle": "PINOT_ZOOKEEPER_CA_BUNDLE",
-    "zookeeper_client_cert": "PINOT_ZOOKEEPER_CLIENT_CERT",
-    "zookeeper_client_key": "PINOT_ZOOKEEPER_CLIENT_KEY",
-    "allow_http": "PINOT_ASSETS_ALLOW_HTTP",
-    "allow_open_zookeeper": "PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER",
-    "lease_seconds": "PINOT_ASSETS_LEASE_SECONDS",
-    "write_seconds": "PINOT_ASSETS_WRITE_SECONDS",
-    "stall_minutes": "PINOT_ASSETS_STALL_MINUTES",
-    "hold_hours": "PINOT_ASSETS_HOLD_HOURS",
-}
+FIELDS: Final = {field: variable.name for field, variable in variables_of(ClusterFields).items()}
 """Every field, and the environment variable that says it."""
 
 _ADDRESS: Final = ("controller_url", "zookeeper")
-_ALSO_LOCAL: Final = frozenset(("lease_seconds", "write_seconds", "stall_minutes", "hold_hours"))
-"""Fields that count with the local stack, too."""
 _PAIRS: Final = (
     ("username", "password"),
     ("password", "username"),
@@ -132,7 +108,7 @@ def load_settings(environ: Mapping[str, str] | None = None, profile: Profile | N
     """
     env = os.environ if environ is None else environ
     found = named_settings(env, profile)
-    return _local_stack(_waits(_values(env), VARIABLES.__getitem__)) if found is None else found
+    return _local_stack(_waits(_values(env), FIELDS.__getitem__)) if found is None else found
 
 
 def named_settings(env: Mapping[str, str], profile: Profile | None = None) -> Settings | None:
@@ -144,25 +120,25 @@ def named_settings(env: Mapping[str, str], profile: Profile | None = None) -> Se
     values = _values(env)
     if profile is Profile.LOCAL and not any(values[key] for key in _ADDRESS):
         # It takes no credentials; but who set some means another Pinot, and half of them is never meant.
-        _refuse_half(values, VARIABLES.__getitem__)
-        _waits(values, VARIABLES.__getitem__)
+        _refuse_half(values, FIELDS.__getitem__)
+        _waits(values, FIELDS.__getitem__)
         return None
-    return settings_of(values, profile, VARIABLES.__getitem__)
+    return settings_of(values, profile, FIELDS.__getitem__)
 
 
 def unused_settings(env: Mapping[str, str]) -> list[str]:
     """Variables of another Pinot that are set, where the local stack is meant."""
-    if any(env.get(VARIABLES[key]) for key in _ADDRESS):
+    if any(env.get(FIELDS[key]) for key in _ADDRESS):
         return []
-    return [name for key, name in VARIABLES.items() if env.get(name) and key not in _ALSO_LOCAL]
+    return [name for key, name in FIELDS.items() if env.get(name) and key not in WaitFields.model_fields]
 
 
 def _values(env: Mapping[str, str]) -> dict[str, str]:
-    return {key: env.get(name, "") for key, name in VARIABLES.items()}
+    return {key: env.get(name, "") for key, name in FIELDS.items()}
 
 
 def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> Settings:
-    """Check the fields of `VARIABLES` and make clients' settings of them.
+    """Check the fields of `FIELDS` and make clients' settings of them.
 
     :param values: all fields; an empty text is none.
     :param name_of: what the reader of an error calls a field.
@@ -316,35 +292,26 @@ def _flag(values: Mapping[str, str], key: str, name_of: Callable[[str], str]) ->
 
 def _waits(values: Mapping[str, str], name_of: Callable[[str], str]) -> Waits:
     usual = Waits()
+
+    def read(key: str, default: float, highest: int) -> float:
+        return _number(values[key], name_of(key), key.rpartition("_")[2], highest) if values[key] else default
+
     return Waits(
-        lease=_seconds(values, "lease_seconds", name_of, usual.lease),
-        pinot_write=_seconds(values, "write_seconds", name_of, usual.pinot_write),
-        stall=60 * _number(values, "stall_minutes", name_of, usual.stall / 60),
-        hold=3600 * _number(values, "hold_hours", name_of, usual.hold / 3600),
+        lease=read("lease_seconds", usual.lease, MOST_SECONDS),
+        pinot_write=read("write_seconds", usual.pinot_write, MOST_SECONDS),
+        stall=60 * read("stall_minutes", usual.stall / 60, MOST),
+        hold=3600 * read("hold_hours", usual.hold / 3600, MOST),
     )
 
 
-def _number(values: Mapping[str, str], key: str, name_of: Callable[[str], str], default: float) -> float:
+def _number(text: str, name: str, unit: str, highest: int) -> float:
     try:
-        number = float(values[key] or default)
+        number = float(text)
     except ValueError:
         number = 0.0
-    if not 1 <= number <= 10_000:
-        unit = key.rpartition("_")[2]
-        raise PinotAssetsError(f"{name_of(key)} is not a number of {unit}", hint="write 1 to 10000")
+    if not 1 <= number <= highest:
+        raise PinotAssetsError(f"{name} is not a number of {unit}", hint=f"write 1 to {highest}")
     return number
-
-
-def _seconds(values: Mapping[str, str], key: str, name_of: Callable[[str], str], default: float) -> float:
-    if not values[key]:
-        return default
-    try:
-        seconds = float(values[key])
-    except ValueError:
-        seconds = 0.0
-    if not 1 <= seconds <= 3600:
-        raise PinotAssetsError(f"{name_of(key)} is not a number of seconds", hint="write 1 to 3600")
-    return seconds
 
 
 def _refuse_plaintext(url: str, allow: str) -> None:

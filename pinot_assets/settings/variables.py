@@ -6,9 +6,8 @@ A test holds this list against the source.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.limits import (
     ANSWER,
     DEEPEST,
@@ -20,36 +19,26 @@ from pinot_assets.core.limits import (
     REPLY,
     VALUES_VARIABLE,
 )
-from pinot_assets.settings.environment import DEFAULT_CLUSTER, DEFAULT_TABLES, Profile
+from pinot_assets.settings.cluster_fields import (
+    SECRET,
+    PinotFields,
+    Variable,
+    WaitFields,
+    ZooKeeperFields,
+    variables_of,
+)
+from pinot_assets.settings.environment import DEFAULT_TABLES, PROFILE, Profile
 from pinot_assets.settings.file_limits import COLUMNS, FREE_BYTES, MEMORY, RATIO, UNPACKED, VALUE, FileLimits
 
-_WAITS: Final = Waits()
 _FILE: Final = FileLimits()
 
 
-class Variable(NamedTuple):
-    """One of them.
-
-    :ivar kind: what it holds.
-    :ivar unit: of a number.
-    :ivar default: what counts where it is not set; empty for nothing.
-    """
-
-    name: str
-    kind: str
-    meaning: str
-    default: str = ""
-    unit: str = ""
-
-
-_PEM: Final = "path of a PEM file"
 _FOLDER: Final = "folder"
-_BOOLEAN: Final = "`true` or `false`"
 
 VARIABLES: Final = {
     "Project": (
         Variable(
-            "PINOT_ASSETS_PROFILE",
+            PROFILE,
             ", ".join(f"`{p}`" for p in Profile),
             "What kind of installation this is; see [profiles](../deploy.md#profiles).",
             Profile.LOCAL,
@@ -62,113 +51,10 @@ VARIABLES: Final = {
             "the defaults there",
         ),
     ),
-    "Pinot": (
-        Variable(
-            "PINOT_CONTROLLER_URL",
-            "URL",
-            "Of a controller, or of what stands before it. Without it and `PINOT_ZOOKEEPER`, the "
-            "profile `local` takes the local stack.",
-        ),
-        Variable(
-            "PINOT_BROKER_URLS",
-            "URLs, separated by commas",
-            "Brokers to ask instead of those that the controller names.",
-        ),
-        Variable(
-            "PINOT_ADDRESSES",
-            "`host:port`, separated by commas",
-            "Brokers and servers that get credentials besides those that ZooKeeper names; see "
-            "[security](../security.md#who-gets-pinots-credentials).",
-        ),
-        Variable("PINOT_CLUSTER", "name", "Of the Helix cluster.", DEFAULT_CLUSTER),
-        Variable("PINOT_USER", "text", "User of basic authentication, with `PINOT_PASSWORD`."),
-        Variable("PINOT_PASSWORD", "secret", "Its password."),
-        Variable(
-            "PINOT_TOKEN", "secret", "A token instead; sent as Bearer unless it names its scheme (`Basic …`)."
-        ),
-        Variable("PINOT_CA_BUNDLE", _PEM, "The authorities to trust.", "the system's"),
-        Variable("PINOT_CLIENT_CERT", _PEM, "Our own certificate for mutual TLS."),
-        Variable("PINOT_CLIENT_KEY", _PEM, "Its key, where it is not in the same file."),
-        Variable(
-            "PINOT_GRPC_TLS",
-            _BOOLEAN,
-            "Whether TLS is spoken at servers' gRPC door (`pinot.server.grpctls`), where the "
-            "[audit](../guides/audit.md)'s assertions are asked. `true` is implied by the next ones; `false` "
-            "is refused in `production` unless HTTP is allowed.",
-            "whether the controller's address is https",
-        ),
-        Variable(
-            "PINOT_GRPC_CA_BUNDLE",
-            _PEM,
-            "The authorities to trust there. There is no TLS without verification.",
-            "`PINOT_CA_BUNDLE`",
-        ),
-        Variable("PINOT_GRPC_CLIENT_CERT", _PEM, "Our own certificate there.", "`PINOT_CLIENT_CERT`"),
-        Variable("PINOT_GRPC_CLIENT_KEY", _PEM, "Its key, where it is not in the same file."),
-        Variable(
-            "PINOT_GRPC_SERVER_NAME",
-            "host",
-            "What the servers' certificates are made out to, where that is not the host in their instance "
-            "names.",
-        ),
-        Variable(
-            "PINOT_ASSETS_ALLOW_HTTP",
-            _BOOLEAN,
-            "Let the profile `production` reach another machine over plaintext HTTP.",
-            "false",
-        ),
-    ),
-    "ZooKeeper": (
-        Variable("PINOT_ZOOKEEPER", "`host:port[,host:port…][/chroot]`", "Pinot's ZooKeeper."),
-        Variable(
-            "PINOT_ZOOKEEPER_USER",
-            "text",
-            "A user of ZooKeeper's scheme `digest`; see [ZooKeeper with a "
-            "user](../deploy.md#zookeeper-with-a-user).",
-        ),
-        Variable("PINOT_ZOOKEEPER_PASSWORD", "secret", "Its password."),
-        Variable(
-            "PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER",
-            _BOOLEAN,
-            "Let the profile `production` go without a user of ZooKeeper.",
-            "false",
-        ),
-        Variable(
-            "PINOT_ZOOKEEPER_TLS",
-            _BOOLEAN,
-            "Speak TLS, trusting the system's authorities. Implied by the next ones.",
-            "false",
-        ),
-        Variable("PINOT_ZOOKEEPER_CA_BUNDLE", _PEM, "The authorities to trust, besides the system's."),
-        Variable("PINOT_ZOOKEEPER_CLIENT_CERT", _PEM, "Our own certificate."),
-        Variable("PINOT_ZOOKEEPER_CLIENT_KEY", _PEM, "Its key, where it is not in the same file."),
-    ),
+    "Pinot": tuple(variables_of(PinotFields).values()),
+    "ZooKeeper": tuple(variables_of(ZooKeeperFields).values()),
     "Limits": (
-        Variable(
-            "PINOT_ASSETS_LEASE_SECONDS",
-            "1 to 3600",
-            "How long a dead run still holds its table: ZooKeeper's session time-out, which "
-            "ZooKeeper's own `maxSessionTimeout` bounds. The same for every process.",
-            f"{_WAITS.lease:g}",
-            "seconds",
-        ),
-        Variable(
-            "PINOT_ASSETS_WRITE_SECONDS",
-            "1 to 3600",
-            "Longest upload of one segment into Pinot, shorter than the lease. After a run died, the "
-            "next one waits so long before it changes Pinot.",
-            f"{_WAITS.pinot_write:g}",
-            "seconds",
-        ),
-        Variable(
-            "PINOT_ASSETS_STALL_MINUTES",
-            "1 to 10000",
-            "A run without a sign of progress (a finished file, rows read of one, a segment of it "
-            "written, a write to Pinot) for so long lets go of its table and fails. Longer than it "
-            "takes to copy the largest file, or to build one segment.",
-            f"{_WAITS.stall / 60:g}",
-            "minutes",
-        ),
+        *variables_of(WaitFields).values(),
         *(
             Variable(
                 limit.variable,
@@ -186,13 +72,6 @@ VARIABLES: Final = {
             f"taken apart. It may be nested {DEEPEST} levels deep, whatever is set here.",
             str(MOST_VALUES),
             "values",
-        ),
-        Variable(
-            "PINOT_ASSETS_HOLD_HOURS",
-            "1 to 10000",
-            "And so does one that has held it for so long. What it has built is kept.",
-            f"{_WAITS.hold / 3600:g}",
-            "hours",
         ),
     ),
     "Limits of one file": (
@@ -260,7 +139,7 @@ VARIABLES: Final = {
             "Prometheus' Pushgateway, which is told a run's numbers at its end.",
         ),
         Variable("PINOT_ASSETS_PUSHGATEWAY_USER", "text", "User of basic authentication there."),
-        Variable("PINOT_ASSETS_PUSHGATEWAY_PASSWORD", "secret", "Its password."),
+        Variable("PINOT_ASSETS_PUSHGATEWAY_PASSWORD", SECRET, "Its password."),
     ),
     "The drill of a REALTIME table in Dagster": (
         Variable(

@@ -27,7 +27,7 @@ from fakes.pinot.staged import STAGED
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
-from pinot_assets.local import Stack, StackState
+from pinot_assets.local.stack import Stack
 from pinot_assets.pinot import (
     HttpPinotClient,
     LineageEntry,
@@ -38,6 +38,7 @@ from pinot_assets.pinot import (
     wait_online,
 )
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
+from pinot_assets.settings.local_stack import StackState
 from pinot_assets.snapshot.receipt import Output
 
 TABLES = (f"contract{n}" for n in itertools.count())

@@ -21,7 +21,8 @@ from fakes.processes.forked import preload
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from pinot_assets.local import Stack, StackState
+from pinot_assets.local.stack import Stack
+from pinot_assets.settings.local_stack import StackState
 
 SOURCES = ("pinot_assets", "tests/crash", "tests/fakes")
 HOME = Path(".pinot-assets/crash-matrix")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from fakes.processes.forked import preload
 
-from pinot_assets.local import Stack, StackState
+from pinot_assets.local.stack import Stack
+from pinot_assets.settings.local_stack import StackState
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,9 @@ from crash.scenarios import Lane, change, start
 from crash.table import WAITS, Table, open_table
 from fakes.waiting import until
 
-from pinot_assets.local import Stack, StackState, processes
-from pinot_assets.settings.local_stack import load_record
+from pinot_assets.local import processes
+from pinot_assets.local.stack import Stack
+from pinot_assets.settings.local_stack import StackState, load_record
 
 STATES: Mapping[str, Point] = {
     "INIT": Point("zk delete session", 1, Fate.OUTAGE),

@@ -14,8 +14,8 @@ from crash.scenarios import SCENARIOS, Lane, Round, start
 from crash.table import WAITS, open_table
 from crash.watch import Phase
 
-from pinot_assets.local import StackState
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS
+from pinot_assets.settings.local_stack import StackState
 
 ROUNDS = 20
 """Changes of one table before a new one takes over: an old one's listings grow slow."""

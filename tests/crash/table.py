@@ -26,12 +26,12 @@ from fakes.waiting import until
 from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.local import StackState
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.settings.environment import Settings
+from pinot_assets.settings.local_stack import StackState
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.zookeeper.client import close, connect
 

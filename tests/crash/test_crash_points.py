@@ -10,7 +10,7 @@ import pytest
 from crash.gate import point_from
 from crash.points import Course, Verdict
 
-from pinot_assets.local import StackState
+from pinot_assets.settings.local_stack import StackState
 
 pytestmark = pytest.mark.integration
 

@@ -14,7 +14,7 @@ from fakes.waiting import until
 
 from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.local import StackState
+from pinot_assets.settings.local_stack import StackState
 
 pytestmark = pytest.mark.integration
 

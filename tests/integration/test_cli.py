@@ -18,8 +18,8 @@ from fakes.monitoring.pushgateway import pushgateway
 from fakes.processes.shell import call
 from fakes.tables import write_files, write_table
 
-from pinot_assets.local import StackState
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
+from pinot_assets.settings.local_stack import StackState
 
 pytestmark = pytest.mark.integration
 

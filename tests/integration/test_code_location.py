@@ -16,7 +16,8 @@ from fakes.tables import write_table
 from fakes.waiting import until
 
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import StackState, ui
+from pinot_assets.local import ui
+from pinot_assets.settings.local_stack import StackState
 
 pytestmark = pytest.mark.integration
 

@@ -11,7 +11,7 @@ from fakes.processes.middles import place, started
 from fakes.project import ROOT
 from fakes.waiting import until
 
-from pinot_assets.local import Stack
+from pinot_assets.local.stack import Stack
 from pinot_assets.settings.local_paths import default_cache
 from pinot_assets.settings.local_stack import load_record
 

@@ -23,9 +23,9 @@ from fakes.pinot.staged import STAGED
 from fakes.waiting import until
 
 from pinot_assets.ingest import build_file
-from pinot_assets.local import StackState
 from pinot_assets.pinot import HttpPinotClient, PinotConnection, wait_online
 from pinot_assets.pinot.client.broker import Broker, NoResult
+from pinot_assets.settings.local_stack import StackState
 from pinot_assets.snapshot.receipt import Receipt
 
 pytestmark = pytest.mark.integration

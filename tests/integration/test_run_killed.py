@@ -15,8 +15,8 @@ from fakes.tables import SYNC, write_table
 from fakes.waiting import until
 
 from pinot_assets.core.temporary_folders import temporary_folder
-from pinot_assets.local import StackState
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
+from pinot_assets.settings.local_stack import StackState
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -22,12 +22,13 @@ from fakes.waiting import until
 
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.local import StackState, ui
+from pinot_assets.local import ui
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.detect.observe import Observation, observe
 from pinot_assets.session.values.state import Outcome, Session
 from pinot_assets.settings.environment import load_settings
+from pinot_assets.settings.local_stack import StackState
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 

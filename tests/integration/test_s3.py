@@ -36,13 +36,14 @@ from pinot_assets.ingest import BuildSpec, FileTask, build_file, nobody
 from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_session
-from pinot_assets.local import Stack, StackState
 from pinot_assets.local.moto import moto_server
+from pinot_assets.local.stack import Stack
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.session.connect import open_clients, open_session_store, open_staging
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.settings.environment import Settings
+from pinot_assets.settings.local_stack import StackState
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.settings import endpoints

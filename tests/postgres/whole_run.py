@@ -26,10 +26,11 @@ import sqlalchemy
 from fakes.tables import write_files, write_table
 
 from pinot_assets.assets.keys import TABLE_TAG, keys_of
-from pinot_assets.local import StackState, ports
+from pinot_assets.local import ports
 from pinot_assets.local.processes import stop
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.settings.environment import load_settings
+from pinot_assets.settings.local_stack import StackState
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 

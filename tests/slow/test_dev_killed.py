@@ -11,7 +11,7 @@ import pytest
 from fakes.processes.middles import place, started
 from fakes.waiting import until
 
-from pinot_assets.local import Stack
+from pinot_assets.local.stack import Stack
 from pinot_assets.settings.local_paths import default_cache
 
 pytestmark = pytest.mark.integration

@@ -20,8 +20,9 @@ import pytest
 from botocore.exceptions import ClientError
 from kazoo.client import KazooClient
 
-from pinot_assets.local import PartStatus, Stack, StackState, load_state
 from pinot_assets.local.helix import forget
+from pinot_assets.local.stack import PartStatus, Stack
+from pinot_assets.settings.local_stack import StackState, load_state
 
 pytestmark = pytest.mark.integration
 

@@ -34,7 +34,7 @@ from simulator.view import realtime_state
 from simulator.world import World
 
 from demos.realtime_faults import kill, kill_committer
-from pinot_assets.local import Stack
+from pinot_assets.local.stack import Stack
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import Copy, RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.plan import plan

@@ -26,7 +26,7 @@ from soak.watched import Watched
 from soak.world import FORMATS, World, Write
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.local import Stack
+from pinot_assets.local.stack import Stack
 
 HOME = Path(".pinot-assets/soak")
 FIRST_FILES = 12

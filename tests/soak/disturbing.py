@@ -19,7 +19,8 @@ from soak.table import Table
 from soak.watched import Watched
 
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import Stack, processes
+from pinot_assets.local import processes
+from pinot_assets.local.stack import Stack
 from pinot_assets.settings.local_stack import load_record
 
 RUN_WITHIN_S: Final = 60.0

@@ -25,10 +25,10 @@ from soak.world import Answer, Content, Row, World, Write, answer_of
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.local import StackState
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import read_snapshots, snapshot_refs
+from pinot_assets.settings.local_stack import StackState
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source import open_store
 

@@ -13,7 +13,8 @@ from playwright.sync_api import Page, expect, sync_playwright
 from ui.console import Console
 from ui.flights import Flights
 
-from pinot_assets.local import StackState, ports, ui
+from pinot_assets.local import ports, ui
+from pinot_assets.settings.local_stack import StackState
 
 ROOT = Path(__file__).parents[2]
 BROWSER = "PINOT_ASSETS_CHROMIUM"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from pinot_assets.settings.variables import VARIABLES, Variable
+from pinot_assets.settings.cluster_fields import Variable
+from pinot_assets.settings.variables import VARIABLES
 from tools.docs.table_spec_page import HEAD, spec_reference
 
 _TOP: Final = """\

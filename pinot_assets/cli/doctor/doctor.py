@@ -35,8 +35,9 @@ from pinot_assets.core.java import find_java
 from pinot_assets.core.subprocesses import run_child
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import default_cache, default_home, jars, maven, ports
+from pinot_assets.local import jars, maven, ports
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
+from pinot_assets.settings.local_paths import default_cache, default_home
 from pinot_assets.settings.local_stack import Record, load_record
 
 _GB = 10**9

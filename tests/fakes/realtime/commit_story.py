@@ -17,7 +17,7 @@ from kazoo.recipe.watchers import ChildrenWatch, DataWatch
 from simulator.world import World
 from simulator.zookeeper import Placement
 
-from pinot_assets.local import StackState
+from pinot_assets.settings.local_stack import StackState
 
 Number = tuple[int, int]
 """Partition and sequence: a segment's name without what differs from run to run."""

@@ -15,7 +15,6 @@ from fakes.realtime.kafka_topic import create_topic
 from demos.realtime_faults import StoreOutage
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.local import StackState
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.read.deep_store import open_deep_store
@@ -23,6 +22,7 @@ from pinot_assets.realtime.read.opening import hold_table
 from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair.apply import Repair, StepOutcome
 from pinot_assets.settings.environment import Settings
+from pinot_assets.settings.local_stack import StackState
 
 
 @dataclass

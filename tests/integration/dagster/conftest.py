@@ -11,10 +11,10 @@ import pytest
 from fakes.builder import InProcessBuilder
 from fakes.locations.code_location import Table
 
-from pinot_assets.local import StackState
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.resources import consistent_push
 from pinot_assets.settings.environment import load_settings
+from pinot_assets.settings.local_stack import StackState
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
 

@@ -17,9 +17,9 @@ import pytest
 from fakes.pages import ROOT, STORIES, Block, shell_blocks
 from fakes.processes.shell import Line, Shell, Typed
 
-from pinot_assets.local import StackState
 from pinot_assets.local.sample_data import first_days, write_days
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
+from pinot_assets.settings.local_stack import StackState
 
 pytestmark = pytest.mark.integration
 

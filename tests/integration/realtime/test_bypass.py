@@ -10,7 +10,7 @@ from fakes.realtime.kafka_table import Clicks
 
 from demos.realtime_faults import kill, kill_committer, lose_disk
 from pinot_assets.core.check_result import CheckResult
-from pinot_assets.local import Stack
+from pinot_assets.local.stack import Stack
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.health.copies import only_copies
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus

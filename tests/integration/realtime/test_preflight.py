@@ -14,7 +14,6 @@ from fakes.realtime.kafka_table import Clicks, schema, table_config
 from fakes.realtime.kafka_topic import create_topic
 
 from pinot_assets.errors import PreflightRefused
-from pinot_assets.local import StackState
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.pinot.versions import release
@@ -22,6 +21,7 @@ from pinot_assets.realtime.preflight import Aim, Facts, judge, refuse_unless_saf
 from pinot_assets.realtime.preflight.facts import StreamRetention
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.preflight.rules_config import PAUSELESS_SINCE
+from pinot_assets.settings.local_stack import StackState
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fakes.realtime.kafka_table import Clicks
 
-from pinot_assets.local import Stack
+from pinot_assets.local.stack import Stack
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.health.copies import only_copies

@@ -30,7 +30,6 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
 from pinot_assets.ingest.task.worker import build_file
-from pinot_assets.local import StackState
 from pinot_assets.pinot import HttpPinotClient, PinotClient, PinotConnection
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import TableClients
@@ -38,6 +37,7 @@ from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Pointer, Session
+from pinot_assets.settings.local_stack import StackState
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import ObjectStore, open_store

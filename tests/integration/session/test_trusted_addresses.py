@@ -6,8 +6,8 @@ import pytest
 from fakes.tables import write_table
 
 from pinot_assets.errors import PinotError
-from pinot_assets.local import StackState
 from pinot_assets.pinot import BasicAuth, HttpPinotClient, PinotConnection
+from pinot_assets.settings.local_stack import StackState
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 from pinot_assets.zookeeper.instances import ZooKeeperInstances
 

@@ -22,6 +22,7 @@ from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
 from pinot_assets.core.java import find_java
 from pinot_assets.errors import SessionError
 from pinot_assets.local import jars, parts, ports, processes
+from pinot_assets.local.part import Site
 from pinot_assets.session.connect import open_session_store
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import Owner
@@ -64,7 +65,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     Authority(home, "stranger").issue("impostor")
 
     part = parts.PINOT[0]
-    site = parts.Site(home, Record(ports={part.name: {"client": ports.pick(())}}))
+    site = Site(home, Record(ports={part.name: {"client": ports.pick(())}}))
     site.data(part.name).mkdir(parents=True)
     *arguments, config = part.arguments(site)
     plain = site.port(part.name, "client")

@@ -10,7 +10,8 @@ import boto3
 import pytest
 
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import moto, moto_server, ports
+from pinot_assets.local import moto, ports
+from pinot_assets.local.moto import moto_server
 
 
 def test_it_keeps_versions_and_is_gone_afterwards(tmp_path: Path) -> None:

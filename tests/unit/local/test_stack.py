@@ -17,8 +17,9 @@ import psutil
 import pytest
 
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import StartProgress, load_state, stack
-from pinot_assets.settings.local_stack import load_record
+from pinot_assets.local import stack
+from pinot_assets.local.stack import StartProgress
+from pinot_assets.settings.local_stack import load_record, load_state
 
 ALL = {"zookeeper", "controller", "broker-1", "broker-2", "server-1", "server-2"}
 Executable = Callable[[str, str], Path]

@@ -13,14 +13,14 @@ from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource, PinotResource, SparkResource
-from pinot_assets.settings.environment import PROFILE, VARIABLES
+from pinot_assets.settings.environment import FIELDS, PROFILE
 
 HERE = {"controller_url": "http://pinot:9000", "zookeeper": "zk:2181"}
 
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in (*VARIABLES.values(), PROFILE):
+    for name in (*FIELDS.values(), PROFILE):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PINOT_ASSETS_HOME", str(tmp_path))
 

@@ -43,6 +43,6 @@ def test_the_variables_listed_are_those_that_are_read() -> None:
         re.findall(r"\b(?:PINOT_(?!ASSETS\b)[A-Z_]*[A-Z]|(?:JAVA|DAGSTER)_HOME|DAGSTER_[A-Z]+_URL)\b", said)
     )
     assert read <= set(NAMES)
-    assert set(environment.VARIABLES.values()) <= set(NAMES)
+    assert set(environment.FIELDS.values()) <= set(NAMES)
     assert [name for name in NAMES if not re.search(rf"\b{name}\b", said)] == []
     assert len(NAMES) == len(set(NAMES))

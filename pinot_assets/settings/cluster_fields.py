@@ -1,0 +1,217 @@
+"""How to reach a Pinot and its ZooKeeper, and how long to wait: each setting once, with its variable.
+
+A field of these models is a field of the Dagster resource `pinot`, a variable of the environment, and a line
+of docs/reference/configuration.md.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pinot_assets.core.connections.waits import Waits
+
+DEFAULT_CLUSTER: Final = "pinot"
+MOST_SECONDS: Final = 3600
+MOST: Final = 10_000
+"""Of minutes, and of hours."""
+
+SECRET: Final = "secret"
+PEM: Final = "path of a PEM file"
+BOOLEAN: Final = "`true` or `false`"
+_WAITS: Final = Waits()
+_LINK: Final = re.compile(r"\[([^]]+)\]\([^)]+\)")
+
+
+class Variable(NamedTuple):
+    """One variable of the environment, in the words of docs/reference/configuration.md.
+
+    :ivar kind: what it holds.
+    :ivar unit: of a number.
+    :ivar default: what counts where it is not set; empty for nothing.
+    """
+
+    name: str
+    kind: str
+    meaning: str
+    default: str = ""
+    unit: str = ""
+
+
+def _field(
+    name: str,
+    kind: str,
+    meaning: str,
+    default: str = "",
+    unit: str = "",
+    empty: str | bool | int | list[str] = "",
+) -> Any:
+    """A field, and its variable for `variables_of`.
+
+    :param empty: what the field holds where nothing is set.
+    """
+    without = f" Where it is not set: {default} {unit}".rstrip() + "." if default else ""
+    return Field(
+        default=empty,
+        description=_LINK.sub(r"\1", meaning) + without,  # Dagster shows it, where such a link leads nowhere
+        repr=kind != SECRET,
+        json_schema_extra=Variable(name, kind, meaning, default, unit)._asdict(),
+    )
+
+
+def _wait(name: str, unit: str, highest: int, usual: float, meaning: str) -> Any:
+    return _field(name, f"1 to {highest}", meaning, f"{usual:g}", unit, empty=0)
+
+
+def variables_of(fields: type[BaseModel]) -> dict[str, Variable]:
+    """The variable of each field, by the field's name."""
+    extra = {name: field.json_schema_extra for name, field in fields.model_fields.items()}
+    return {
+        name: Variable(**{key: str(value) for key, value in said.items()})
+        for name, said in extra.items()
+        if isinstance(said, dict)
+    }
+
+
+class _Fields(BaseModel):
+    model_config = ConfigDict(defer_build=True)  # a command that reads the environment needs no validator
+
+
+class PinotFields(_Fields):
+    """Of Pinot's controllers, brokers and servers."""
+
+    controller_url: str = _field(
+        "PINOT_CONTROLLER_URL",
+        "URL",
+        "Of a controller, or of what stands before it. Without it and `PINOT_ZOOKEEPER`, the "
+        "profile `local` takes the local stack.",
+    )
+    broker_urls: list[str] = _field(
+        "PINOT_BROKER_URLS",
+        "URLs, separated by commas",
+        "Brokers to ask instead of those that the controller names.",
+        empty=[],
+    )
+    addresses: list[str] = _field(
+        "PINOT_ADDRESSES",
+        "`host:port`, separated by commas",
+        "Brokers and servers that get credentials besides those that ZooKeeper names; see "
+        "[security](../security.md#who-gets-pinots-credentials).",
+        empty=[],
+    )
+    cluster: str = _field("PINOT_CLUSTER", "name", "Of the Helix cluster.", DEFAULT_CLUSTER)
+    username: str = _field("PINOT_USER", "text", "User of basic authentication, with `PINOT_PASSWORD`.")
+    password: str = _field("PINOT_PASSWORD", SECRET, "Its password.")
+    token: str = _field(
+        "PINOT_TOKEN", SECRET, "A token instead; sent as Bearer unless it names its scheme (`Basic …`)."
+    )
+    ca_bundle: str = _field("PINOT_CA_BUNDLE", PEM, "The authorities to trust.", "the system's")
+    client_cert: str = _field("PINOT_CLIENT_CERT", PEM, "Our own certificate for mutual TLS.")
+    client_key: str = _field("PINOT_CLIENT_KEY", PEM, "Its key, where it is not in the same file.")
+    grpc_tls: str = _field(
+        "PINOT_GRPC_TLS",
+        BOOLEAN,
+        "Whether TLS is spoken at servers' gRPC door (`pinot.server.grpctls`), where the "
+        "[audit](../guides/audit.md)'s assertions are asked. `true` is implied by the next ones; `false` "
+        "is refused in `production` unless HTTP is allowed.",
+        "whether the controller's address is https",
+    )
+    grpc_ca_bundle: str = _field(
+        "PINOT_GRPC_CA_BUNDLE",
+        PEM,
+        "The authorities to trust there. There is no TLS without verification.",
+        "`PINOT_CA_BUNDLE`",
+    )
+    grpc_client_cert: str = _field(
+        "PINOT_GRPC_CLIENT_CERT", PEM, "Our own certificate there.", "`PINOT_CLIENT_CERT`"
+    )
+    grpc_client_key: str = _field("PINOT_GRPC_CLIENT_KEY", PEM, "Its key, where it is not in the same file.")
+    grpc_server_name: str = _field(
+        "PINOT_GRPC_SERVER_NAME",
+        "host",
+        "What the servers' certificates are made out to, where that is not the host in their instance names.",
+    )
+    allow_http: bool = _field(
+        "PINOT_ASSETS_ALLOW_HTTP",
+        BOOLEAN,
+        "Let the profile `production` reach another machine over plaintext HTTP.",
+        "false",
+        empty=False,
+    )
+
+
+class ZooKeeperFields(_Fields):
+    """Of Pinot's ZooKeeper."""
+
+    zookeeper: str = _field("PINOT_ZOOKEEPER", "`host:port[,host:port…][/chroot]`", "Pinot's ZooKeeper.")
+    zookeeper_username: str = _field(
+        "PINOT_ZOOKEEPER_USER",
+        "text",
+        "A user of ZooKeeper's scheme `digest`; see [ZooKeeper with a "
+        "user](../deploy.md#zookeeper-with-a-user).",
+    )
+    zookeeper_password: str = _field("PINOT_ZOOKEEPER_PASSWORD", SECRET, "Its password.")
+    allow_open_zookeeper: bool = _field(
+        "PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER",
+        BOOLEAN,
+        "Let the profile `production` go without a user of ZooKeeper.",
+        "false",
+        empty=False,
+    )
+    zookeeper_tls: bool = _field(
+        "PINOT_ZOOKEEPER_TLS",
+        BOOLEAN,
+        "Speak TLS, trusting the system's authorities. Implied by the next ones.",
+        "false",
+        empty=False,
+    )
+    zookeeper_ca_bundle: str = _field(
+        "PINOT_ZOOKEEPER_CA_BUNDLE", PEM, "The authorities to trust, besides the system's."
+    )
+    zookeeper_client_cert: str = _field("PINOT_ZOOKEEPER_CLIENT_CERT", PEM, "Our own certificate.")
+    zookeeper_client_key: str = _field(
+        "PINOT_ZOOKEEPER_CLIENT_KEY", PEM, "Its key, where it is not in the same file."
+    )
+
+
+class WaitFields(_Fields):
+    """How long to wait; they count with the local stack, too."""
+
+    lease_seconds: int = _wait(
+        "PINOT_ASSETS_LEASE_SECONDS",
+        "seconds",
+        MOST_SECONDS,
+        _WAITS.lease,
+        "How long a dead run still holds its table: ZooKeeper's session time-out, which "
+        "ZooKeeper's own `maxSessionTimeout` bounds. The same for every process.",
+    )
+    write_seconds: int = _wait(
+        "PINOT_ASSETS_WRITE_SECONDS",
+        "seconds",
+        MOST_SECONDS,
+        _WAITS.pinot_write,
+        "Longest upload of one segment into Pinot, shorter than the lease. After a run died, the "
+        "next one waits so long before it changes Pinot.",
+    )
+    stall_minutes: int = _wait(
+        "PINOT_ASSETS_STALL_MINUTES",
+        "minutes",
+        MOST,
+        _WAITS.stall / 60,
+        "A run without a sign of progress (a finished file, rows read of one, a segment of it "
+        "written, a write to Pinot) for so long lets go of its table and fails. Longer than it "
+        "takes to copy the largest file, or to build one segment.",
+    )
+    hold_hours: int = _wait(
+        "PINOT_ASSETS_HOLD_HOURS",
+        "hours",
+        MOST,
+        _WAITS.hold / 3600,
+        "And so does one that has held it for so long. What it has built is kept.",
+    )
+
+
+class ClusterFields(WaitFields, ZooKeeperFields, PinotFields):
+    """All of them."""
