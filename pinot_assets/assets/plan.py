@@ -58,7 +58,7 @@ def lines_of(plan: PlanReport) -> Iterator[str]:
         yield from _labelled(part(plan))
     for mode, builds, removes, remark in mode_lines(plan):
         yield f"mode {mode}: builds {builds}, removes {removes}" + (f" ({remark})" if remark else "")
-    yield f"exactly this: pinot-assets run {plan.decision.table} --plan {plan.decision.plan_basis.hash}"
+    yield f"exactly this: pinot-assets run {plan.planned.table} --plan {plan.planned.plan_basis.hash}"
 
 
 def _labelled(lines: Iterable[Line]) -> Iterator[str]:
@@ -70,14 +70,14 @@ def metadata_of(plan: PlanReport) -> Metadata:
     """The whole plan as a page, and its numbers to plot."""
     return {
         "plan": dg.MetadataValue.md(_page(plan)),
-        "plan_hash": plan.decision.plan_basis.hash,
+        "plan_hash": plan.planned.plan_basis.hash,
         "step": str(plan.decision.step),
         "files_new": len(plan.of_kind("new")),
         "files_rewritten": len(plan.of_kind("rewritten")),
         "files_deleted": len(plan.of_kind("deleted")),
         "files_to_build": len(plan.build),
         "bytes_to_build": plan.build_bytes,
-        "segments_replaced": len(plan.decision.segments_from),
+        "segments_replaced": len(plan.planned.segments_from),
     }
 
 
@@ -91,7 +91,7 @@ def _page(plan: PlanReport) -> str:
         _table(("room", ""), _rows(room_lines(plan))),
         _table(("what it spends, and the way back", ""), _rows(risk_lines(plan))),
         _table(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
-        f"`pinot-assets run {plan.decision.table} --plan {plan.decision.plan_basis.hash}`",
+        f"`pinot-assets run {plan.planned.table} --plan {plan.planned.plan_basis.hash}`",
     ]
     return "\n\n".join(filter(None, parts))
 

@@ -1,4 +1,4 @@
-"""One trigger of one table: settle, list, plan or reconcile, build, stage.
+"""One trigger of one table: finish what is left half way, decide, execute: build and stage.
 
 Source: docs/design/session.md#what-a-trigger-does.
 """
@@ -6,14 +6,14 @@ Source: docs/design/session.md#what-a-trigger-does.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionError
-from pinot_assets.session.attempt.attempt import begin, continue_session
+from pinot_assets.session.attempt.attempt import begin, go_on
 from pinot_assets.session.attempt.building import build
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.checks.shadow import sweep_shadow
@@ -22,19 +22,18 @@ from pinot_assets.session.commit.per_file_steps import told
 from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.read_only import read_only_context
+from pinot_assets.session.decide.decision import Decision, PlannedAction, decide, ends_again
 from pinot_assets.session.detect.former_table import forget_former_table
-from pinot_assets.session.detect.open_session import Opened
-from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, waits_for_resume
-from pinot_assets.session.detect.source_state import SourceState, read_source_state
-from pinot_assets.session.plan_report.decision import Decision, PlannedAction, decide_run
+from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
+from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.recover.abandon import abandon, show_again, sweep
 from pinot_assets.session.recover.catch_up import catch_up
 from pinot_assets.session.recover.rebuild import ledger
-from pinot_assets.session.recover.resolve_interrupted import is_lost, may_end_again, stop_ending
+from pinot_assets.session.recover.resolve_interrupted import must_stop_ending, stop_ending
 from pinot_assets.session.rollback.rollback import finish_rollback
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values import trouble
-from pinot_assets.session.values.plan import Changes, Hold, Next, Plan
+from pinot_assets.session.values.plan import Next, Plan
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
@@ -50,7 +49,7 @@ def trigger(context: TriggerContext) -> TriggerReport:
     :raises ListingFailed: the listing did not complete; nothing was changed (invariant I12).
     :raises SourceError: the staging area of a table's first session cannot be used (rule R28).
     """
-    return _trigger(context, _work_off)
+    return _execute(context, decide(context, *_prepared(context)))
 
 
 def trigger_without_retry(context: TriggerContext) -> TriggerReport:
@@ -60,7 +59,10 @@ def trigger_without_retry(context: TriggerContext) -> TriggerReport:
     and reports how that stands. Who starts such a run has looked before, but not under the lease: another
     run may have failed since.
     """
-    return _trigger(context, _work_off if context.spec.ingestion.sensor_retries else _spare)
+    decision = decide(context, *_prepared(context))
+    if context.spec.ingestion.sensor_retries or decision.step not in _FURTHER:
+        return _execute(context, decision)
+    return _leave_alone(context, decision)
 
 
 def trigger_planned(context: TriggerContext, wanted: str) -> TriggerReport:
@@ -72,113 +74,52 @@ def trigger_planned(context: TriggerContext, wanted: str) -> TriggerReport:
     :returns: SETTLED where the plan was to finish what is left half way.
     :raises PlanOutdated: something of what it rests on is another thing by now; nothing was done.
     """
-    seen = decide_run(read_only_context(context.spec, context.clients, context.progress))
-    seen.plan_basis.require(context.spec.name, wanted)
-    if seen.step is PlannedAction.FINISH:
-        catch_up(context)
-        forget_former_table(context)
-        session = _settled(context)
+    planned = plan_run(read_only_context(context.spec, context.clients, context.progress))
+    planned.plan_basis.require(context.spec.name, wanted)
+    if planned.decision.step is PlannedAction.FINISH:
+        session = _finished(context)
         show_again(context, ledger(context))
-        return TriggerReport(TriggerResult.SETTLED, session, listed=0, notes=tuple(context.notes))
+        return _report(context, planned.decision, TriggerResult.SETTLED, session)
+    session, _ = _prepared(context)
+    return _execute(context, _as_planned(context, session, planned))
 
-    return _trigger(context, _work_off, lambda run, session, _: _as_planned(run, session, seen))
 
-
-def _as_planned(context: TriggerContext, session: Session | None, seen: Decision) -> SourceState:
-    """What the plan looked at, with the session as it was settled since: under another entry, say."""
-    known = seen.session.id if seen.session is not None else ""
-    ref = context.lease.pointer.current_snapshot
-    if seen.looked is None or known != (session.id if session is not None else "") or ref != seen.ref:
+def _as_planned(context: TriggerContext, session: Session | None, planned: PlannedRun) -> Decision:
+    """What was planned, with the session as it was settled since: under another entry, say."""
+    decision = planned.decision
+    known = decision.session.id if decision.session is not None else ""
+    if (
+        known != (session.id if session is not None else "")
+        or planned.ref != context.lease.pointer.current_snapshot
+        or ends_again(context, session) != (decision.step is PlannedAction.END)
+    ):
         raise PlanOutdated(
             f"{context.spec.name} changed while its plan was checked; nothing of it was done",
             why="the end of a switch reached Pinot at this moment",
             hint=f"`pinot-assets plan {context.spec.name}` shows what a run would do now",
         )
-    opened = seen.looked.opened
-    if opened is None or session is None:
-        return seen.looked
-    return replace(seen.looked, opened=replace(opened, session=session))
+    return replace(decision, session=session)
 
 
-_Work = Callable[[TriggerContext, Opened | None, Changes, Snapshot | None], TriggerReport]
-_Look = Callable[[TriggerContext, Session | None, Snapshot | None], SourceState]
+# --- before anything is decided --------------------------------------------------------------------
 
 
-def _trigger(context: TriggerContext, work_off: _Work, look: _Look = read_source_state) -> TriggerReport:
-    catch_up(context)
-    forget_former_table(context)
-    session = _settled(context)
+def _prepared(context: TriggerContext) -> tuple[Session | None, Snapshot | None]:
+    """Finish what is left half way, sweep and clear; the open session then, and the ledger."""
+    session = _finished(context)
     refuse_absent(context)
     current = ledger(context)
     sweep(context, session, current)  # whatever keeps this trigger from going on: queries see it (R1, R2)
     sweep_shadow(context)
     refuse_unfit(context)
     refuse_unaskable(context)
-    session = _cleared(context, session)
-    if waits_for_resume(context, session):
-        return TriggerReport(TriggerResult.HELD, None, listed=0, notes=tuple(context.notes))
-    if session is not None and session.end_sent and not is_lost(context, session):
-        # It may complete at any moment: end it again, and look at the source at the next trigger.
-        context.note(f"session {session.id} goes on with its switch, whose end gave no answer")
-        return TriggerReport(TriggerResult.STAGED, session, listed=0, notes=tuple(context.notes))
-    looked = look(context, session, current)
-    _remember(context, looked.hold)
-    found = looked.found
-    if looked.changes is None:
-        report = TriggerReport(
-            TriggerResult.WAITING, session, listed=0, unready=found.waiting, notes=tuple(context.notes)
-        )
-    else:
-        report = replace(work_off(context, looked.opened, looked.changes, current), unready=found.later)
-    return replace(report, listed=len(found.listed.files), files=found.listed.files)
+    return _cleared(context, session), current
 
 
-def _remember(context: TriggerContext, hold: Hold) -> None:
-    """Write down what a listing tells of what is held back: no session may follow that would.
-
-    :param hold: as it was looked at.
-    """
-    before, ref = context.hold(), context.put_hold(hold)
-    if ref == context.lease.pointer.hold:
-        return
-    context.lease.write(pointer=replace(context.lease.pointer, hold=ref))
-    if gone := len(before.files) + len(before.removals) - len(hold.files) - len(hold.removals):
-        context.note(
-            f"{plural(gone, 'change')} no longer held back: source and table agree on the files again"
-        )
-
-
-def _work_off(
-    context: TriggerContext, opened: Opened | None, changes: Changes, current: Snapshot | None
-) -> TriggerReport:
-    free = planning.without_held(changes, context.hold())
-    begun = (
-        continue_session(context, opened, free, current)
-        if opened is not None
-        else begin(context, free, current)
-    )
-    if begun is None:
-        result = TriggerResult.NOTHING if free == changes else TriggerResult.HELD
-        return _report(context, result, None, free)
-    return _build_and_stage(context, *begun, free)
-
-
-def _spare(
-    context: TriggerContext, opened: Opened | None, changes: Changes, current: Snapshot | None
-) -> TriggerReport:
-    if opened is None or opened.next is Next.CONTINUE:
-        return _work_off(context, opened, changes, current)
-    session, failures = opened.session, opened.failures
-    context.note(f"session {session.id} waits for the schedule or a run by hand (sensorRetries is off)")
-    if failures or opened.next is not Next.ABANDON_CONFIG:
-        # Failures keep the gate shut, and another look at the replicas is free.
-        return _report(context, TriggerResult.FAILED, session, changes, _Done(failed=failures))
-    # Not for the gate: it may be fit to be switched, and is not what the table wants any more.
-    paused = "was planned for another table spec"
-    return replace(_report(context, TriggerResult.PAUSED, session, changes), paused=paused)
-
-
-def _settled(context: TriggerContext) -> Session | None:
+def _finished(context: TriggerContext) -> Session | None:
+    """The open session, once what an earlier run left half way is finished."""
+    catch_up(context)
+    forget_former_table(context)
     session = context.active_session()
     if session is None:
         return None
@@ -188,38 +129,84 @@ def _settled(context: TriggerContext) -> Session | None:
     if session.state is not State.SWITCH:
         return session
     session = strategy_of(session).resolve_interrupted(context, session)
-    if (
-        session is None
-        or not session.end_sent
-        or is_lost(context, session)
-        or may_end_again(context, session)
-    ):
+    if session is None or not must_stop_ending(context, session):
         return session
     return stop_ending(context, session)
 
 
 def _cleared(context: TriggerContext, session: Session | None) -> Session | None:
-    """`clearConsistentPushState` acts once per change of the spec, not at every trigger.
-
-    Source: docs/design/session.md#clear.
-    """
-    pointer = context.lease.pointer
-    asked = context.spec.ingestion.clear_state
-    token = context.clear_token if asked else ""
-    if token == pointer.clear_token:
-        return session
-    if asked and session is not None:
+    """The open session, unless `clearConsistentPushState` drops it now."""
+    if session is not None and wants_clear(context):
         abandon(context, session, Outcome.CLEARED, "clearConsistentPushState was set")
         session = None
-    context.lease.write(pointer=replace(context.lease.pointer, clear_token=token))
+    token = context.clear_token if context.spec.ingestion.clear_state else ""
+    if token != context.lease.pointer.clear_token:
+        context.lease.write(pointer=replace(context.lease.pointer, clear_token=token))
     return session
+
+
+# --- what was decided ------------------------------------------------------------------------------
+
+_FURTHER: Final = (PlannedAction.RETRY, PlannedAction.RESTART)
+"""What spends a retry, or gives a session up."""
+
+
+def _execute(context: TriggerContext, decision: Decision) -> TriggerReport:
+    _remember(context, decision)
+    step, session, current = decision.step, decision.session, decision.current
+    if session is not None and step is PlannedAction.END:
+        # It may complete at any moment: end it again, and look at the source at the next trigger.
+        context.note(f"session {session.id} goes on with its switch, whose end gave no answer")
+        return _report(context, decision, TriggerResult.STAGED, session)
+    if session is not None and step is PlannedAction.RESTART:
+        abandon(context, session, decision.outcome, decision.why)
+        session, step = None, decision.without_plan
+    if decision.plan is None or decision.free is None:
+        return _report(context, decision, TriggerResult(step), session)
+    if session is None or decision.opened is None:
+        begun = begin(context, decision.plan, decision.free, current)
+    else:
+        begun = go_on(context, session, decision.opened, decision.plan, decision.receipts, current)
+    return _build_and_stage(context, *begun, decision)
+
+
+def _leave_alone(context: TriggerContext, decision: Decision) -> TriggerReport:
+    """What stands, where only a retry or a new session would bring the table further."""
+    _remember(context, decision)
+    session, opened, looked = decision.session, decision.opened, decision.looked
+    assert session is not None
+    assert opened is not None
+    assert looked is not None
+    context.note(f"session {session.id} waits for the schedule or a run by hand (sensorRetries is off)")
+    all_told = replace(decision, free=looked.changes)  # what a rollback holds back, too
+    if opened.failures or opened.next is not Next.ABANDON_CONFIG:
+        # Failures keep the gate shut, and another look at the replicas is free.
+        return _report(context, all_told, TriggerResult.FAILED, session, _Done(failed=opened.failures))
+    # Not for the gate: it may be fit to be switched, and is not what the table wants any more.
+    paused = "was planned for another table spec"
+    return replace(_report(context, all_told, TriggerResult.PAUSED, session), paused=paused)
+
+
+def _remember(context: TriggerContext, decision: Decision) -> None:
+    """Write down what a listing tells of what is held back: no session may follow that would."""
+    if decision.looked is None:
+        return
+    hold, before = decision.looked.hold, context.hold()
+    ref = context.put_hold(hold)
+    if ref == context.lease.pointer.hold:
+        return
+    context.lease.write(pointer=replace(context.lease.pointer, hold=ref))
+    if gone := len(before.files) + len(before.removals) - len(hold.files) - len(hold.removals):
+        context.note(
+            f"{plural(gone, 'change')} no longer held back: source and table agree on the files again"
+        )
 
 
 # --- build and stage -------------------------------------------------------------------------------
 
 
 def _build_and_stage(
-    context: TriggerContext, session: Session, plan: Plan, changes: Changes
+    context: TriggerContext, session: Session, plan: Plan, decision: Decision
 ) -> TriggerReport:
     kept = len(plan.done)
     if plan.to_build and session.state is State.INIT:
@@ -246,14 +233,14 @@ def _build_and_stage(
             session = abandon(
                 context, session, Outcome.ABANDONED_RETRIES, "one run publishes all, or nothing"
             )
-        return _report(context, TriggerResult.FAILED, session, changes, work)
+        return _report(context, decision, TriggerResult.FAILED, session, work)
     found = context.clients.staging.receipts(plan)
     plan = planning.accept(plan, found)
     if session.push is PushKind.PLAIN:
         plan = per_file_push.without(plan, frozenset(f.uri for f in failed))
         if failed and not (plan.done or plan.removals or plan.touched):
             session = abandon(context, session, Outcome.ABANDONED_RETRIES, "every file failed")
-            return _report(context, TriggerResult.FAILED, session, changes, work)
+            return _report(context, decision, TriggerResult.FAILED, session, work)
     if plan.to_build:
         raise SessionError(
             f"{plural(len(plan.to_build), 'file')} of {session.id} without a valid receipt after the build",
@@ -261,7 +248,7 @@ def _build_and_stage(
             hint="check that the staging area keeps what is written; the next trigger builds them again",
         )
     session = strategy_of(session).stage(context, session, plan, {o: r for o, (_, r) in found.items()})
-    return _report(context, _RESULTS[session.state], session, changes, work)
+    return _report(context, decision, _RESULTS[session.state], session, work)
 
 
 def _built_all(context: TriggerContext, session: Session) -> Session:
@@ -306,24 +293,30 @@ class _Done:
     seconds: float = 0.0
 
 
+_NOTHING_DONE: Final = _Done()
+
+
 def _report(
     context: TriggerContext,
+    decision: Decision,
     result: TriggerResult,
     session: Session | None,
-    changes: Changes,
-    work: _Done | None = None,
+    work: _Done = _NOTHING_DONE,
 ) -> TriggerReport:
-    work = work or _Done()
+    found = decision.looked.found if decision.looked is not None else None
+    changes = decision.free
     return TriggerReport(
         result=result,
         session=session,
-        listed=len(changes.listed),
-        new=tuple(f.uri for f in changes.new),
-        rewritten=tuple(f.uri for f in changes.rewritten),
-        deleted=changes.deleted,
+        listed=len(found.listed.files) if found is not None else 0,
+        files=found.listed.files if found is not None else None,
+        new=tuple(f.uri for f in changes.new) if changes is not None else (),
+        rewritten=tuple(f.uri for f in changes.rewritten) if changes is not None else (),
+        deleted=changes.deleted if changes is not None else (),
         built=tuple(work.built),
         kept=work.kept,
         failed=tuple(work.failed),
         build_seconds=work.seconds,
+        unready=(found.waiting or found.later) if found is not None else (),
         notes=tuple(context.notes),
     )

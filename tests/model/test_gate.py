@@ -10,8 +10,8 @@ from model.world.specs import spec_of
 from model.world.table import MODES, TABLE, Table, run
 
 from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete
+from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.decision import PlannedAction
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit
 from pinot_assets.table_spec.blocks.audit_checks import EmptyOutputs

@@ -32,10 +32,11 @@ from pinot_assets.errors import PlanOutdated
 from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
 from pinot_assets.session import trigger
 from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.detect.plan_hash import PARTS
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.decision import Decision, PlannedAction, decide_run
 from pinot_assets.session.plan_report.plan_report import PlanReport
+from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.plan_report.rendering import numbers, risk_lines
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import snapshot_refs
@@ -52,11 +53,11 @@ STRAY = f"{TABLE}__cp1-0a1b2c_0_0_0"
 def test_a_run_does_what_was_planned(mode: str, life: str) -> None:
     table = lived(mode, life)
     plan = planned(table)
-    assert planned(table).decision.plan_basis == plan.decision.plan_basis
+    assert planned(table).planned.plan_basis == plan.planned.plan_basis
     before = table.pinot.visible_segments(TABLE)
-    report, error = run_planned(table, plan.decision.plan_basis.hash[:8])
-    if plan.decision.refused is not None:
-        assert str(error) == str(plan.decision.refused)
+    report, error = run_planned(table, plan.planned.plan_basis.hash[:8])
+    if plan.planned.refused is not None:
+        assert str(error) == str(plan.planned.refused)
         return
     assert error is None, error
     assert report is not None
@@ -66,7 +67,7 @@ def test_a_run_does_what_was_planned(mode: str, life: str) -> None:
         assert report.result.value == {"FINISH": "SETTLED"}.get(step, step.value)
     else:
         after = table.pinot.visible_segments(TABLE)
-        assert before - after == set(plan.decision.segments_from)
+        assert before - after == set(plan.planned.segments_from)
         assert plan.switching is not None
         assert len(after - before) == len(plan.switching.added)
         assert planned(table).decision.step in (PlannedAction.NOTHING, PlannedAction.HELD)
@@ -99,7 +100,7 @@ def test_what_a_late_start_hid_is_shown_again_and_nothing_else_is_done(mode: str
     plan = planned(table)
     assert plan.decision.step is PlannedAction.FINISH
     assert "hidden by a delayed start of ours" in plan.decision.why
-    report, error = run_planned(table, plan.decision.plan_basis.hash)
+    report, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
     assert report is not None
     assert not report.built
@@ -112,7 +113,7 @@ def test_a_plan_of_another_world_is_refused(mode: str, what: str) -> None:
     table = make_table(mode)
     for change in (write(P="P"), run_now, write(Q="Q"), run_now, write(B="B1")):
         change(table)
-    plan = planned(table).decision.plan_basis
+    plan = planned(table).planned.plan_basis
     change, told = CHANGES[what]
     change(table)
     before = state(table)
@@ -130,15 +131,15 @@ def test_what_is_finished_is_part_of_the_plan() -> None:
     """Segments are shown again in one world; in the other the ledger of a former table is dropped."""
     table = lived("sync", "a start landed late")
     table.truth.look = lambda: None  # type: ignore[method-assign]
-    shows = planned(table).decision
+    shows = planned(table).planned
     table.pinot.delete_table(TABLE)
     table.pinot.create_table(table.spec.table_json)
     path = f"/pinot/PROPERTYSTORE/CONFIGS/TABLE/{TABLE}_OFFLINE"
     table.zookeeper.client().ensure_path(path)
     table.zookeeper.nodes[path].made_ms = table.now_ms + 10_000_000
-    drops = planned(table).decision
-    assert shows.step is drops.step is PlannedAction.FINISH
-    assert "was made anew" in drops.why
+    drops = planned(table).planned
+    assert shows.decision.step is drops.decision.step is PlannedAction.FINISH
+    assert "was made anew" in drops.decision.why
     assert run_refused(table, shows.plan_basis.hash)
     report, error = run_planned(table, drops.plan_basis.hash)
     assert (error, report and report.result) == (None, TriggerResult.SETTLED)
@@ -148,10 +149,10 @@ def test_what_a_run_would_be_refused_for_is_part_of_the_plan() -> None:
     """Nothing is built for a switch that another's merge bars by now."""
     table = lived("sync", "all published")
     write(Z="Z1")(table)
-    free = planned(table).decision
+    free = planned(table).planned
     table.truth.look = lambda: None  # type: ignore[method-assign]
     table.merge_foreign()
-    barred = planned(table).decision
+    barred = planned(table).planned
     assert (free.refused, barred.refused is None) == (None, False)
     assert run_refused(table, free.plan_basis.hash)
 
@@ -193,12 +194,12 @@ def test_each_value_of_the_spec_that_a_run_goes_by_changes_the_plan(what: str) -
     table = make_table("sync")
     for change in (write(A="A1"), run_now, write(B="B1")):
         change(table)
-    before, spec = planned(table).decision.plan_basis, table.spec
+    before, spec = planned(table).planned.plan_basis, table.spec
     other = SPECS[what](spec)
     same = spec.config_fingerprint("1") == other.config_fingerprint("1")
     assert same == (what != "max_rows_per_segment")
     table.spec_of = lambda options: other
-    after = planned(table).decision.plan_basis
+    after = planned(table).planned.plan_basis
     assert {part for part in PARTS if before.digests[part] != after.digests[part]} == {"spec"}
 
 
@@ -206,11 +207,11 @@ def test_another_cluster_or_staging_area_changes_the_plan() -> None:
     """A first plan, made against a cluster for tests: everything else is the same in the other one."""
     table = make_table("sync")
     write(A="A1")(table)
-    first = planned(table).decision.plan_basis
+    first = planned(table).planned.plan_basis
     table.zookeeper.nodes["/pinot/PROPERTYSTORE"].made_ms += 60_000
-    second = planned(table).decision.plan_basis
+    second = planned(table).planned.plan_basis
     table.staging = new_memory()
-    third = planned(table).decision.plan_basis
+    third = planned(table).planned.plan_basis
     for before, after in itertools.pairwise((first, second, third)):
         assert {part for part in PARTS if before.digests[part] != after.digests[part]} == {"spec"}
 
@@ -227,7 +228,7 @@ def test_what_switches_nothing_takes_nothing_away_and_keeps_the_way_back(change:
     assert (plan.decision.step, plan.switching, plan.expiring) == (PlannedAction.BEGIN, None, ())
     assert "no switch" in dict(told(plan))
     kept = set(snapshot_refs(Staging(table.staging)))
-    report, error = run_planned(table, plan.decision.plan_basis.hash)
+    report, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
     assert report is not None
     assert report.result is TriggerResult.NOOP
@@ -239,7 +240,7 @@ def test_a_segment_of_somebody_else_changes_the_plan_of_a_swap_alone() -> None:
         table = make_table(mode)
         for change in (write(A="A1"), run_now, write(A="A2")):
             change(table)
-        plan = planned(table).decision.plan_basis
+        plan = planned(table).planned.plan_basis
         table.push_foreign()
         _, error = run_planned(table, plan.hash)
         if mode == "swap":
@@ -250,16 +251,16 @@ def test_a_segment_of_somebody_else_changes_the_plan_of_a_swap_alone() -> None:
 
 def test_time_changes_no_plan() -> None:
     table = lived("sync", "a driver died at the push")
-    plan = planned(table).decision.plan_basis
+    plan = planned(table).planned.plan_basis
     table.later(3600)
-    assert planned(table).decision.plan_basis == plan
+    assert planned(table).planned.plan_basis == plan
 
 
 def test_what_is_checked_is_what_is_worked_with() -> None:
     """A file that comes between the check and the build is another run's: it lists only once."""
     table = make_table("sync")
     table.source.write("A", b"A1")
-    plan = planned(table).decision.plan_basis
+    plan = planned(table).planned.plan_basis
 
     def go(driver: Driver) -> TriggerReport:
         report = driver.trigger_planned(plan.hash)
@@ -276,7 +277,7 @@ def test_a_retry_is_told_and_spent() -> None:
     plan = planned(table)
     assert (plan.decision.step, plan.retries) == (PlannedAction.RETRY, (0, 3))
     assert (len(plan.build), plan.kept) == (1, 1)
-    report, _ = run_planned(table, plan.decision.plan_basis.hash)
+    report, _ = run_planned(table, plan.planned.plan_basis.hash)
     assert report is not None
     assert report.session is not None
     assert (report.session.retry_count, report.kept) == (1, 1)
@@ -298,7 +299,7 @@ def test_a_cleared_session_is_told() -> None:
     plan = planned(table)
     assert plan.decision.step is PlannedAction.BEGIN
     assert "is dropped first" in plan.decision.why
-    report, error = run_planned(table, plan.decision.plan_basis.hash)
+    report, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
     assert report is not None
     assert len(report.built) == 2
@@ -313,11 +314,11 @@ def test_everything_waits_for_a_file_that_is_written_anew() -> None:
     table.source.write("d/A", b"A2")
     plan = planned(table)
     assert plan.decision.step is PlannedAction.WAITING
-    report, _ = run_planned(table, plan.decision.plan_basis.hash)
+    report, _ = run_planned(table, plan.planned.plan_basis.hash)
     assert report is not None
     assert report.result is TriggerResult.WAITING
     table.source.write("d/_SUCCESS", b"")  # the same versions count: what is to be done is another thing
-    _, error = run_planned(table, plan.decision.plan_basis.hash)
+    _, error = run_planned(table, plan.planned.plan_basis.hash)
     assert "which of them are ready" in str(error)
 
 
@@ -331,9 +332,9 @@ def test_other_kinds_of_push_are_planned_too(push: dict[str, str]) -> None:
         change(table)
     plan = planned(table)
     before = table.pinot.visible_segments(TABLE)
-    _, error = run_planned(table, plan.decision.plan_basis.hash)
+    _, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
-    assert before - table.pinot.visible_segments(TABLE) == set(plan.decision.segments_from)
+    assert before - table.pinot.visible_segments(TABLE) == set(plan.planned.segments_from)
     assert planned(table).decision.step is PlannedAction.NOTHING
 
 
@@ -346,14 +347,14 @@ def test_an_end_that_arrives_while_the_plan_is_checked(monkeypatch: pytest.Monke
     plan = planned(table)
     assert plan.decision.step is PlannedAction.END
 
-    def then_it_ends(reading: TriggerContext) -> Decision:
-        found = decide_run(reading)
-        assert found.session is not None
-        table.pinot.end_replace_segments(TABLE, found.session.lineage_entry_id)
+    def then_it_ends(reading: TriggerContext) -> PlannedRun:
+        found = plan_run(reading)
+        assert found.decision.session is not None
+        table.pinot.end_replace_segments(TABLE, found.decision.session.lineage_entry_id)
         return found
 
-    monkeypatch.setattr(trigger, "forecast", then_it_ends)
-    _, error = run_planned(table, plan.decision.plan_basis.hash)
+    monkeypatch.setattr(trigger, "plan_run", then_it_ends)
+    _, error = run_planned(table, plan.planned.plan_basis.hash)
     assert isinstance(error, PlanOutdated)
     assert "changed while its plan was checked" in str(error)
     monkeypatch.undo()
@@ -367,9 +368,9 @@ def test_strays_are_told_and_swept() -> None:
     pushes_stray(table)
     write(A="A2")(table)
     plan = planned(table)
-    assert plan.decision.strays == (STRAY,)
-    assert STRAY not in plan.decision.segments_from
-    _, error = run_planned(table, plan.decision.plan_basis.hash)
+    assert plan.planned.strays == (STRAY,)
+    assert STRAY not in plan.planned.segments_from
+    _, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
     assert STRAY not in table.pinot.all_segments(TABLE)
 
@@ -383,7 +384,7 @@ def test_segments_of_somebody_else_beside_the_first_snapshot_are_warned_of(
     table.pinot.push(TABLE, [Output("air_minion_0", 1, 1, "", 1, "", "")], staged=EMPTY)
     write(A="A1")(table)
     plan = planned(table)
-    report, error = run_planned(table, plan.decision.plan_basis.hash)
+    report, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
     assert report is not None
     told = [line.text for line in risk_lines(plan) if line.warns] + list(report.notes)
@@ -403,7 +404,7 @@ def test_strays_and_a_shadow_table_are_told_where_nothing_else_is_done() -> None
     assert plan.decision.step is PlannedAction.NOTHING
     assert ("strays", "1 segment that no snapshot knows: deleted first") in told(plan)
     assert ("shadow table", f"{shadow_name(TABLE)}, which an audit left: deleted first") in told(plan)
-    _, error = run_planned(table, plan.decision.plan_basis.hash)
+    _, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
     assert table.pinot.get_table_config(shadow_name(TABLE)) is None
     assert not {"strays", "shadow table"} & {label for label, _ in told(planned(table))}
@@ -440,7 +441,7 @@ def test_old_snapshots_that_go_after_the_switch_are_told() -> None:
     assert "3 snapshots with the tars that they alone need" in told.text
     assert told.text.endswith("cp3, cp2, cp1")
     kept = set(snapshot_refs(Staging(table.staging)))
-    _, error = run_planned(table, plan.decision.plan_basis.hash)
+    _, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
     assert kept - set(snapshot_refs(Staging(table.staging))) == {header.ref for header in plan.expiring}
 
@@ -455,7 +456,7 @@ def test_a_damaged_old_snapshot_keeps_nobody_from_planning() -> None:
     write(A="A9")(table)
     plan = planned(table)
     assert not plan.expiring
-    report, error = run_planned(table, plan.decision.plan_basis.hash)
+    report, error = run_planned(table, plan.planned.plan_basis.hash)
     assert error is None
     assert report is not None
     assert damaged in snapshot_refs(Staging(table.staging))

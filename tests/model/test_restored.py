@@ -36,9 +36,9 @@ from pinot_assets.gc.collect import collect
 from pinot_assets.gc.probe import garbage
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.scheduling.decision import decide
+from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.decision import PlannedAction
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 from pinot_assets.session.values.state import Outcome, seq_of
@@ -118,7 +118,7 @@ def test_a_plan_of_a_run_says_so(mode: str) -> None:
     assert plans[0].decision.step is PlannedAction.FINISH
     assert "older than what queries see" in plans[0].decision.why
     seen = watch(table)
-    _, error = start(table, lambda driver: driver.trigger_planned(plans[0].decision.plan_basis.hash))
+    _, error = start(table, lambda driver: driver.trigger_planned(plans[0].planned.plan_basis.hash))
     assert error is None
     assert len(seen) == 1
 

@@ -12,8 +12,8 @@ from rich.markup import escape
 from rich.text import Text
 
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console
+from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.decision import PlannedAction
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.plan_report.rendering import (
     Line,
@@ -65,12 +65,12 @@ def add_plan_command(
 
 def shown(plan: PlanReport) -> Iterator[Text]:
     """The plan, line by line."""
-    seen = plan.decision
+    planned = plan.planned
     yield Text.from_markup(
-        f"[bold]{escape(seen.table)}[/]  {seen.mode.lower()}, {seen.push.lower()} push  "
-        f"[dim]plan {seen.plan_basis.hash}[/]"
+        f"[bold]{escape(planned.table)}[/]  {planned.mode.lower()}, {planned.push.lower()} push  "
+        f"[dim]plan {planned.plan_basis.hash}[/]"
     )
-    quiet = seen.step in (PlannedAction.NOTHING, PlannedAction.HELD)
+    quiet = plan.decision.step in (PlannedAction.NOTHING, PlannedAction.HELD)
     yield Text(f"→ {headline(plan)}", "dim" if quiet else "bold green")
     yield from _section("files", file_counts(plan))
     files = list(file_lines(plan))
@@ -84,7 +84,7 @@ def shown(plan: PlanReport) -> Iterator[Text]:
     yield from _section("what it spends, and the way back", risk_lines(plan))
     yield from _modes(plan)
     yield Text()
-    exactly = f"pinot-assets run {seen.table} --plan {seen.plan_basis.hash}"
+    exactly = f"pinot-assets run {planned.table} --plan {planned.plan_basis.hash}"
     yield Text.assemble("exactly this: ", (exactly, "bold"))
 
 

@@ -15,12 +15,11 @@ from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.naming import is_fresh, next_seq
 from pinot_assets.session.detect.open_session import Opened, Receipts
 from pinot_assets.session.lineage.lineage_size import require_plan_fits
-from pinot_assets.session.recover.abandon import abandon
 from pinot_assets.session.recover.finalize import load_switch
 from pinot_assets.session.recover.resolve_interrupted import is_lost
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Changes, Next, Plan
-from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State, new_session_id
+from pinot_assets.session.values.state import Mode, PushKind, Session, State, new_session_id
 from pinot_assets.snapshot.manifest import Snapshot
 
 _NO_WORD: Final = (
@@ -31,12 +30,17 @@ _NO_WORD: Final = (
 # --- a new session ---------------------------------------------------------------------------------
 
 
-def begin(context: TriggerContext, changes: Changes, current: Snapshot | None) -> tuple[Session, Plan] | None:
-    """A new session in INIT with its first plan; None where there is nothing to do."""
-    seq = next_seq(context)
-    plan = first_plan(context, new_session_id(seq), changes, current)
-    if plan is None:
-        return None
+def begin(
+    context: TriggerContext, plan: Plan, changes: Changes, current: Snapshot | None
+) -> tuple[Session, Plan]:
+    """A new session in INIT with its first plan.
+
+    :param plan: as it was decided on, without the name of a session.
+    """
+    seq, pointer = next_seq(context), context.lease.pointer
+    # A new table begins in the newest format; `state upgrade` alone says so for another one.
+    number = NEWEST if is_fresh(pointer) else pointer.format
+    plan = replace(plan, session=new_session_id(seq), format=number)
     refuse_too_many(context, plan, current)
     if current is None:
         # Before the first session, while nothing stands anywhere (R28).
@@ -61,10 +65,10 @@ def begin(context: TriggerContext, changes: Changes, current: Snapshot | None) -
         format=plan.format,
     )
     pointer = replace(
-        context.lease.pointer,
+        pointer,
         active_session=session.node,
         next_seq=seq + 1,
-        history=(*context.lease.pointer.history, session.node)[-2:],
+        history=(*pointer.history, session.node)[-2:],
         format=plan.format,
     )
     context.lease.write(pointer=pointer, session=session)
@@ -75,35 +79,6 @@ def begin(context: TriggerContext, changes: Changes, current: Snapshot | None) -
             f"{len(changes.rewritten)} rewritten files are added beside their older versions (append)"
         )
     return session, plan
-
-
-def first_plan(
-    context: TriggerContext, session: str, changes: Changes, current: Snapshot | None
-) -> Plan | None:
-    """What a session of that id would begin with; None where there is nothing to do."""
-    # A new table begins in the newest format; `state upgrade` alone says so for another one.
-    pointer = context.lease.pointer
-    number = NEWEST if is_fresh(pointer) else pointer.format
-    plan = replace(planning.new_plan(session, context.mode, changes), format=number)
-    if _is_swapped_in(context, changes, current):
-        plan = replace(plan, rows=())  # touched files are remembered, and not built (E3)
-    elif context.mode is Mode.SWAP and current is not None and current.files:
-        return plan  # without rows as well: that empties the table
-    return None if planning.is_empty(plan) else plan
-
-
-def _is_swapped_in(context: TriggerContext, changes: Changes, current: Snapshot | None) -> bool:
-    """Whether a swap would replace the table by what it is already."""
-    # Beside the ledger, not beside the listing that the snapshot was made from: a file that was rewritten
-    # after it had been built is in that listing and not in the snapshot (scene 4).
-    return (
-        context.mode is Mode.SWAP
-        and current is not None
-        and bool(current.files)
-        and not changes.any_content
-        and current.mode == Mode.SWAP
-        and current.config_fingerprint == context.fingerprint
-    )
 
 
 def refuse_too_many(context: TriggerContext, plan: Plan, current: Snapshot | None) -> None:
@@ -119,16 +94,17 @@ def refuse_too_many(context: TriggerContext, plan: Plan, current: Snapshot | Non
 # --- an open session -------------------------------------------------------------------------------
 
 
-def continue_session(
-    context: TriggerContext, opened: Opened, changes: Changes, current: Snapshot | None
-) -> tuple[Session, Plan] | None:
-    """The open session's next attempt; or a new session where that one is given up."""
-    if (given_up := why_given_up(opened)) is not None:
-        abandon(context, opened.session, *given_up)
-        return begin(context, changes, current)
-    session, is_retry, now_ms = opened.session, opened.next is Next.RETRY, context.clients.now_ms()
+def go_on(
+    context: TriggerContext,
+    session: Session,
+    opened: Opened,
+    plan: Plan,
+    receipts: Receipts,
+    current: Snapshot | None,
+) -> tuple[Session, Plan]:
+    """The open session's next attempt."""
+    is_retry, now_ms = opened.next is Next.RETRY, context.clients.now_ms()
     trouble_since_ms = session.trouble_since_ms or (now_ms if opened.keeps_dying else 0)
-    plan, receipts = next_plan(opened, changes)
     refuse_too_many(context, plan, current)
     taken = planning.with_spent_names(plan, receipts, _spent(context, session))
     taken |= planning.returned(opened.plan, plan, receipts)
@@ -163,28 +139,6 @@ def _still_audited(context: TriggerContext, session: Session, audited: Plan, pla
     One that gives no segment changes no switch, and was looked at by nobody."""
     same = (audited.rows, audited.removals) == (plan.rows, plan.removals)
     return same and session.gate_open_by(context.spec.audit.digest)
-
-
-def next_plan(opened: Opened, changes: Changes) -> tuple[Plan, Receipts]:
-    """What an open session that is not given up goes on with, and the receipts that count for it."""
-    session, receipts = opened.session, opened.receipts
-    if session.audit is not None and session.audit.of_data and not session.audit.passed:
-        receipts = planning.unchanged(opened.plan, changes, receipts)
-    before = replace(opened.plan, attempt=opened.newest)
-    return planning.reconcile(before, changes, receipts), receipts
-
-
-def why_given_up(opened: Opened) -> tuple[Outcome, str] | None:
-    """How an open session ends that is not gone on with, and why; None for one that is."""
-    match opened.next:
-        case Next.ABANDON_CONFIG:
-            return Outcome.ABANDONED_CONFIG, "the table spec changed"
-        case Next.ABANDON_RETRIES:
-            return Outcome.ABANDONED_RETRIES, f"no retry left after {opened.session.retry_count}"
-        case Next.ABANDON_AUDIT:
-            return Outcome.ABANDONED_AUDIT, "its audit failed and named no file of it"
-        case _:
-            return None
 
 
 def _spent(context: TriggerContext, session: Session) -> frozenset[str]:

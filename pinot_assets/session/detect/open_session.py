@@ -28,7 +28,6 @@ class Opened:
         where ZooKeeper was put back to a backup.
     """
 
-    session: Session
     plan: Plan
     receipts: Receipts
     failures: Sequence[Failure]
@@ -63,7 +62,7 @@ def look_at(context: TriggerContext, session: Session) -> Opened:
         max_retries=context.spec.ingestion.retries,
     )
     newest = max(plan.attempt, staging.newest_attempt(session.id))
-    return Opened(session, plan, receipts, failures, stalls, step, newest)
+    return Opened(plan, receipts, failures, stalls, step, newest)
 
 
 def _stalls(session: Session, plan: Plan, receipts: Receipts) -> int:

@@ -33,3 +33,11 @@ def refuse_unfit(context: TriggerContext) -> None:
 def waits_for_resume(context: TriggerContext, session: Session | None) -> bool:
     """Whether a rollback holds back all that could be done: a swap is of all files."""
     return session is None and context.mode is Mode.SWAP and context.lease.pointer.hold is not None
+
+
+def wants_clear(context: TriggerContext) -> bool:
+    """Whether `clearConsistentPushState` acts: once per change of the spec, not at every run.
+
+    Source: docs/design/session.md#clear.
+    """
+    return context.spec.ingestion.clear_state and context.clear_token != context.lease.pointer.clear_token

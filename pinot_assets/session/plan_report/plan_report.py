@@ -1,4 +1,4 @@
-"""A forecast beside what is published: each file, each mode, the retries, the way back from the present."""
+"""A planned run beside what is published: each file, each mode, the retries, the way back from now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.plan_report.decision import NEW_SESSION, Decision, decide_run
+from pinot_assets.session.decide.decision import NEW_SESSION, Decision
+from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.plan_report.switch_cost import SwitchCost, switch_cost_of
 from pinot_assets.session.rollback.retention import foreseen
 from pinot_assets.session.rollback.rollback_options import revert_until_ms
@@ -63,8 +64,6 @@ class PlanReport:
 
     :ivar source: URI of the input directory.
     :ivar listed: files that match, ready or not.
-    :ivar build: files that would be built; `kept` are built already.
-    :ivar build_bytes: size of the files to build.
     :ivar switching: None where nothing would be switched.
     :ivar expiring: snapshots that are deleted after the switch, newest first.
     :ivar retries: how many retries the open session has had, and how many it may have.
@@ -72,13 +71,10 @@ class PlanReport:
     :ivar revert_until_ms: until when a revert leads back from the present snapshot to the one before.
     """
 
-    decision: Decision
+    planned: PlannedRun
     source: str
     listed: int
     files: tuple[FileChange, ...]
-    build: tuple[Row, ...]
-    kept: int
-    build_bytes: int
     modes: tuple[ModeReport, ...]
     switching: SwitchCost | None
     expiring: tuple[SnapshotHeader, ...]
@@ -86,6 +82,26 @@ class PlanReport:
     holder: Owner | None
     revert_until_ms: int | None
     now_ms: int
+
+    @property
+    def decision(self) -> Decision:
+        """What a run does."""
+        return self.planned.decision
+
+    @property
+    def build(self) -> tuple[Row, ...]:
+        """Files that would be built."""
+        return self.planned.to_build
+
+    @property
+    def build_bytes(self) -> int:
+        """Their size."""
+        return sum(row.planned.size for row in self.build)
+
+    @property
+    def kept(self) -> int:
+        """How many files are built already."""
+        return len(self.decision.plan.done) if self.decision.plan is not None else 0
 
     def of_kind(self, kind: str) -> list[FileChange]:
         """The changes of that kind that count: what is held back does not."""
@@ -101,21 +117,18 @@ def make_plan_report(context: TriggerContext) -> PlanReport:
     """Read, decide and add up; writes nothing.
 
     :param context: one that only reads.
-    :raises PinotAssetsError: as `decide_run`.
+    :raises PinotAssetsError: as `plan_run`.
     """
-    seen = decide_run(context)
-    found = seen.looked.found if seen.looked is not None else None
+    planned = plan_run(context)
+    seen = planned.decision
     return PlanReport(
-        decision=seen,
+        planned=planned,
         source=context.clients.source.uri,
-        listed=len(found.listed.files) if found is not None else 0,
+        listed=len(seen.looked.found.listed.files) if seen.looked is not None else 0,
         files=tuple(_files(seen)),
-        build=seen.to_build,
-        kept=len(seen.plan.done) if seen.plan is not None else 0,
-        build_bytes=sum(row.planned.size for row in seen.to_build),
-        modes=tuple(_modes(context, seen)),
-        switching=switch_cost_of(context, seen) if seen.switches else None,
-        expiring=foreseen(context) if seen.switches else (),
+        modes=tuple(_modes(context, planned)),
+        switching=switch_cost_of(context, planned) if planned.switches else None,
+        expiring=foreseen(context) if planned.switches else (),
         retries=(seen.session.retry_count if seen.session else 0, context.spec.ingestion.retries),
         holder=context.clients.store.holder(),
         revert_until_ms=_revert_until_ms(context, seen.current),
@@ -124,32 +137,31 @@ def make_plan_report(context: TriggerContext) -> PlanReport:
 
 
 def _files(seen: Decision) -> Iterator[FileChange]:
-    changes = seen.looked.changes if seen.looked is not None else None
-    if changes is None or not changes.any:
+    if seen.looked is None or (changes := seen.looked.changes) is None or not changes.any:
         return
-    ledger = seen.current.ledger if seen.current is not None else {}
+    hold, ledger = seen.looked.hold, seen.current.ledger if seen.current is not None else {}
 
     def published(uri: str) -> Fingerprint | None:
         return ledger[uri].fingerprint if uri in ledger else None
 
     for kind, files in (("new", changes.new), ("rewritten", changes.rewritten)):
         for file in files:
-            held = seen.hold.holds(file)
-            yield FileChange(kind, file.uri, published(file.uri), file.fingerprint, held)
+            yield FileChange(kind, file.uri, published(file.uri), file.fingerprint, hold.holds(file))
     for uri in changes.deleted:
-        yield FileChange("deleted", uri, published(uri), None, uri in seen.hold.removals)
+        yield FileChange("deleted", uri, published(uri), None, uri in hold.removals)
     for uri, now in changes.touched.items():
         yield FileChange("touched", uri, published(uri), now)
 
 
-def _modes(context: TriggerContext, seen: Decision) -> Iterator[ModeReport]:
+def _modes(context: TriggerContext, planned: PlannedRun) -> Iterator[ModeReport]:
+    seen = planned.decision
     if seen.free is None:
         return
     refresh = is_refresh(context.table_config)
     for mode in (Mode.APPEND, Mode.SYNC, Mode.SWAP):
         needs = mode is not Mode.APPEND and not refresh
         why_not = "needs segmentIngestionType: REFRESH" if needs else ""
-        yield ModeReport(mode, *_work(mode, seen.free, seen.current, seen.visible), why_not)
+        yield ModeReport(mode, *_work(mode, seen.free, seen.current, planned.visible), why_not)
 
 
 def _work(

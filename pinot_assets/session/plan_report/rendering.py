@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pinot_assets.audit.losses import MOST_PERCENT
 from pinot_assets.core.text import plural, size
 from pinot_assets.pinot.versions import HOUR_MS
+from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.lineage.ideal_state_size import LIMIT_BYTES
 from pinot_assets.session.lineage.lineage_size import LIMIT_BYTES as LINEAGE_LIMIT
 from pinot_assets.session.plan_report.capacity_after import Disk
-from pinot_assets.session.plan_report.decision import PlannedAction
 from pinot_assets.session.plan_report.plan_report import FileChange, PlanReport
 from pinot_assets.session.plan_report.switch_cost import Sums, SwitchCost
 from pinot_assets.session.recover.abandon import rows_twice
@@ -73,7 +73,7 @@ def _work(plan: PlanReport) -> str:
         told = [*(told if plan.build else ()), f"removes {plural(removed, 'file')}"]
     if plan.kept:
         told.append(f"keeps {plan.kept}")
-    return ", ".join(told) + (", and will be refused (see below)" if seen.refused is not None else "")
+    return ", ".join(told) + (", and will be refused (see below)" if plan.planned.refused is not None else "")
 
 
 def file_counts(plan: PlanReport) -> Iterator[Line]:
@@ -107,12 +107,12 @@ def numbers(plan: PlanReport) -> Iterator[Line]:
     """Segments, rows and bytes, before and after."""
     if (switch := plan.switching) is None:
         return
-    seen = plan.decision
+    planned = plan.planned
     least = "at least " if switch.unread else ""
-    after = len(seen.visible) - len(seen.segments_from) - len(seen.strays) + len(switch.added)
+    after = len(planned.visible) - len(planned.segments_from) - len(planned.strays) + len(switch.added)
     yield Line(
         "segments",
-        f"{len(seen.visible):,} → {least}{after:,}: {len(seen.segments_from):,} replaced, "
+        f"{len(planned.visible):,} → {least}{after:,}: {len(planned.segments_from):,} replaced, "
         f"{least}{len(switch.added):,} new",
     )
     yield Line("rows", _sums(switch.rows, "{:,}".format))
@@ -122,7 +122,7 @@ def numbers(plan: PlanReport) -> Iterator[Line]:
 def mode_lines(plan: PlanReport) -> Iterator[tuple[str, str, str, str]]:
     """Mode, what it would build, what it would remove, and a remark; this table's own is marked."""
     for mode in plan.modes:
-        mark = "this table's mode" if mode.mode is plan.decision.mode else mode.why_not
+        mark = "this table's mode" if mode.mode is plan.planned.mode else mode.why_not
         builds = f"{plural(mode.builds, 'file')}, {size(mode.build_bytes)}"
         yield mode.mode.lower(), builds, plural(mode.removes, "segment"), mark
 
@@ -153,7 +153,7 @@ def room_lines(plan: PlanReport) -> Iterator[Line]:
         yield _disk_line(disk)
     if len(room.disks) > SHOWN:
         yield Line("", f"and {len(room.disks) - SHOWN} more servers")
-    yield from _node_lines(switch, plan.decision.push)
+    yield from _node_lines(switch, plan.planned.push)
 
 
 def _disk_line(disk: Disk) -> Line:
@@ -191,7 +191,7 @@ def _node_lines(switch: SwitchCost, push: PushKind) -> Iterator[Line]:
 
 def risk_lines(plan: PlanReport) -> Iterator[Line]:
     """What it spends and what it takes away for good."""
-    seen, (used, most) = plan.decision, plan.retries
+    planned, seen, (used, most) = plan.planned, plan.decision, plan.retries
     if seen.step is PlannedAction.RETRY:
         yield Line("retries", f"spends one: {used + 1} of {most} then", warns=used + 1 >= most)
     elif seen.step is PlannedAction.RESTART:
@@ -211,33 +211,33 @@ def risk_lines(plan: PlanReport) -> Iterator[Line]:
         yield Line(label, _way_back(plan, switch))
         yield _doomed(switch)
     elif seen.plan is not None:
-        audited = ", once that passes the audit" if seen.to_build or seen.plan.done else ""
+        audited = ", once that passes the audit" if planned.to_build or seen.plan.done else ""
         yield Line(
             "no switch",
             f"no segment comes or goes, and none is needed: the ledger learns what was seen{audited}",
         )
-    if seen.strays:
-        strays = plural(len(seen.strays), "segment")
+    if planned.strays:
+        strays = plural(len(planned.strays), "segment")
         yield Line("strays", f"{strays} that no snapshot knows: deleted first", warns=True)
-    if seen.shadow:
-        yield Line("shadow table", f"{seen.shadow}, which an audit left: deleted first")
+    if planned.shadow:
+        yield Line("shadow table", f"{planned.shadow}, which an audit left: deleted first")
     if plan.expiring:
         yield Line("deletes", _expiring(plan), warns=True)
-    if seen.beside:
-        yield Line("rows twice", rows_twice(seen.beside), warns=True)
-    if seen.refused is not None:
-        yield Line("refused", seen.refused.reason, warns=True)
-        if seen.refused.hint is not None:
-            yield Line("", f"→ {seen.refused.hint}")
+    if planned.beside:
+        yield Line("rows twice", rows_twice(planned.beside), warns=True)
+    if planned.refused is not None:
+        yield Line("refused", planned.refused.reason, warns=True)
+        if planned.refused.hint is not None:
+            yield Line("", f"→ {planned.refused.hint}")
     if plan.holder is not None:
         yield Line("lease", f"held by {plan.holder}: no run can begin until it lets go", warns=True)
 
 
 def _shrinking(plan: PlanReport) -> Iterator[Line]:
     """Rewritten files that lost most of their bytes: whether their rows, too, only the build can tell."""
-    if plan.decision.mode is Mode.APPEND:
+    if plan.planned.mode is Mode.APPEND:
         return
-    to_build = {row.uri for row in plan.decision.to_build}
+    to_build = {row.uri for row in plan.planned.to_build}
     small = [
         change
         for change in plan.of_kind("rewritten")
@@ -259,7 +259,7 @@ def _way_back(plan: PlanReport, switch: SwitchCost) -> str:
     if plan.decision.current is None:
         return "after the switch: none, this is the first snapshot"
     republish = "later by publishing the kept tars again"
-    if plan.decision.push is PushKind.PLAIN:
+    if plan.planned.push is PushKind.PLAIN:
         return f"afterwards: no revert, as files are shown one by one; {republish}"
     if not switch.revert_ms:
         return f"after the switch: no revert, Pinot deletes at once what is replaced; {republish}"

@@ -15,20 +15,20 @@ from pinot_assets.source.readiness import Unready
 
 def values(plan: PlanReport) -> dict[str, Any]:
     """Times in UTC, sizes in bytes; null is not known."""
-    seen = plan.decision
+    planned, seen = plan.planned, plan.decision
     used, most = plan.retries
     found = seen.looked.found if seen.looked is not None else None
     return {
-        "table": f"{seen.table}_OFFLINE",
-        "mode": seen.mode.lower(),
-        "push": seen.push.lower(),
-        "plan": seen.plan_basis.hash,
-        "restsOn": dict(seen.plan_basis.digests),
+        "table": f"{planned.table}_OFFLINE",
+        "mode": planned.mode.lower(),
+        "push": planned.push.lower(),
+        "plan": planned.plan_basis.hash,
+        "restsOn": dict(planned.plan_basis.digests),
         "step": seen.step,
         "summary": headline(plan),
         "why": seen.why or None,
-        "refused": seen.refused.reason if seen.refused else None,
-        "hint": seen.refused.hint if seen.refused else None,
+        "refused": planned.refused.reason if planned.refused else None,
+        "hint": planned.refused.hint if planned.refused else None,
         "session": None
         if seen.session is None
         else {"id": seen.session.id, "state": seen.session.state, "attempt": seen.session.attempt},
@@ -48,12 +48,12 @@ def values(plan: PlanReport) -> dict[str, Any]:
             "kept": plan.kept,
         },
         "segments": {
-            "visible": len(seen.visible),
-            "replaced": seen.segments_from,
-            "strays": seen.strays,
-            "beside": seen.beside,
+            "visible": len(planned.visible),
+            "replaced": planned.segments_from,
+            "strays": planned.strays,
+            "beside": planned.beside,
         },
-        "shadowTable": seen.shadow or None,
+        "shadowTable": planned.shadow or None,
         "modes": [
             {
                 "mode": m.mode.lower(),

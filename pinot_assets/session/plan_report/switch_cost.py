@@ -16,7 +16,7 @@ from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.lineage.ideal_state_size import IdealState, ideal_state
 from pinot_assets.session.lineage.lineage_size import beside, names_at_least, znode_bytes
 from pinot_assets.session.plan_report.capacity_after import CapacityAfter, capacity_after_switch
-from pinot_assets.session.plan_report.decision import Decision
+from pinot_assets.session.plan_report.planned_run import PlannedRun
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.estimate import Estimate, at_least, of_files
 from pinot_assets.session.values.plan import Row
@@ -73,24 +73,24 @@ class SwitchCost:
     revert_ms: int
 
 
-def switch_cost_of(context: TriggerContext, seen: Decision) -> SwitchCost:
+def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
     """Read and add up; writes nothing.
 
-    :param seen: a forecast that leads up to a switch.
+    :param planned: one that leads up to a switch.
     """
-    built = list(seen.outputs)
-    unread = [row for row in seen.to_build if row.planned.size]
-    to_come = names_at_least(context.spec.name, seen.plan, unread) if seen.plan is not None else []
+    built = list(planned.outputs)
+    unread = [row for row in planned.to_build if row.planned.size]
+    plan, present = planned.decision.plan, context.clients.pinot.all_segments(context.spec.name)
+    to_come = names_at_least(context.spec.name, plan, unread) if plan is not None else []
     added = (*(o.segment for o in built), *to_come)
-    present = context.clients.pinot.all_segments(context.spec.name)
-    doomed = _doomed(context, seen)
-    rows, size = _sums(seen, built, unread)
+    doomed = _doomed(context, planned)
+    rows, size = _sums(planned, built, unread)
     pushed = size.added.plus(-sum(o.loaded_bytes for o in built if o.segment in present))
     tars = [o.tar_bytes for o in built if o.segment not in present]
-    tars += _tars_to_come(seen, size.added.guess, len(to_come))
+    tars += _tars_to_come(planned, size.added.guess, len(to_come))
     removed = size.removed.total or 0
     freed = doomed.bytes if doomed.at_start else 0
-    kept, ours = beside(context.switcher.fetch(), seen.segments_from, added)
+    kept, ours = beside(context.switcher.fetch(), planned.segments_from, added)
     node = znode_bytes(context.spec.name, [*kept, ours])
     return SwitchCost(
         added=added,
@@ -107,24 +107,25 @@ def switch_cost_of(context: TriggerContext, seen: Decision) -> SwitchCost:
             replication_of(context.table_config),
         ),
         force_cleanup_loss=doomed,
-        revert_ms=_revert_ms(context, seen, added),
+        revert_ms=_revert_ms(context, planned, added),
     )
 
 
-def _sums(seen: Decision, built: list[Output], unread: list[Row]) -> tuple[Sums, Sums]:
+def _sums(planned: PlannedRun, built: list[Output], unread: list[Row]) -> tuple[Sums, Sums]:
     """Rows and bytes."""
-    known: Mapping[str, Output] = seen.current.segments if seen.current is not None else {}
-    gone = [known[name] for name in seen.segments_from if name in known]
+    current = planned.decision.current
+    known: Mapping[str, Output] = current.segments if current is not None else {}
+    gone = [known[name] for name in planned.segments_from if name in known]
     # Segments of others, which a swap replaces too: what they hold stands nowhere here.
-    foreign = len(gone) < len(seen.segments_from)
-    source = sum(f.fingerprint.size for f in seen.current.files) if seen.current is not None else 0
+    foreign = len(gone) < len(planned.segments_from)
+    source = sum(f.fingerprint.size for f in current.files) if current is not None else 0
     to_read = sum(row.planned.size for row in unread)
 
     def sums(now: int, removed: int, added: int) -> Sums:
         per_byte = now / source if now and source else None
         come = of_files(added, to_read, len(unread), per_byte)
         # Nothing that is visible stays of a swap.
-        after = come if seen.mode is Mode.SWAP else come.plus(now - removed)
+        after = come if planned.mode is Mode.SWAP else come.plus(now - removed)
         return Sums(now, at_least(removed) if foreign else Estimate(removed), come, after)
 
     loaded = sum(o.loaded_bytes for o in known.values())
@@ -134,23 +135,23 @@ def _sums(seen: Decision, built: list[Output], unread: list[Row]) -> tuple[Sums,
     )
 
 
-def _tars_to_come(seen: Decision, loaded: int | None, segments: int) -> list[int]:
+def _tars_to_come(planned: PlannedRun, loaded: int | None, segments: int) -> list[int]:
     """Bytes of each tar of files that are not read yet, packed as those of the ledger are.
 
     :param loaded: bytes of all of them, unpacked; None where the ledger has nothing to go by.
     """
-    known = seen.current.segments.values() if seen.current is not None else ()
+    known = planned.decision.current.segments.values() if planned.decision.current is not None else ()
     unpacked = sum(o.loaded_bytes for o in known)
     if not loaded or not unpacked or not segments:
         return []
     return [loaded * sum(o.tar_bytes for o in known) // unpacked // segments] * segments
 
 
-def _doomed(context: TriggerContext, seen: Decision) -> ForceCleanupLoss:
+def _doomed(context: TriggerContext, planned: PlannedRun) -> ForceCleanupLoss:
     at_start = context.switcher.starts_forced
-    if seen.push is PushKind.PLAIN:  # entries of one file each
+    if planned.push is PushKind.PLAIN:  # entries of one file each
         return ForceCleanupLoss((), 0, at_start)
-    switch = Switch(0, seen.segments_from, ())
+    switch = Switch(0, planned.segments_from, ())
     return ForceCleanupLoss(
         tuple(sorted(generation_before(context, switch))), bytes_before(context, switch), at_start
     )
@@ -164,11 +165,11 @@ def _servers(context: TriggerContext) -> tuple[str, ...]:
         return tuple(f"Server_pinot-server-{n}_8098" for n in range(replication_of(context.table_config)))
 
 
-def _revert_ms(context: TriggerContext, seen: Decision, added: tuple[str, ...]) -> int:
-    no_entry = seen.push is PushKind.PLAIN or not (added or seen.segments_from)
-    if no_entry or seen.current is None:
+def _revert_ms(context: TriggerContext, planned: PlannedRun, added: tuple[str, ...]) -> int:
+    no_entry = planned.push is PushKind.PLAIN or not (added or planned.segments_from)
+    if no_entry or planned.decision.current is None:
         return 0
     # As `rollback_plan`: one that replaced nothing has nothing that Pinot could delete.
-    if not seen.segments_from:
+    if not planned.segments_from:
         return versions.RENEWAL_MS
     return versions.way_back_ms(context.pinot_version, context.table_config)

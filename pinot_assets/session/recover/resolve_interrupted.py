@@ -85,6 +85,11 @@ def may_end_again(context: TriggerContext, session: Session) -> bool:
     return usable and session.gate_open and session.stalls < STALLS
 
 
+def must_stop_ending(context: TriggerContext, session: Session) -> bool:
+    """Whether the end of an open entry was sent, gave no answer, and is not to be sent once more."""
+    return session.end_sent and not is_lost(context, session) and not may_end_again(context, session)
+
+
 def renewed(context: TriggerContext, session: Session) -> Session:
     """The session under a young entry with the same names: its audit stands, an end under way does not.
 

@@ -8,7 +8,7 @@ import pytest
 from kazoo.exceptions import NoNodeError
 
 from pinot_assets.errors import PlanOutdated
-from pinot_assets.session.plan_report.decision import PlannedAction
+from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.zookeeper.client import close
@@ -94,14 +94,14 @@ def test_a_plan_leaves_no_trace_and_comes_true(real_world: Any) -> None:
 
     world.write("F3")
     with pytest.raises(PlanOutdated, match="the files in the source"):
-        run_planned(world, plan.decision.plan_basis.hash)
+        run_planned(world, plan.planned.plan_basis.hash)
     assert world.pinot.visible_segments(world.table) == before
     assert world.session is None
     world.remove("F3")
 
-    assert run_planned(world, plan.decision.plan_basis.hash[:8]) is TriggerResult.STAGED
+    assert run_planned(world, plan.planned.plan_basis.hash[:8]) is TriggerResult.STAGED
     after = world.pinot.visible_segments(world.table)
-    assert before - after == set(plan.decision.segments_from)
+    assert before - after == set(plan.planned.segments_from)
     assert len(after - before) == len(plan.switching.added)
     # What Pinot has stored is what was forecast; its settings of a table are a little different.
     assert ideal_state_bytes(world) == pytest.approx(plan.switching.ideal_state.text_bytes, rel=0.25)

@@ -51,7 +51,7 @@ def test_the_job_shows_the_plan_and_holds_up_nobody(
         if event.event_type is dg.DagsterEventType.ASSET_OBSERVATION
     ]
     assert observed.asset_key == keys_of(spec).snapshot
-    assert observed.metadata["plan_hash"].value == plan.decision.plan_basis.hash
+    assert observed.metadata["plan_hash"].value == plan.planned.plan_basis.hash
     for text in (
         "a new session builds 2 files",
         "segments: 2 → at least 2",
@@ -72,7 +72,7 @@ def test_the_page_is_markdown_with_every_section(plan: PlanReport) -> None:
         "| files |  |\n|---|---|\n| listed | 2 files in mem://",
         "| segments | 2 → at least 2: 2 replaced, at least 2 new |",
         "| sync | 2 files, 4 B | 2 segments | this table's mode |",
-        f"--plan {plan.decision.plan_basis.hash}`",
+        f"--plan {plan.planned.plan_basis.hash}`",
     ):
         assert text in page.value
     assert (metadata["files_new"], metadata["files_deleted"], metadata["segments_replaced"]) == (1, 1, 2)

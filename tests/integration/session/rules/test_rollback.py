@@ -18,9 +18,9 @@ from pinot_assets.errors import (
     SnapshotIncomplete,
     SwitchConflict,
 )
+from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.detect.observe import compare_listing, list_source
 from pinot_assets.session.lineage import batch_sizer
-from pinot_assets.session.plan_report.decision import PlannedAction
 from pinot_assets.session.rollback.rollback_options import RollbackWay
 from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import Staging

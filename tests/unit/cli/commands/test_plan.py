@@ -81,7 +81,7 @@ def test_files_and_versions() -> None:
         "swap 2 files, 4 B 2 segments",
         "append 2 files, 4 B 0 segments",
     )
-    assert lines[-1] == f"exactly this: pinot-assets run model --plan {plan.decision.plan_basis.hash}"
+    assert lines[-1] == f"exactly this: pinot-assets run model --plan {plan.planned.plan_basis.hash}"
 
 
 def test_without_a_ledger_rows_are_unknown() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pinot_assets.session.attempt import attempt
-from pinot_assets.session.attempt.attempt import continue_session
+from pinot_assets.session.attempt.attempt import go_on
 from pinot_assets.session.detect.open_session import Opened
-from pinot_assets.session.values.plan import Changes, Next, Plan
+from pinot_assets.session.values.plan import Next, Plan
 from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Session, State
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit
 
@@ -28,7 +28,6 @@ AUDITED = Session(
     switch_object=SWITCH,
     audit=AuditReceipt(1, SWITCH.sha256, passed=True, at_ms=0, summary="", policy=Audit().digest),
 )
-NOTHING = Changes((), (), (), {}, {}, "d")
 ASSERTION = Assertion(sql="SELECT COUNT(*) FROM t", expect="> 0")
 OTHER = Assertion(sql="SELECT COUNT(*) FROM t", expect="> 1")
 WARNING = Assertion(sql="SELECT COUNT(*) FROM t", expect="> 0", severity="warn")
@@ -55,9 +54,9 @@ def gone_on(
         note=lambda _: None,
     )
     plan = Plan(AUDITED.id, 0, Mode.SYNC, (), (), {}, "d")
-    begun = continue_session(run, Opened(audited, plan, {}, (), 0, Next.CONTINUE, 0), NOTHING, None)
-    assert begun is not None
-    return begun[0]
+    opened = Opened(plan, {}, (), 0, Next.CONTINUE, 0)
+    session, _ = go_on(run, audited, opened, replace(plan, attempt=1), {}, None)
+    return session
 
 
 @pytest.mark.parametrize("asked", [NOTHING_ASKED, Audit((ASSERTION,)), Audit(replicas="one")])

@@ -1,0 +1,1 @@
+"""What a run does, decided from what was read: the trigger executes it, a plan report shows it."""

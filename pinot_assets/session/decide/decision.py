@@ -1,0 +1,160 @@
+"""What a run of a table does, once nothing is left half way: decided here alone, and only read for.
+
+The trigger executes the `Decision` (`session/trigger.py`), and a plan report shows it
+(`session/plan_report/planned_run.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.detect.open_session import Opened, Receipts
+from pinot_assets.session.detect.preconditions import waits_for_resume
+from pinot_assets.session.detect.source_state import SourceState, read_source_state
+from pinot_assets.session.recover.resolve_interrupted import is_lost
+from pinot_assets.session.values import plan as planning
+from pinot_assets.session.values.plan import Changes, Next, Plan
+from pinot_assets.session.values.state import Mode, Outcome, Session
+from pinot_assets.snapshot.manifest import Snapshot
+
+NEW_SESSION: Final = "cp0-000000"
+"""Stands for the session that a run would open: its number and nonce are given when it begins."""
+
+
+class PlannedAction(StrEnum):
+    """What a run would do, in one word."""
+
+    NOTHING = "NOTHING"
+    HELD = "HELD"
+    """A rollback holds back all that is different."""
+    WAITING = "WAITING"
+    """A file that the table knows is being rewritten."""
+    FINISH = "FINISH"
+    """Something was left half way. What comes then depends on how it ends: a planned run stops there."""
+    END = "END"
+    """The open switch, whose end gave no answer, is ended again."""
+    BEGIN = "BEGIN"
+    CONTINUE = "CONTINUE"
+    RETRY = "RETRY"
+    RESTART = "RESTART"
+    """The open session is given up, and another one begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """See the module docstring.
+
+    :ivar why: of FINISH, what is finished; of RESTART, why the session is given up.
+    :ivar outcome: of RESTART, how that session ends.
+    :ivar session: the open one, None without one or where it is cleared first.
+    :ivar current: the ledger.
+    :ivar looked: what was seen of the source; None where a run would not look at it.
+    :ivar free: the changes less what a rollback holds back; None while waiting, too.
+    :ivar plan: of the next attempt, None where there is none. That of a session that does not exist yet bears
+        the name `NEW_SESSION`.
+    :ivar receipts: what counts of the open session's for that plan.
+    """
+
+    step: PlannedAction
+    why: str = ""
+    outcome: Outcome = Outcome.OPEN
+    session: Session | None = None
+    current: Snapshot | None = None
+    looked: SourceState | None = None
+    free: Changes | None = None
+    plan: Plan | None = None
+    receipts: Receipts = field(default_factory=dict)
+
+    @property
+    def opened(self) -> Opened | None:
+        """The open session as its last attempt left it; None without one, and while waiting."""
+        return self.looked.opened if self.looked is not None else None
+
+    @property
+    def without_plan(self) -> PlannedAction:
+        """What a run comes to where no session is needed."""
+        held = self.looked is not None and self.free != self.looked.changes
+        return PlannedAction.HELD if held else PlannedAction.NOTHING
+
+
+def decide(context: TriggerContext, session: Session | None, current: Snapshot | None) -> Decision:
+    """Read and decide; writes nothing.
+
+    :param session: the open one, as it is once what was left half way is finished.
+    :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
+    """
+    if waits_for_resume(context, session):
+        return Decision(PlannedAction.HELD, current=current)
+    if ends_again(context, session):
+        return Decision(PlannedAction.END, session=session, current=current)
+    looked = read_source_state(context, session, current)
+    seen = Decision(PlannedAction.WAITING, session=session, current=current, looked=looked)
+    if looked.changes is None:
+        return seen
+    free = planning.without_held(looked.changes, looked.hold)
+    seen = replace(seen, free=free)
+    if session is None or looked.opened is None:
+        plan = first_plan(context, free, current)
+        return replace(seen, step=seen.without_plan if plan is None else PlannedAction.BEGIN, plan=plan)
+    if (given_up := _why_given_up(session, looked.opened.next)) is not None:
+        outcome, why = given_up
+        plan = first_plan(context, free, current)
+        return replace(seen, step=PlannedAction.RESTART, outcome=outcome, why=why, plan=plan)
+    plan, receipts = _next_plan(session, looked.opened, free)
+    step = PlannedAction.RETRY if looked.opened.next is Next.RETRY else PlannedAction.CONTINUE
+    return replace(seen, step=step, plan=plan, receipts=receipts)
+
+
+def ends_again(context: TriggerContext, session: Session | None) -> bool:
+    """Whether the switch of the open session may complete at any moment: a run ends it again, and leaves the
+    source to the next one."""
+    return session is not None and session.end_sent and not is_lost(context, session)
+
+
+def first_plan(context: TriggerContext, changes: Changes, current: Snapshot | None) -> Plan | None:
+    """What a new session would begin with; None where there is nothing to do."""
+    plan = planning.new_plan(NEW_SESSION, context.mode, changes)
+    if _is_swapped_in(context, changes, current):
+        plan = replace(plan, rows=())  # touched files are remembered, and not built (E3)
+    elif context.mode is Mode.SWAP and current is not None and current.files:
+        return plan  # without rows as well: that empties the table
+    return None if planning.is_empty(plan) else plan
+
+
+def _is_swapped_in(context: TriggerContext, changes: Changes, current: Snapshot | None) -> bool:
+    """Whether a swap would replace the table by what it is already."""
+    # Beside the ledger, not beside the listing that the snapshot was made from: a file that was rewritten
+    # after it had been built is in that listing and not in the snapshot (scene 4).
+    return (
+        context.mode is Mode.SWAP
+        and current is not None
+        and bool(current.files)
+        and not changes.any_content
+        and current.mode == Mode.SWAP
+        and current.config_fingerprint == context.fingerprint
+    )
+
+
+def _why_given_up(session: Session, following: Next) -> tuple[Outcome, str] | None:
+    """How an open session ends that is not gone on with, and why; None for one that is."""
+    match following:
+        case Next.ABANDON_CONFIG:
+            return Outcome.ABANDONED_CONFIG, "the table spec changed"
+        case Next.ABANDON_RETRIES:
+            return Outcome.ABANDONED_RETRIES, f"no retry left after {session.retry_count}"
+        case Next.ABANDON_AUDIT:
+            return Outcome.ABANDONED_AUDIT, "its audit failed and named no file of it"
+        case _:
+            return None
+
+
+def _next_plan(session: Session, opened: Opened, changes: Changes) -> tuple[Plan, Receipts]:
+    """What an open session that is not given up goes on with, and the receipts that count for it."""
+    receipts = opened.receipts
+    if session.audit is not None and session.audit.of_data and not session.audit.passed:
+        receipts = planning.unchanged(opened.plan, changes, receipts)
+    before = replace(opened.plan, attempt=opened.newest)
+    return planning.reconcile(before, changes, receipts), receipts
