@@ -12,14 +12,13 @@ from pinot_assets.assets.progress import RunLog
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.plan_report.rendering import (
+    SECTIONS,
     Line,
+    command,
     file_counts,
     file_lines,
     headline,
     mode_lines,
-    numbers,
-    risk_lines,
-    room_lines,
 )
 from pinot_assets.table_spec import TableSpec
 
@@ -54,11 +53,11 @@ def lines_of(plan: PlanReport) -> Iterator[str]:
     yield from _labelled(file_counts(plan))
     for file in file_lines(plan):
         yield " ".join(file).strip()
-    for part in (numbers, room_lines, risk_lines):
+    for part in SECTIONS.values():
         yield from _labelled(part(plan))
     for mode, builds, removes, remark in mode_lines(plan):
         yield f"mode {mode}: builds {builds}, removes {removes}" + (f" ({remark})" if remark else "")
-    yield f"exactly this: pinot-assets run {plan.planned.table} --plan {plan.planned.plan_basis.hash}"
+    yield f"exactly this: {command(plan)}"
 
 
 def _labelled(lines: Iterable[Line]) -> Iterator[str]:
@@ -87,11 +86,9 @@ def _page(plan: PlanReport) -> str:
         f"**{cell(headline(plan))}**",
         _table(("files", ""), _rows(file_counts(plan))),
         _table(("", "file", "version"), files),
-        _table(("the switch", ""), _rows(numbers(plan))),
-        _table(("room", ""), _rows(room_lines(plan))),
-        _table(("what it spends, and the way back", ""), _rows(risk_lines(plan))),
+        *(_table((title, ""), _rows(part(plan))) for title, part in SECTIONS.items()),
         _table(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
-        f"`pinot-assets run {plan.planned.table} --plan {plan.planned.plan_basis.hash}`",
+        f"`{command(plan)}`",
     ]
     return "\n\n".join(filter(None, parts))
 

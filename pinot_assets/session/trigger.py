@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from pinot_assets.core.text import plural
@@ -60,7 +61,7 @@ def trigger_without_retry(context: TriggerContext) -> TriggerReport:
     run may have failed since.
     """
     decision = decide(context, *_prepared(context))
-    if context.spec.ingestion.sensor_retries or decision.step not in _FURTHER:
+    if context.spec.ingestion.sensor_retries or decision.step not in _SPENDS:
         return _execute(context, decision)
     return _leave_alone(context, decision)
 
@@ -147,7 +148,7 @@ def _cleared(context: TriggerContext, session: Session | None) -> Session | None
 
 # --- what was decided ------------------------------------------------------------------------------
 
-_FURTHER: Final = (PlannedAction.RETRY, PlannedAction.RESTART)
+_SPENDS: Final = (PlannedAction.RETRY, PlannedAction.RESTART)
 """What spends a retry, or gives a session up."""
 
 
@@ -181,7 +182,7 @@ def _leave_alone(context: TriggerContext, decision: Decision) -> TriggerReport:
     all_told = replace(decision, free=looked.changes)  # what a rollback holds back, too
     if opened.failures or opened.next is not Next.ABANDON_CONFIG:
         # Failures keep the gate shut, and another look at the replicas is free.
-        return _report(context, all_told, TriggerResult.FAILED, session, _Done(failed=opened.failures))
+        return _report(context, all_told, TriggerResult.FAILED, session, failed=opened.failures)
     # Not for the gate: it may be fit to be switched, and is not what the table wants any more.
     paused = "was planned for another table spec"
     return replace(_report(context, all_told, TriggerResult.PAUSED, session), paused=paused)
@@ -214,7 +215,8 @@ def _build_and_stage(
         context.lease.write(session=session)
     begun = time.monotonic()
     built, failed = _built(context, session, plan) if plan.to_build else ([], [])
-    work = _Done(built, kept, failed, time.monotonic() - begun if plan.to_build else 0.0)
+    seconds = time.monotonic() - begun if plan.to_build else 0.0
+    report = partial(_report, context, decision, built=built, kept=kept, failed=failed, seconds=seconds)
     if failed:
         session = replace(
             session,
@@ -233,14 +235,14 @@ def _build_and_stage(
             session = abandon(
                 context, session, Outcome.ABANDONED_RETRIES, "one run publishes all, or nothing"
             )
-        return _report(context, decision, TriggerResult.FAILED, session, work)
+        return report(TriggerResult.FAILED, session)
     found = context.clients.staging.receipts(plan)
     plan = planning.accept(plan, found)
     if session.push is PushKind.PLAIN:
         plan = per_file_push.without(plan, frozenset(f.uri for f in failed))
         if failed and not (plan.done or plan.removals or plan.touched):
             session = abandon(context, session, Outcome.ABANDONED_RETRIES, "every file failed")
-            return _report(context, decision, TriggerResult.FAILED, session, work)
+            return report(TriggerResult.FAILED, session)
     if plan.to_build:
         raise SessionError(
             f"{plural(len(plan.to_build), 'file')} of {session.id} without a valid receipt after the build",
@@ -248,7 +250,7 @@ def _build_and_stage(
             hint="check that the staging area keeps what is written; the next trigger builds them again",
         )
     session = strategy_of(session).stage(context, session, plan, {o: r for o, (_, r) in found.items()})
-    return _report(context, decision, _RESULTS[session.state], session, work)
+    return report(_RESULTS[session.state], session)
 
 
 def _built_all(context: TriggerContext, session: Session) -> Session:
@@ -285,23 +287,16 @@ _RESULTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    built: Sequence[Receipt] = ()
-    kept: int = 0
-    failed: Sequence[Failure] = ()
-    seconds: float = 0.0
-
-
-_NOTHING_DONE: Final = _Done()
-
-
 def _report(
     context: TriggerContext,
     decision: Decision,
     result: TriggerResult,
     session: Session | None,
-    work: _Done = _NOTHING_DONE,
+    *,
+    built: Sequence[Receipt] = (),
+    kept: int = 0,
+    failed: Sequence[Failure] = (),
+    seconds: float = 0.0,
 ) -> TriggerReport:
     found = decision.looked.found if decision.looked is not None else None
     changes = decision.free
@@ -313,10 +308,10 @@ def _report(
         new=tuple(f.uri for f in changes.new) if changes is not None else (),
         rewritten=tuple(f.uri for f in changes.rewritten) if changes is not None else (),
         deleted=changes.deleted if changes is not None else (),
-        built=tuple(work.built),
-        kept=work.kept,
-        failed=tuple(work.failed),
-        build_seconds=work.seconds,
+        built=tuple(built),
+        kept=kept,
+        failed=tuple(failed),
+        build_seconds=seconds,
         unready=(found.waiting or found.later) if found is not None else (),
         notes=tuple(context.notes),
     )

@@ -16,14 +16,13 @@ from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.plan_report.rendering import (
+    SECTIONS,
     Line,
+    command,
     file_counts,
     file_lines,
     headline,
     mode_lines,
-    numbers,
-    risk_lines,
-    room_lines,
 )
 from pinot_assets.session.plan_report.rendering_json import values
 from pinot_assets.table_spec import TableSpec
@@ -79,13 +78,11 @@ def shown(plan: PlanReport) -> Iterator[Text]:
         yield Text.assemble(
             "  ", (mark.ljust(2), STYLES.get(mark, "")), uri.ljust(width), "  ", (text, "dim")
         )
-    yield from _section("the switch", numbers(plan))
-    yield from _section("room", room_lines(plan))
-    yield from _section("what it spends, and the way back", risk_lines(plan))
+    for title, part in SECTIONS.items():
+        yield from _section(title, part(plan))
     yield from _modes(plan)
     yield Text()
-    exactly = f"pinot-assets run {planned.table} --plan {planned.plan_basis.hash}"
-    yield Text.assemble("exactly this: ", (exactly, "bold"))
+    yield Text.assemble("exactly this: ", (command(plan), "bold"))
 
 
 def _section(title: str, lines: Iterable[Line]) -> Iterator[Text]:

@@ -24,6 +24,14 @@ NEW_SESSION: Final = "cp0-000000"
 """Stands for the session that a run would open: its number and nonce are given when it begins."""
 
 
+_GIVEN_UP: Final = {
+    Next.ABANDON_CONFIG: (Outcome.ABANDONED_CONFIG, "the table spec changed"),
+    Next.ABANDON_RETRIES: (Outcome.ABANDONED_RETRIES, "no retry left after {retries}"),
+    Next.ABANDON_AUDIT: (Outcome.ABANDONED_AUDIT, "its audit failed and named no file of it"),
+}
+"""How an open session ends that is not continued, and why."""
+
+
 class PlannedAction(StrEnum):
     """What a run would do, in one word."""
 
@@ -97,11 +105,11 @@ def decide(context: TriggerContext, session: Session | None, current: Snapshot |
     free = planning.without_held(looked.changes, looked.hold)
     seen = replace(seen, free=free)
     if session is None or looked.opened is None:
-        plan = first_plan(context, free, current)
+        plan = _first_plan(context, free, current)
         return replace(seen, step=seen.without_plan if plan is None else PlannedAction.BEGIN, plan=plan)
-    if (given_up := _why_given_up(session, looked.opened.next)) is not None:
-        outcome, why = given_up
-        plan = first_plan(context, free, current)
+    if looked.opened.next in _GIVEN_UP:
+        outcome, why = _GIVEN_UP[looked.opened.next]
+        why, plan = why.format(retries=session.retry_count), _first_plan(context, free, current)
         return replace(seen, step=PlannedAction.RESTART, outcome=outcome, why=why, plan=plan)
     plan, receipts = _next_plan(session, looked.opened, free)
     step = PlannedAction.RETRY if looked.opened.next is Next.RETRY else PlannedAction.CONTINUE
@@ -114,7 +122,7 @@ def ends_again(context: TriggerContext, session: Session | None) -> bool:
     return session is not None and session.end_sent and not is_lost(context, session)
 
 
-def first_plan(context: TriggerContext, changes: Changes, current: Snapshot | None) -> Plan | None:
+def _first_plan(context: TriggerContext, changes: Changes, current: Snapshot | None) -> Plan | None:
     """What a new session would begin with; None where there is nothing to do."""
     plan = planning.new_plan(NEW_SESSION, context.mode, changes)
     if _is_swapped_in(context, changes, current):
@@ -136,19 +144,6 @@ def _is_swapped_in(context: TriggerContext, changes: Changes, current: Snapshot 
         and current.mode == Mode.SWAP
         and current.config_fingerprint == context.fingerprint
     )
-
-
-def _why_given_up(session: Session, following: Next) -> tuple[Outcome, str] | None:
-    """How an open session ends that is not gone on with, and why; None for one that is."""
-    match following:
-        case Next.ABANDON_CONFIG:
-            return Outcome.ABANDONED_CONFIG, "the table spec changed"
-        case Next.ABANDON_RETRIES:
-            return Outcome.ABANDONED_RETRIES, f"no retry left after {session.retry_count}"
-        case Next.ABANDON_AUDIT:
-            return Outcome.ABANDONED_AUDIT, "its audit failed and named no file of it"
-        case _:
-            return None
 
 
 def _next_plan(session: Session, opened: Opened, changes: Changes) -> tuple[Plan, Receipts]:

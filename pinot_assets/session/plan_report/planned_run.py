@@ -94,7 +94,8 @@ def plan_run(context: TriggerContext) -> PlannedRun:
     shadow = left_shadow(context.clients.pinot, context.spec.name)
     why = ""
     if session is not None and wants_clear(context):
-        session, why = None, f"{session.id} is dropped first (clearConsistentPushState)"
+        why = f"{session.id} is dropped first (clearConsistentPushState)"
+        session = None
     decision = decide(context, session, current)
     planned = replace(
         _run(context, replace(decision, why=why or decision.why)),
@@ -125,7 +126,13 @@ def unfinished(context: TriggerContext) -> str:
         )
     if is_fresh(context.lease.pointer) and any(is_ours(context.spec.name, name) for name in names):
         return "ZooKeeper has lost the pointer: the ledger is made anew from what queries see"
-    return _half_way(context) or _hidden(context)
+    if half_way := _half_way(context):
+        return half_way
+    current = context.current_snapshot()
+    hidden = context.switcher.hidden_by_delayed_starts(current.segments) if current is not None else ()
+    if not hidden:
+        return ""
+    return f"published segments are hidden by a delayed start of ours, and shown again: {len(hidden)}"
 
 
 def _half_way(context: TriggerContext) -> str:
@@ -144,19 +151,11 @@ def _half_way(context: TriggerContext) -> str:
     return ""
 
 
-def _hidden(context: TriggerContext) -> str:
-    current = context.current_snapshot()
-    hidden = context.switcher.hidden_by_delayed_starts(current.segments) if current is not None else ()
-    if not hidden:
-        return ""
-    return f"published segments are hidden by a delayed start of ours, and shown again: {len(hidden)}"
-
-
 def _as_settled(context: TriggerContext, session: Session | None) -> Session | None:
     """The open session once a run has found out what became of its switch, which was not published."""
-    if session is None or session.state is not State.SWITCH or session.push is PushKind.PLAIN:
+    if session is None or session.state is not State.SWITCH or session.switch_object is None:
         return session
-    if session.switch_object is None:
+    if session.push is PushKind.PLAIN:
         return session
     session = beside_open_entry(context, session, load_switch(context, session))
     return replace(session, end_issued="") if must_stop_ending(context, session) else session

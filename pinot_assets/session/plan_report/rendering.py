@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from pinot_assets.audit.losses import MOST_PERCENT
 from pinot_assets.core.text import plural, size
@@ -288,6 +289,19 @@ def _expiring(plan: PlanReport) -> str:
         f"after the switch, {plural(len(names), 'snapshot')} with the tars that they alone need, for good "
         f"(snapshotsToKeep, snapshotDaysToKeep): {shown}"
     )
+
+
+SECTIONS: Final = {
+    "the switch": numbers,
+    "room": room_lines,
+    "what it spends, and the way back": risk_lines,
+}
+"""Behind the files, in this order, each under its title."""
+
+
+def command(plan: PlanReport) -> str:
+    """What runs exactly this plan."""
+    return f"pinot-assets run {plan.planned.table} --plan {plan.planned.plan_basis.hash}"
 
 
 # --- pieces ----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pinot_assets.core.text import plural
+from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.plan_report.history import counts_text
 from pinot_assets.session.rollback.rollback_options import RollbackPlan, RollbackWay
 from pinot_assets.session.values.state import utc_text
@@ -12,8 +13,6 @@ from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 
 SHOWN = 5
 """Files that are named."""
-
-HOUR_MS = 3_600_000
 
 
 def preview(way: RollbackPlan, now_ms: int) -> Iterator[tuple[str, str]]:
