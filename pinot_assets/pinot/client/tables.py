@@ -66,16 +66,6 @@ class TableCalls:
         value = (self._get("/appconfigs").get("pinotConfig") or {}).get(name)
         return None if value is None else str(value).lower()
 
-    def is_healthy(self) -> bool:
-        """Whether the controller says that it is ready."""
-        try:
-            return (
-                self._door.send(HttpCall("GET", "/health", CallKind.READ, self.connection.timeouts.call))
-                == "OK"
-            )
-        except PinotError:
-            return False
-
     def instances(self) -> tuple[str, ...]:
         """Names of all instances: controllers, brokers, servers."""
         return tuple(self._get("/instances")["instances"])

@@ -346,16 +346,9 @@ def test_servers_of_a_table() -> None:
 # --- the rest of the cluster -------------------------------------------------------------------------
 
 
-def test_version_and_health() -> None:
-    answers: dict[str, Answer] = {
-        "GET /version": ok({"pinot-orc": "9.9.9", "pinot-controller": "0.11.0-1b4d6b6b0a27"}),
-        "GET /health": httpx.Response(200, text="OK"),
-    }
-    pinot = Pinot(answers)
+def test_version() -> None:
+    pinot = Pinot({"GET /version": ok({"pinot-orc": "9.9.9", "pinot-controller": "0.11.0-1b4d6b6b0a27"})})
     assert pinot.cluster.version() == "0.11.0"
-    assert pinot.cluster.is_healthy()
-    answers["GET /health"] = httpx.Response(503, text="Pinot controller status is BAD")
-    assert not pinot.cluster.is_healthy()
 
 
 def test_a_setting_of_the_controller() -> None:
