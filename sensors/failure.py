@@ -18,6 +18,7 @@ import dagster as dg
 
 from pinot_assets.assets.keys import tag_of
 from pinot_assets.assets.runs import works_on
+from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import notice
@@ -30,8 +31,8 @@ UI_VARIABLE = "DAGSTER_WEBSERVER_URL"
 INTERVAL_S = 30
 LOOKED_AT = 100
 """Failed runs that one tick looks at."""
-LONGEST_ID = 19
-"""Digits from which on a number is no id of an event: databases count in 64 bits."""
+IDS_END = 10**18
+"""From here on a number is no id of an event: databases count in 64 bits."""
 BUDGET_S = 15
 """No further notice is begun after this long: Dagster ends a tick after 60 s."""
 
@@ -101,9 +102,8 @@ class FailureCursor:
     def read(cls, text: str) -> "FailureCursor | None":
         """From Dagster's cursor; None for an empty one, and for one that somebody else wrote."""
         after, *tables = text.split() or [""]
-        if not (after.isascii() and after.isdigit() and len(after) < LONGEST_ID):
-            return None
-        return cls(int(after), tuple(tables))
+        number = whole_number(after)
+        return None if number is None or number >= IDS_END else cls(number, tuple(tables))
 
     def text(self) -> str:
         """As Dagster keeps it."""

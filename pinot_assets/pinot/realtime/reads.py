@@ -86,19 +86,6 @@ class RealtimeReads(Nodes):
         found = told.get("_segmentToConsumingInfoMap", told.get("segmentToConsumingInfoMap"))
         return found or {}
 
-    def force_commit_pending(self, job: str) -> frozenset[str]:
-        """Segments of a `force_commit` that are not committed yet; of a pauseless table: not uploaded.
-
-        1.0 on.
-        """
-        told = self._get(f"/tables/forceCommitStatus/{quoted(job)}")
-        return frozenset(told.get("segmentsYetToBeCommitted") or ())
-
-    def reingesting(self, admin_url: str) -> frozenset[str]:
-        """Segments that a server reads from the stream again now. 1.4 on."""
-        jobs = self._doors.at(admin_url).send_json(self._read("/reingestSegment/jobs")) or ()
-        return frozenset(str(job["segmentName"]) for job in jobs)
-
     def rebalance_status(self, job: str) -> Mapping[str, Any]:
         """How a rebalance stands. 1.0 on."""
         value: Mapping[str, Any] = self._get(f"/rebalanceStatus/{quoted(job)}")

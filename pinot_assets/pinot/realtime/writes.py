@@ -9,7 +9,6 @@ call (0.11.0 to 1.5.1); an older one refuses with `PinotNotFound`, or 405. Every
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from enum import StrEnum
 from typing import Any, Final
 
 from pinot_assets.pinot.client.helix_nodes import Node, Nodes
@@ -21,21 +20,8 @@ VALIDATION: Final = "RealtimeSegmentValidationManager"
 SEGMENT_LEVEL: Final = {"runSegmentLevelValidation": "true"}
 """Runs the daily part of the validation manager too: missing uploads, the list of committing segments."""
 
-RE_INGEST_UNORDERED: Final = {"repairErrorSegmentsForPartialUpsertOrDedup": "true"}
-"""Lets it re-ingest segments of dedup and partial upsert tables, whose rows may then be wrong."""
-
 NAMES_A_CALL: Final = 50
 """Segment names that one URL is given."""
-
-
-class ConsumeFrom(StrEnum):
-    """Where consumption goes on after a pause."""
-
-    LAST_CONSUMED = "lastConsumed"
-    SMALLEST = "smallest"
-    """Rows come twice."""
-    LARGEST = "largest"
-    """Rows are left out."""
 
 
 class RealtimeWrites(Nodes):
@@ -50,42 +36,17 @@ class RealtimeWrites(Nodes):
         """
         self._write("POST", f"/tables/{quoted(table)}/pauseConsumption", **_comment(comment))
 
-    def resume(
-        self, table: str, consume_from: ConsumeFrom = ConsumeFrom.LAST_CONSUMED, comment: str = ""
-    ) -> None:
-        """Clear the table's pause and run its validation. 0.11 on."""
-        # Releases before 1.3 refuse the word for what they do without it.
-        where = {} if consume_from is ConsumeFrom.LAST_CONSUMED else {"consumeFrom": consume_from.value}
-        self._write("POST", f"/tables/{quoted(table)}/resumeConsumption", **where, **_comment(comment))
-
-    def pause_topics(self, table: str, topics: Collection[int]) -> None:
-        """Pause some streams of a table, by their index; independent of `pause`. 1.5.0 on."""
-        self._write("POST", f"/tables/{quoted(table)}/pauseTopicConsumption", topicIndices=_numbers(topics))
-
-    def resume_topics(self, table: str, topics: Collection[int]) -> None:
-        """Undo `pause_topics`. 1.5.0 on."""
-        self._write("POST", f"/tables/{quoted(table)}/resumeTopicConsumption", topicIndices=_numbers(topics))
+    def resume(self, table: str, comment: str = "") -> None:
+        """Clear the table's pause and run its validation; each partition goes on where it was. 0.11 on."""
+        self._write("POST", f"/tables/{quoted(table)}/resumeConsumption", **_comment(comment))
 
     def force_commit(self, table: str) -> str | None:
         """Ask the servers to commit what they consume; returns the job's id, None before 1.0. 0.11 on.
 
         Refused (500) for partial upsert and out-of-order tables while the consistency mode is RESTRICTED.
         """
-        return self._force_commit(table)
-
-    def force_commit_segments(self, table: str, segments: Collection[str]) -> str | None:
-        """Like `force_commit`, these consuming segments only. 1.1 on; an older one commits them all.
-
-        :raises ValueError: no segments, which would mean all.
-        """
-        return self._force_commit(table, segments=",".join(sorted(_some(segments))))
-
-    def _force_commit(self, table: str, **params: str) -> str | None:
         path, seconds = f"/tables/{quoted(table)}/forceCommit", self.connection.timeouts.call
-        # An empty reply before 1.0.
-        told = (
-            self._door.send_json(HttpCall("POST", path, CallKind.WRITE, seconds, params=params or None)) or {}
-        )
+        told = self._door.send_json(HttpCall("POST", path, CallKind.WRITE, seconds)) or {}  # empty before 1.0
         return told.get("forceCommitJobId")
 
     # --- the controller's own repair -----------------------------------------------------------------
@@ -98,7 +59,7 @@ class RealtimeWrites(Nodes):
         self._write("GET", "/periodictask/run", **_validation(table))
 
     def run_validation_with(self, table: str, properties: Mapping[str, str]) -> None:
-        """Run it with properties: `SEGMENT_LEVEL`, `RE_INGEST_UNORDERED`, or both. 1.4 on; 405 before."""
+        """Run it with properties, such as `SEGMENT_LEVEL`. 1.4 on; 405 before."""
         self._write("POST", "/periodictask/run", body=dict(properties), **_validation(table))
 
     def upload_to_deep_store(self, table: str, segments: Collection[str]) -> None:
@@ -185,13 +146,6 @@ class RealtimeWrites(Nodes):
         """
         self.put_node(f"PROPERTYSTORE/SEGMENTS/{table}/{node.id}", node)
 
-    def delete_realtime_segments(self, table: str, segments: Collection[str]) -> None:
-        """Delete these segments, wherever they are. 0.11 on.
-
-        :raises ValueError: no segments, for which Pinot would delete every one.
-        """
-        self._write("POST", f"/segments/{quoted(table)}/delete", body=sorted(_some(segments)))
-
     def preview_delete_from(self, table: str, segments: Collection[str]) -> Mapping[str, Any]:
         """What `delete_from` would delete: `partitions`, by number, with `segmentsToDelete`. 1.4 on.
 
@@ -253,10 +207,6 @@ def _some(segments: Collection[str]) -> Collection[str]:
     if not segments:
         raise ValueError("no segments are named")
     return segments
-
-
-def _numbers(numbers: Collection[int]) -> str:
-    return ",".join(map(str, sorted(numbers)))
 
 
 def _comment(text: str) -> dict[str, str]:

@@ -90,11 +90,6 @@ class Step:
             return f"{self.kind} {self.segments[0]}"
         return str(self.kind)
 
-    @property
-    def goes_over_the_table(self) -> bool:
-        """Whether Pinot touches other segments, too."""
-        return self.means in VALIDATIONS
-
     def __str__(self) -> str:
         where = f" on {self.server}" if self.server is not None else ""
         what = ", ".join(self.segments or self.names or map(str, self.partitions))

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from pinot_assets.segment.column.encoding import Encoding
-from pinot_assets.segment.column.json_values import is_true, whole_number
+from pinot_assets.segment.column.json_values import is_true, java_int
 from pinot_assets.segment.column.support import Feature, Problems, refusals
 from pinot_assets.segment.column.text import UNSAFE_VALUE
 from pinot_assets.segment.column.types import (
@@ -172,7 +172,7 @@ def _column(field: Mapping[str, Any], field_type: FieldType, nullable: bool) -> 
 def _max_length(field: Mapping[str, Any]) -> int | None:
     """The longest value; None if what is written is no length."""
     given = field.get("maxLength")
-    length = DEFAULT_MAX_LENGTH if given is None else whole_number(given)
+    length = DEFAULT_MAX_LENGTH if given is None else java_int(given)
     return None if length is None or length < 0 else length
 
 

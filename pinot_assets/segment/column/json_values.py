@@ -22,7 +22,7 @@ def number(value: object) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def whole_number(value: object) -> int | None:
+def java_int(value: object) -> int | None:
     """A JSON number as Jackson reads an int: digits in a text count; None if it is none."""
     if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,10}", value.strip()):
         value = int(value)

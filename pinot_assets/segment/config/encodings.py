@@ -13,7 +13,7 @@ from typing import Any
 
 from pinot_assets.segment.column.encoding import Codec, Encoding, Optimize, RawFormat
 from pinot_assets.segment.column.fields import Column
-from pinot_assets.segment.column.json_values import is_true, number, whole_number
+from pinot_assets.segment.column.json_values import is_true, java_int, number
 from pinot_assets.segment.column.support import Feature, Problems
 from pinot_assets.segment.column.types import FieldType
 
@@ -196,7 +196,7 @@ def _raw_format(
     problems += found
     derive = is_true(settings.get("deriveNumDocsPerChunk"))
     target_bytes, docs = _data_size(settings.get("targetMaxChunkSize")), settings.get("targetDocsPerChunk")
-    target_docs = 1000 if docs is None else whole_number(docs)
+    target_docs = 1000 if docs is None else java_int(docs)
     if target_bytes is None:
         problems.append((Feature.ENCODING_INVALID, f"targetMaxChunkSize {settings['targetMaxChunkSize']}"))
     counts_docs = (column.is_fixed_width and column.single_value) or (version < 4 and not derive)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pinot_assets.segment.column.json_values import is_true, number, whole_number
+from pinot_assets.segment.column.json_values import is_true, java_int, number
 from pinot_assets.segment.column.support import Feature
 from pinot_assets.segment.column.types import DataType
 
@@ -147,7 +147,7 @@ class _Reader:
         if is_true(settings.get("disabled")):
             return None
         share, limit = settings.get("fpp") or DEFAULT_FPP, settings.get("maxSizeInBytes") or 0
-        fpp, size = number(share), whole_number(limit)
+        fpp, size = number(share), java_int(limit)
         if self._column.data_type is DataType.BOOLEAN or fpp is None or not 0 < fpp < 1 or size is None:
             of_size = "" if size is not None else f" and maxSizeInBytes {limit}"
             self._refuse(Feature.BLOOM_INVALID, f"bloom filter with fpp {share}{of_size}")

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,11 +25,14 @@ from pinot_assets.core.parquet_bytes import (
     table_of,
 )
 from pinot_assets.core.stored_format import FORMAT, NEEDS, Marks, Open, Stored, marks, since
-from pinot_assets.core.untrusted import fitting
+from pinot_assets.core.untrusted import fitting, whole_number
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output, Receipt
+
+SIZES_END: Final = 10**18
+"""From here on a number is no size of a file."""
 
 
 class RowStatus(StrEnum):
@@ -149,9 +153,8 @@ class HeldVersion:
     def read(cls, text: str) -> HeldVersion:
         """Inverse of `text`; of a text of another shape the token alone is taken, which then counts alone."""
         token, *rest = text.split(" ")
-        if len(rest) == 2 and rest[0].isascii() and rest[0].isdigit() and len(rest[0]) < 19:
-            return cls(token, int(rest[0]), rest[1])
-        return cls(token)
+        size = whole_number(rest[0]) if len(rest) == 2 else None
+        return cls(token) if size is None or size >= SIZES_END else cls(token, size, rest[1])
 
     @property
     def text(self) -> str:

@@ -7,7 +7,7 @@ StreamConfig and TableConfigUtils of Pinot 1.5.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -257,15 +257,6 @@ def _reason(invalid: ValidationError) -> str:
     error = invalid.errors(include_input=False, include_url=False)[0]
     limits = {"greater_than_equal": "is negative", "less_than_equal": "is above 2147483647"}
     return limits.get(error["type"], error["msg"].removeprefix("Value error, "))
-
-
-def stream_places(table: DocumentNode) -> Iterator[DocumentNode]:
-    """Every stream of a table config, at either of its places."""
-    if isinstance(_at(table.value, FORMER_STREAM), dict):
-        yield table.at(*FORMER_STREAM)
-    streams = _at(table.value, STREAMS)
-    for position in range(len(streams) if isinstance(streams, list) else 0):
-        yield table.at(*STREAMS, position)
 
 
 def _text(value: Any) -> str:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fakes.realtime.operator_client import OperatorClient
 from packaging.version import Version
 
 from pinot_assets.errors import PinotError, PinotNotFound
-from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.model.names import upload_of
@@ -251,7 +251,7 @@ NOWHERE = "nowhere_REALTIME"
 
 
 def test_a_table_that_is_not_there_is_not_changed(lab: Lab) -> None:
-    pinot: RealtimePinot = lab.pinot
+    pinot: OperatorClient = lab.pinot
     segment = "nowhere__0__0__20260101T0000Z"
     for call in (
         lambda: pinot.pause(NOWHERE),
@@ -268,7 +268,7 @@ def test_a_table_that_is_not_there_is_not_changed(lab: Lab) -> None:
 
 
 def test_a_table_that_is_not_there_has_nothing(lab: Lab) -> None:
-    pinot: RealtimePinot = lab.pinot
+    pinot: OperatorClient = lab.pinot
     assert (pinot.table_config(NOWHERE), pinot.ideal_state(NOWHERE)) == (None, None)
     assert (pinot.external_view(NOWHERE), pinot.segment_nodes(NOWHERE)) == ({}, {})
     assert (pinot.segment_stats(NOWHERE), pinot.committing_listed(NOWHERE)) == ({}, frozenset())

@@ -22,13 +22,13 @@ from pathlib import Path
 import psutil
 from fakes.monitoring.exporter import Exporters
 from fakes.pinot.controller import CLUSTER, RealController, starts
+from fakes.realtime.operator_client import OperatorClient
 
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.core.java import find_java
 from pinot_assets.local import jars, maven
 from pinot_assets.local.optional import KAFKA
 from pinot_assets.local.part import Site
-from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.settings.local_stack import ProcessRecord, Record
 
 _HERE = Path(__file__).parent
@@ -199,9 +199,9 @@ class PauselessCluster(RealController):
         return tuple(server.admin_url for server in self.live)
 
     @contextmanager
-    def pinot(self) -> Iterator[RealtimePinot]:
+    def pinot(self) -> Iterator[OperatorClient]:
         """The doors to it."""
-        with RealtimePinot(PinotConnection(self.controller_url, broker_urls=self.query_urls)) as pinot:
+        with OperatorClient(PinotConnection(self.controller_url, broker_urls=self.query_urls)) as pinot:
             yield pinot
 
 

@@ -11,11 +11,11 @@ from threading import Event, Thread
 
 import httpx
 from fakes.realtime.kafka_topic import create_topic
+from fakes.realtime.operator_client import OperatorClient
 
 from demos.realtime_faults import StoreOutage
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.read.deep_store import open_deep_store
 from pinot_assets.realtime.read.opening import hold_table
@@ -34,7 +34,7 @@ class Clicks:
 
     stack: StackState
     name: str
-    pinot: RealtimePinot
+    pinot: OperatorClient
     sent: int = field(default=0)
 
     @property
@@ -112,7 +112,7 @@ def clicks_table(stack: StackState) -> Iterator[Clicks]:
         controller.post("/schemas", json=schema(name)).raise_for_status()
         made = controller.post("/tables", json=table_config(name, stack.kafka_bootstrap))
         assert made.status_code == 200, made.text
-        with RealtimePinot(PinotConnection(stack.controller_url)) as pinot:
+        with OperatorClient(PinotConnection(stack.controller_url)) as pinot:
             yield Clicks(stack, name, pinot)
         controller.delete(f"/tables/{name}", params={"type": "realtime"}).raise_for_status()
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import httpx
+from fakes.realtime.operator_client import OperatorClient
 
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.model.state import RealtimeState, StreamPartition
 from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.source import ObjectStore
@@ -107,9 +107,9 @@ class FakeRealtime:
 
     # --- making it -----------------------------------------------------------------------------------
 
-    def pinot(self) -> RealtimePinot:
+    def pinot(self) -> OperatorClient:
         """A client of it. Close it."""
-        return RealtimePinot(PinotConnection(CONTROLLER), httpx.MockTransport(self.handle))
+        return OperatorClient(PinotConnection(CONTROLLER), httpx.MockTransport(self.handle))
 
     def look(self, deep_store: ObjectStore | None = None) -> RealtimeState:
         """Its state, as the real reading sees it."""

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import pytest
 from fakes.pauseless.servers import PauselessCluster
 from fakes.pauseless.table import Rows, rows_table
+from fakes.realtime.operator_client import OperatorClient
 
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.names import upload_of
@@ -36,7 +36,7 @@ def rows(cluster: PauselessCluster) -> Iterator[Rows]:
 
 
 @pytest.fixture
-def pinot(cluster: PauselessCluster) -> Iterator[RealtimePinot]:
+def pinot(cluster: PauselessCluster) -> Iterator[OperatorClient]:
     with cluster.pinot() as pinot:
         yield pinot
 
@@ -60,7 +60,7 @@ def settled(state: RealtimeState) -> bool:
     return all(replica.ideal == replica.external for s in state.segments for replica in s.replicas)
 
 
-def test_paused_with_its_reason_and_resumed(rows: Rows, pinot: RealtimePinot) -> None:
+def test_paused_with_its_reason_and_resumed(rows: Rows, pinot: OperatorClient) -> None:
     rows.send(100)
     rows.until_all_found()
     pinot.pause(rows.table, "new disks")
@@ -75,7 +75,7 @@ def test_paused_with_its_reason_and_resumed(rows: Rows, pinot: RealtimePinot) ->
     assert not state.pause.whole
 
 
-def test_a_topic_is_paused_on_its_own(rows: Rows, pinot: RealtimePinot) -> None:
+def test_a_topic_is_paused_on_its_own(rows: Rows, pinot: OperatorClient) -> None:
     rows.send(100)
     rows.until_all_found()
     pinot.pause_topics(rows.table, [0])
@@ -91,7 +91,7 @@ def test_a_topic_is_paused_on_its_own(rows: Rows, pinot: RealtimePinot) -> None:
     assert state.pause.topics == frozenset()
 
 
-def test_commits_are_forced_and_their_job_tells(rows: Rows, pinot: RealtimePinot) -> None:
+def test_commits_are_forced_and_their_job_tells(rows: Rows, pinot: OperatorClient) -> None:
     rows.send(100)
     rows.until_all_found()
     first = rows.look().segments[0].name
@@ -104,7 +104,7 @@ def test_commits_are_forced_and_their_job_tells(rows: Rows, pinot: RealtimePinot
     rows.until(lambda s: count(s, SegmentStatus.DONE) >= 2)
 
 
-def test_a_young_segment_is_uploaded_only_by_force(rows: Rows, pinot: RealtimePinot) -> None:
+def test_a_young_segment_is_uploaded_only_by_force(rows: Rows, pinot: OperatorClient) -> None:
     with store_away(rows):
         rows.send(1000)
         state = rows.until(lambda s: count(s, SegmentStatus.DONE) == 2 and settled(s))
@@ -118,7 +118,7 @@ def test_a_young_segment_is_uploaded_only_by_force(rows: Rows, pinot: RealtimePi
     rows.until(lambda s: all(one.copy is Copy.DEEP_STORE for one in s.segments if one.name in names))
 
 
-def test_what_a_server_does_itself(rows: Rows, pinot: RealtimePinot) -> None:
+def test_what_a_server_does_itself(rows: Rows, pinot: OperatorClient) -> None:
     rows.send(1000)
     state = rows.until(lambda s: count(s, SegmentStatus.DONE) == 2 and settled(s))
     segment = state.segments[0]
@@ -140,7 +140,7 @@ def test_what_a_server_does_itself(rows: Rows, pinot: RealtimePinot) -> None:
         pinot.write_segment(rows.table, node)
 
 
-def test_everything_from_a_segment_on_is_deleted(rows: Rows, pinot: RealtimePinot) -> None:
+def test_everything_from_a_segment_on_is_deleted(rows: Rows, pinot: OperatorClient) -> None:
     rows.send(2000)
     state = rows.until(lambda s: count(s, SegmentStatus.DONE) == 4 and settled(s))
     first, second = (s.name for s in state.segments if s.partition == 0 and s.sequence < 2)
@@ -158,7 +158,7 @@ def test_everything_from_a_segment_on_is_deleted(rows: Rows, pinot: RealtimePino
     rows.until(lambda s: first not in {one.name for one in s.segments})
 
 
-def test_a_config_is_replaced_and_a_rebalance_shown_first(rows: Rows, pinot: RealtimePinot) -> None:
+def test_a_config_is_replaced_and_a_rebalance_shown_first(rows: Rows, pinot: OperatorClient) -> None:
     config = pinot.table_config(rows.table)
     assert config is not None
     config["segmentsConfig"] |= {"retentionTimeUnit": "DAYS", "retentionTimeValue": "3"}

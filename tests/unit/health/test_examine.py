@@ -30,7 +30,7 @@ def test_only_a_short_look_at_a_table_that_moved_is_repeated(
         now[0] += seconds
         return (unknown("orphans", "two states were seen", ""),)
 
-    monkeypatch.setattr(checks, "open_look", open_look)
+    monkeypatch.setattr(checks, "open_table_probe", open_look)
     monkeypatch.setattr(checks, "examine", examine)
     monkeypatch.setattr(checks, "time", SimpleNamespace(monotonic=lambda: now[0]))
     spec: Any = None

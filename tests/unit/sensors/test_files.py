@@ -88,7 +88,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
         table = Table(tmp_path, instance)
         monkeypatch.setattr(files, "open_session_store", lambda *_: nullcontext())
         monkeypatch.setattr(files, "observe", lambda *_: table.seen)
-        monkeypatch.setattr(files, "standing", lambda *_: table.standing)
+        monkeypatch.setattr(files, "published_token", lambda *_: table.standing)
         yield table
 
 
@@ -585,7 +585,7 @@ def test_what_is_settled_ends_the_red(
     assert FilesCursor.read(table.cursor or "").failing_s == 0
 
 
-@pytest.mark.parametrize("away", ["observe", "standing", "open_session_store", "open_staging"])
+@pytest.mark.parametrize("away", ["observe", "published_token", "open_session_store", "open_staging"])
 def test_zookeeper_and_the_staging_area_count_as_the_source_does(
     table: Table, clock: Clock, monkeypatch: pytest.MonkeyPatch, away: str
 ) -> None:

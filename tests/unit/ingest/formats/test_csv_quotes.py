@@ -15,7 +15,7 @@ from pinot_assets.ingest.contract.bad_rows import BadRowAllowance, Quarantine
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.formats.csv_file import read_csv, split_cells
 from pinot_assets.ingest.formats.csv_quotes import Quotes
-from tests.unit.ingest.formats.test_csv_file import SCHEMA, Wanted, column, pa
+from tests.unit.ingest.formats.test_csv_file import SCHEMA, TargetSchema, column, pa
 
 ANY = {
     None: CsvSettings(),
@@ -108,7 +108,7 @@ def test_a_row_without_end_is_left_to_the_parser() -> None:
 def test_such_rows_are_put_aside_by_number_and_text(tmp_path: Path) -> None:
     verdicts = Quarantine(tmp_path / "bad", "file:///x.csv", BadRowAllowance(rows=9))
     data = b'i,s\n1,"a"\n2,"x"y\n3,b,c\n4,"\xff"z\n5,"c"\n6,"d"e'
-    tables = read_csv(iter([data[:17], data[17:]]), Wanted(SCHEMA), CsvSettings(), verdicts)
+    tables = read_csv(iter([data[:17], data[17:]]), TargetSchema(SCHEMA), CsvSettings(), verdicts)
     assert pa.concat_tables(tables)["i"].to_pylist() == [1, 5]
     verdicts.finish(2)
     bad = pq.read_table(tmp_path / "bad")
@@ -120,7 +120,7 @@ def test_such_rows_are_put_aside_by_number_and_text(tmp_path: Path) -> None:
 def test_a_file_of_one_column() -> None:
     schema = pa.schema([("s", pa.string())])
     verdicts_of = read_csv(
-        iter([b's\n"x"y\n']), Wanted(schema), CsvSettings(), Quarantine(Path(), "", BadRowAllowance(0))
+        iter([b's\n"x"y\n']), TargetSchema(schema), CsvSettings(), Quarantine(Path(), "", BadRowAllowance(0))
     )
     with pytest.raises(Exception, match="row 2: has text behind a closing quote"):
         list(verdicts_of)
@@ -132,7 +132,7 @@ def test_a_file_that_holds_our_own_mark_is_read_as_any_other(tmp_path: Path, num
     forged = f"\x1a pinot-assets: text behind a quote \x1a{number},,,"
     verdicts = Quarantine(tmp_path / "bad", "file:///x.csv", BadRowAllowance(rows=9))
     data = f'i,s\n1,"x"y\n{forged}\n2,z\n'.encode()
-    table = pa.concat_tables(read_csv(iter([data]), Wanted(schema), CsvSettings(), verdicts))
+    table = pa.concat_tables(read_csv(iter([data]), TargetSchema(schema), CsvSettings(), verdicts))
     assert table.to_pylist() == [{"i": 2, "s": "z"}]
     verdicts.finish(1)
     reasons = [bad["reason"] for bad in pq.read_table(tmp_path / "bad").to_pylist()]
@@ -148,7 +148,7 @@ def test_a_multi_value_cell_that_is_not_utf8_is_a_bad_row(tmp_path: Path) -> Non
     schema = pa.schema([("i", pa.int32()), ("m", pa.list_(pa.string()))])
     verdicts = Quarantine(tmp_path / "bad", "file:///x.csv", BadRowAllowance(rows=9))
     data = b"i,m\n1,a;;b\n2,c;\xff\n3,\n"
-    table = pa.concat_tables(read_csv(iter([data]), Wanted(schema), CsvSettings(), verdicts))
+    table = pa.concat_tables(read_csv(iter([data]), TargetSchema(schema), CsvSettings(), verdicts))
     assert table.to_pylist() == [{"i": 1, "m": ["a", "b"]}, {"i": 3, "m": None}]
     verdicts.finish(2)
     [bad] = pq.read_table(tmp_path / "bad").to_pylist()

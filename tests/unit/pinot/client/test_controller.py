@@ -347,10 +347,7 @@ def test_servers_of_a_table() -> None:
 
 
 def test_version() -> None:
-    answers: dict[str, Answer] = {
-        "GET /version": ok({"pinot-orc": "9.9.9", "pinot-controller": "0.11.0-1b4d6b6b0a27"}),
-    }
-    pinot = Pinot(answers)
+    pinot = Pinot({"GET /version": ok({"pinot-orc": "9.9.9", "pinot-controller": "0.11.0-1b4d6b6b0a27"})})
     assert pinot.cluster.version() == "0.11.0"
 
 

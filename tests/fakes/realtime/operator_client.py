@@ -1,0 +1,51 @@
+"""What people do to a REALTIME table beside pinot-assets, which never does it: the tests read the effect."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pinot_assets.pinot.client.http import CallKind, HttpCall
+from pinot_assets.pinot.client.tables import quoted
+from pinot_assets.pinot.realtime.clients import RealtimePinot
+
+
+class OperatorClient(RealtimePinot):
+    """The clients of the package, and calls of Pinot that only a person sends."""
+
+    def pause_topics(self, table: str, topics: Collection[int]) -> None:
+        """Pause some streams of a table, by their index; independent of `pause`. 1.5.0 on."""
+        self._topics(table, "pauseTopicConsumption", topics)
+
+    def resume_topics(self, table: str, topics: Collection[int]) -> None:
+        """Undo `pause_topics`. 1.5.0 on."""
+        self._topics(table, "resumeTopicConsumption", topics)
+
+    def _topics(self, table: str, order: str, topics: Collection[int]) -> None:
+        self._write(
+            "POST", f"/tables/{quoted(table)}/{order}", topicIndices=",".join(map(str, sorted(topics)))
+        )
+
+    def force_commit_segments(self, table: str, segments: Collection[str]) -> str | None:
+        """Like `force_commit`, these consuming segments only. 1.1 on; an older one commits them all."""
+        path, seconds = f"/tables/{quoted(table)}/forceCommit", self.connection.timeouts.call
+        params = {"segments": ",".join(sorted(segments))}
+        told = self._door.send_json(HttpCall("POST", path, CallKind.WRITE, seconds, params=params)) or {}
+        job: str | None = told.get("forceCommitJobId")
+        return job
+
+    def force_commit_pending(self, job: str) -> frozenset[str]:
+        """Segments of a `force_commit` that are not committed yet; of a pauseless table: not uploaded.
+
+        1.0 on.
+        """
+        told = self._get(f"/tables/forceCommitStatus/{quoted(job)}")
+        return frozenset(told.get("segmentsYetToBeCommitted") or ())
+
+    def reingesting(self, admin_url: str) -> frozenset[str]:
+        """Segments that a server reads from the stream again now. 1.4 on."""
+        jobs = self._doors.at(admin_url).send_json(self._read("/reingestSegment/jobs")) or ()
+        return frozenset(str(job["segmentName"]) for job in jobs)
+
+    def delete_realtime_segments(self, table: str, segments: Collection[str]) -> None:
+        """Delete these segments, wherever they are. 0.11 on."""
+        self._write("POST", f"/segments/{quoted(table)}/delete", body=sorted(segments))
