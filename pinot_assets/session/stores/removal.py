@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import SourceError
-from pinot_assets.session.stores.staging import THREADS
+from pinot_assets.session.stores.staged_objects import THREADS
 from pinot_assets.source.object_store import ObjectStore
 
 BATCH = 200

@@ -1,4 +1,4 @@
-"""An in-memory ZooKeeper with as many clients as wanted, for tests of `session/stores/session_store.py`.
+"""An in-memory ZooKeeper with as many clients as wanted, for tests of `session/stores`.
 
 It has the part of kazoo's interface that the store uses, with kazoo's own exceptions, and is held to what the
 real thing does by the contract suite (`tests/contract/test_zookeeper.py`). It keeps access lists and enforces

@@ -12,7 +12,7 @@ import pytest
 from pinot_assets.core.connections.waits import Waits
 from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.session.lineage import batch_sizer
-from pinot_assets.session.stores.session_store import Lease
+from pinot_assets.session.stores.lease import Lease
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, State

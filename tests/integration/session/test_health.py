@@ -177,7 +177,7 @@ def test_a_stale_session_node(world: Any) -> None:
     world.write("F3")
     world.run()
     with world.store() as store:
-        store._zk.create(f"{store.path}/cp0", b"left behind")
+        store.zk.create(f"{store.path}/cp0", b"left behind")
     answers = look(world)
     assert failed(answers) == {"orphans": "WARN"}
     assert "cp0" in answers["orphans"].message

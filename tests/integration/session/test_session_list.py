@@ -98,7 +98,7 @@ def test_a_session_that_was_given_up_keeps_its_story(world: Any) -> None:
 
 def test_a_node_that_cannot_be_read_hides_no_other(world: Any) -> None:
     with world.store() as store:
-        store._zk.set(f"{store.path}/cp2", b"{torn")
+        store.zk.set(f"{store.path}/cp2", b"{torn")
     shown = call(world, "list")
     assert shown.exit_code == 0
     torn, whole = shown.stdout.splitlines()

@@ -280,7 +280,7 @@ def test_nothing_is_written_once_the_lease_is_lost(make_asked: Make) -> None:
 
     def lose() -> None:
         with world.store() as store:
-            store._zk.delete(f"{store.path}/lease")
+            store.zk.delete(f"{store.path}/lease")
 
     world.pinot.after("create_table", lose)
     pushes = world.pinot.calls.count("push")

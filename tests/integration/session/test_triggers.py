@@ -530,7 +530,7 @@ def test_r18_a_lost_pointer_is_not_an_empty_ledger(synced: Any) -> None:
     """R18: visible segments of ours, and ZooKeeper knows of no snapshot."""
     world = synced
     with world.store() as store:
-        store._zk.delete(store.path, recursive=True)
+        store.zk.delete(store.path, recursive=True)
     assert world.run().result is TriggerResult.NOTHING
     assert world.visible == ["P1", "P2"]
     assert world.builds == 1

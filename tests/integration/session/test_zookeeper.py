@@ -23,9 +23,7 @@ from kazoo.client import KazooClient, TransactionRequest
 from pinot_assets.core.connections.pinot import Timeouts
 from pinot_assets.core.connections.waits import Waits
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
-from pinot_assets.session.stores.session_store import (
-    SessionStore,
-)
+from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Session, State
 from pinot_assets.zookeeper.client import close, connect
 

@@ -73,7 +73,7 @@ def test_nodes_of_a_newer_format_stay(zookeeper: FakeZooKeeper) -> None:
 def test_who_lost_the_lease_deletes_nothing(zookeeper: FakeZooKeeper) -> None:
     store = store_of(zookeeper)
     lease = store.take_lease(Owner("gc", "host", 1, 0))
-    zookeeper.expire(store._zk)  # type: ignore[arg-type]
+    zookeeper.expire(store.zk)  # type: ignore[arg-type]
     before = set(zookeeper.nodes)
     with pytest.raises(LeaseLost):
         lease.forget()
@@ -90,7 +90,7 @@ def test_a_lost_answer_is_looked_at(zookeeper: FakeZooKeeper) -> None:
         if "delete" in what:
             raise ConnectionLoss
 
-    store._zk.around = lost
+    store.zk.around = lost
     lease.forget()
     assert [path for path in zookeeper.nodes if "consistentPush" in path] == []
 

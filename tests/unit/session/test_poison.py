@@ -323,8 +323,8 @@ def store() -> SessionStore:
 
 def write(store: SessionStore, node: str, data: bytes) -> None:
     path = f"{store.path}/{node}".rstrip("/")
-    store._zk.ensure_path(path)
-    store._zk.set(path, data)
+    store.zk.ensure_path(path)
+    store.zk.set(path, data)
 
 
 def test_a_poison_pointer_is_one_error_that_names_it(store: SessionStore, staging: Staging) -> None:

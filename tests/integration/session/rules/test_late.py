@@ -255,7 +255,7 @@ def test_r18_what_a_late_start_hides_is_shown_when_the_ledger_is_rebuilt(make_wo
     late = replace(done, id="late", state=LineageState.IN_PROGRESS, timestamp_ms=done.timestamp_ms + 1)
     world.pinot.put_entry(world.table, late)
     with world.store() as store:
-        store._zk.delete(store.path, recursive=True)
+        store.zk.delete(store.path, recursive=True)
     assert world.run().result is TriggerResult.NOTHING
     assert (world.visible, world.builds) == (["P1", "P2"], 1)
     world.assert_settled()

@@ -47,7 +47,7 @@ ALL = ["F1a", "F1b", "P1", "P2"]
 
 def lose_pointer(world: Any) -> None:
     with world.store() as store:
-        store._zk.delete(store.path, recursive=True)
+        store.zk.delete(store.path, recursive=True)
 
 
 def lose_staged(world: Any, *folders: str) -> None:
@@ -91,7 +91,7 @@ def test_r17_the_next_number_is_beyond_every_one_that_was_seen(make_world: Make,
         table.segments[name] = HIDDEN
     else:
         with world.store() as store:
-            store._zk.ensure_path(f"{store.path}/cp40")
+            store.zk.ensure_path(f"{store.path}/cp40")
     world.run()
     assert world.snapshot.seq == 41
     assert world.pointer.next_seq == 42

@@ -22,7 +22,7 @@ from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.detect.observe import compare_listing, list_source
 from pinot_assets.session.lineage import batch_sizer
 from pinot_assets.session.rollback.rollback_options import RollbackWay
-from pinot_assets.session.stores.session_store import Lease
+from pinot_assets.session.stores.lease import Lease
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome
@@ -803,7 +803,7 @@ def test_r23_a_hold_that_has_shrunk_does_not_grow_again_when_the_pointer_is_lost
     world.run()
     assert world.pointer.hold is None
     with world.store() as store:
-        store._zk.delete(store.path, recursive=True)
+        store.zk.delete(store.path, recursive=True)
     assert world.run().result is TriggerResult.NOTHING
     assert world.pointer.hold is None
 

@@ -1,0 +1,242 @@
+"""What built files leave in the staging area: receipts, tars, counts of cut values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+
+from pinot_assets.core.limits import MIB, RECEIPT, RECEIPTS
+from pinot_assets.core.stored_format import FIRST
+from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.text import plural, size
+from pinot_assets.core.thread_map import in_threads
+from pinot_assets.core.untrusted import reading
+from pinot_assets.errors import SnapshotCorrupt, SourceChanged, TooLarge
+from pinot_assets.ingest.contract.keys import CUT_VALUES, attempt_of, cut_key, file_id, receipt_key
+from pinot_assets.ingest.contract.truncations import CutValues
+from pinot_assets.segment import rename_tar
+from pinot_assets.session.stores.staged_objects import THREADS, StagedObjects
+from pinot_assets.session.values.plan import Plan, Row
+from pinot_assets.snapshot.manifest import RESTORE
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt
+from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.uris import check_key
+
+
+class StagedFiles(StagedObjects):
+    """Receipts of one table, and what they name."""
+
+    def receipts(self, plan: Plan) -> dict[int, tuple[str, Receipt]]:
+        """Valid receipts of the plan's rows, by ordinal, each with its key.
+
+        A row that already accepted a receipt keeps that one (R11); another row takes the newest attempt's,
+        unless that was revoked (R14).
+        A receipt is valid when it parses and every tar that it names lies there as it was written (R12).
+
+        :raises TooLarge: those of the plan's files have too many bytes together.
+        """
+        found: dict[int, tuple[str, Receipt]] = {}
+        accepted = {r.ordinal: r.receipt for r in plan.done}
+        folder, files = f"sessions/{plan.session}/files", {file_id(row.uri) for row in plan.rows}
+        keys = self.fitting_receipts(
+            info  # what else lies there is no receipt of a file of this plan
+            for info in self.store.list(folder)
+            if info.key.removeprefix(f"{folder}/").partition("-")[0] in files
+        )
+        receipts = in_threads(self._valid_receipt, keys, THREADS, "receipts")
+        for key, receipt in zip(keys, receipts, strict=True):
+            if receipt is None:
+                continue
+            wanted = accepted.get(receipt.ordinal)
+            before = found.get(receipt.ordinal)
+            if wanted is not None:
+                newer = key == wanted
+            else:
+                newer = receipt.attempt <= plan.attempt and (
+                    before is None or before[1].attempt < receipt.attempt
+                )
+            if newer:
+                found[receipt.ordinal] = (key, receipt)
+        revoked = {r.ordinal: r.receipt for r in plan.to_build}
+        return {o: (key, receipt) for o, (key, receipt) in found.items() if revoked.get(o) != key}
+
+    def fitting_receipts(self, infos: Iterable[ObjectInfo]) -> list[str]:
+        """The keys of these receipts, which are about to be read.
+
+        :raises TooLarge: they have too many bytes together; names the largest.
+        """
+        found = [*infos]
+        if sum(info.fingerprint.size for info in found) > RECEIPTS.bytes:
+            largest = max(found, key=lambda info: info.fingerprint.size)
+            raise TooLarge(
+                f"{plural(len(found), 'receipt')} of {self.store.uri} cannot be read",
+                why=f"together they have more than {RECEIPTS.bytes // MIB:,} MiB, which is the most that is "
+                f"read of {RECEIPTS.what}; the largest is {largest.key}, {size(largest.fingerprint.size)}",
+                hint=f"{RECEIPTS.hint}; if they should not, find out who wrote them",
+            )
+        return [info.key for info in found]
+
+    def newest_attempt(self, session: str) -> int:
+        """The newest attempt of a session that wrote a receipt, 0 where none did."""
+        listed = (info.key for info in self.store.list(f"sessions/{session}/files"))
+        return max((attempt_of(key) for key in listed), default=0)
+
+    def accepted_receipts(self, plan: Plan) -> dict[int, Receipt]:
+        """The receipts that a plan accepted, by ordinal, as they were written (R11).
+
+        :raises SnapshotCorrupt: one cannot be read.
+        """
+        done = plan.done
+        receipts = in_threads(lambda row: self._receipt(row.receipt), done, THREADS, "receipts")
+        return {row.ordinal: receipt for row, receipt in zip(done, receipts, strict=True)}
+
+    def _receipt(self, key: str) -> Receipt:
+        data, address = self._read(key, RECEIPT), f"the receipt {self.store.uri}/{key}"
+        with reading(address, SnapshotCorrupt, hint=RESTORE):
+            return self._receipt_of(key, data)
+
+    def readable_receipt(self, key: str) -> Receipt | None:
+        """The receipt of that key, None where something else lies there.
+
+        :raises SourceError: the staging area cannot be asked, or nothing lies there.
+        """
+        try:
+            data = self.store.read(key, RECEIPT)
+        except TooLarge:
+            return None
+        try:
+            with reading(key, SnapshotCorrupt):
+                return self._receipt_of(key, data)
+        except SnapshotCorrupt:
+            return None
+
+    def _receipt_of(self, key: str, data: bytes) -> Receipt:
+        """A receipt whose tars lie in this staging area."""
+        receipt = Receipt.from_bytes(data, f"{self.store.uri}/{key}")
+        for output in receipt.outputs:
+            check_key(self.key_of(output.tar_uri))
+            check_key(self.key_of(output.metadata_uri))
+        return receipt
+
+    def _valid_receipt(self, key: str) -> Receipt | None:
+        receipt = self.readable_receipt(key)
+        if receipt is None:
+            return None
+        whole = all(
+            self._is_whole(output, token)
+            for output, token in zip_longest(receipt.outputs, receipt.tars[: len(receipt.outputs)])
+        )
+        return receipt if whole else None
+
+    def _is_whole(self, output: Output, token: str | None) -> bool:
+        """Whether both tars are there, the big one with its content.
+
+        It is read only where the store shows another version of it than when it was written: restored from
+        a copy, say, or damaged.
+        """
+        key = self.key_of(output.tar_uri)
+        found = self.store.stat(key)
+        if found is None or found.size != output.tar_bytes:
+            return False
+        if self.store.stat(self.key_of(output.metadata_uri)) is None:
+            return False
+        return found.token == token or self.store.sha256(key) == output.tar_sha256
+
+    def put_receipt(self, session: str, receipt: Receipt) -> str:
+        """Write a receipt for tars that lie here; returns its key.
+
+        :raises StoreConflict: another one stands there.
+        """
+        stats = [self.store.stat(self.key_of(o.tar_uri)) for o in receipt.outputs]
+        receipt = replace(receipt, tars=tuple(found.token if found else "" for found in stats))
+        key = f"sessions/{session}/{receipt_key(receipt.uri, receipt.read, receipt.attempt)}"
+        self.store.put_if_absent(key, receipt.to_bytes())
+        return key
+
+    def cut_values(self, session: str, receipts: Collection[Receipt]) -> dict[str, CutValues]:
+        """What columns of files lost when they were built, by URI; only those of files with such columns.
+
+        A receipt under another name keeps the count of the attempt that built it.
+
+        :raises SnapshotCorrupt: a count cannot be read.
+        """
+        if not any(receipt.outputs for receipt in receipts):
+            return {}
+        keys: dict[str, str] = {}
+        for info in self.store.list(f"sessions/{session}/{CUT_VALUES}"):
+            stem, _, _ = info.key.rpartition("-")
+            keys[stem] = info.key
+        found = {}
+        for receipt in receipts if keys else ():
+            stem, _, _ = f"sessions/{session}/{cut_key(receipt.uri, receipt.read, 0)}".rpartition("-")
+            if (key := keys.get(stem)) is not None:
+                found[receipt.uri] = self._cut_values(key)
+        return found
+
+    def _cut_values(self, key: str) -> CutValues:
+        hint = "restore the object, or clear the session, which builds its files anew"
+        with reading(f"the count {self.store.uri}/{key}", SnapshotCorrupt, hint=hint):
+            return CutValues.from_bytes(self.store.read(key, RECEIPT), f"{self.store.uri}/{key}")
+
+    def fetch_tar(self, output: Output, path: Path) -> None:
+        """Copy a segment's tar into a file; one of another size is not read to its end.
+
+        :raises SnapshotCorrupt: it is not what was staged; there is no file then.
+        :raises SourceError: it is not there.
+        """
+        why = "its hash differs from its receipt's"
+        try:
+            sha256 = self.store.download(self.key_of(output.tar_uri), path, output.tar_bytes)
+            if sha256 == output.tar_sha256:
+                return
+        except SourceChanged as changed:
+            why = changed.why or changed.what
+        path.unlink(missing_ok=True)
+        raise SnapshotCorrupt(
+            f"{output.tar_uri} is not what was staged there", why=why, hint="restore the object"
+        )
+
+    def put_renamed(self, output: Output, name: str) -> Output:
+        """Copy a staged segment under another name, without building it again (rule R16).
+
+        :raises SnapshotCorrupt: the tar is not what was staged.
+        :raises SourceError: it is not there.
+        """
+        with temporary_folder("rename") as folder:
+            old, new = folder / "old.tar.gz", folder / "new.tar.gz"
+            self.fetch_tar(output, old)
+            renamed = rename_tar(old, new, name=name)
+            tar, metadata = f"segments/{name}.tar.gz", f"segments/{name}.metadata.tar.gz"
+            self.store.put_file_if_absent(tar, new)
+            self.store.put_if_absent(metadata, renamed.metadata_tar)
+        return replace(
+            output,
+            segment=name,
+            crc=renamed.crc,
+            tar_uri=self.store.uri_of(tar),
+            tar_bytes=renamed.tar.bytes,
+            tar_sha256=renamed.tar.sha256,
+            metadata_uri=self.store.uri_of(metadata),
+        )
+
+    def put_skipped(self, session: str, row: Row, failure: Failure, number: int = FIRST) -> None:
+        """A receipt without rows for a file that cannot be read and is to be left out (edge case E17).
+
+        :param number: its format.
+        """
+        receipt = Receipt(
+            uri=row.uri,
+            ordinal=row.ordinal,
+            attempt=failure.attempt,
+            read=row.planned,
+            sha256="",
+            rows=0,
+            bad_rows=0,
+            outputs=(),
+            seconds=0.0,
+            worker="",
+            format=number,
+        )
+        self.put_receipt(session, receipt)
