@@ -123,7 +123,8 @@ class Watched:
             return
         if state != "new" and ("runs" in (state, self.state) or state in ("error", "refused")):
             self._tell(f"watch: {state}: {' '.join(message.split())[:300]}")
-        if self.state == "runs":
+        if self.state == "runs" and (state != "error" or "Spark" in message):
+            # A run that ended at a store or a controller, which die here, too, says nothing of the JVM.
             self._failed = self._failed + 1 if state == "error" else 0
         if state != self.state:
             self._since = time.monotonic()

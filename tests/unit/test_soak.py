@@ -324,3 +324,13 @@ def test_a_watch_that_does_not_get_another_jvm_is_a_problem(
     watched._failed = 3
     watched.look_after(repaired=False, owed=True)
     assert len(watched.problems) == 1
+
+
+def test_only_runs_that_ended_at_spark_tell_of_its_jvm(watched: Watched) -> None:
+    for message in ("Spark gave up building", "cannot write: 507", "no connection", "Spark's JVM did not start"):
+        watched.state = "runs"
+        watched._come_to("error", message)
+    assert watched._failed == 2
+    watched.state = "runs"
+    watched._come_to("waits", "staged")
+    assert watched._failed == 0
