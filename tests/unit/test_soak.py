@@ -327,7 +327,12 @@ def test_a_watch_that_does_not_get_another_jvm_is_a_problem(
 
 
 def test_only_runs_that_ended_at_spark_tell_of_its_jvm(watched: Watched) -> None:
-    for message in ("Spark gave up building", "cannot write: 507", "no connection", "Spark's JVM did not start"):
+    for message in (
+        "Spark gave up building",
+        "cannot write: 507",
+        "no connection",
+        "Spark's JVM did not start",
+    ):
         watched.state = "runs"
         watched._come_to("error", message)
     assert watched._failed == 2
