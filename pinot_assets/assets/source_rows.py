@@ -31,7 +31,7 @@ _STEP = 64  # lines; of a directory, first so many are looked at
 class SourceRows:
     """A listing beside a ledger.
 
-    :ivar listed: as `listed_files.COLUMNS`, each URI once, in order.
+    :ivar listed: as `file_table.COLUMNS`, each URI once, in order.
     :ivar ledger: `uri` and `version` of what is published, each URI once, in order.
     :ivar differing: of both, as `source.diff` tells it.
     """

@@ -170,11 +170,11 @@ def status(table: TableName, tables: TablesOption = None, as_json: AsJson = Fals
     spec = _spec(table, tables)
     with open_session_store(spec, load_settings()) as store:
         seen = observe(store, open_staging(spec))
-    sighting = compare_listing(spec, list_source(spec, open_source(spec)), seen)
+    comparison = compare_listing(spec, list_source(spec, open_source(spec)), seen)
     if as_json:
-        typer.echo(json.dumps(status_values(spec, seen, sighting), indent=2))
+        typer.echo(json.dumps(status_values(spec, seen, comparison), indent=2))
     else:
-        for label, text in status_lines(spec, seen, sighting, time.time_ns() // 1_000_000):
+        for label, text in status_lines(spec, seen, comparison, time.time_ns() // 1_000_000):
             out.print(f"[bold]{label:<9}[/]  {text}")
 
 

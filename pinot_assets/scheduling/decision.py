@@ -199,7 +199,7 @@ def decide(
     (`sensorRetries`), and then only when something has changed for it.
 
     :param now_s: seconds since the epoch.
-    :param differences: as `sight` takes them.
+    :param differences: as `compare_listing` takes them.
     """
     seen = compare_listing(spec, inventory, observation, differences)
     last = replace(FilesCursor.read(cursor).works, sweep=None).sees(seen, _snapshot_key(observation), now_s)

@@ -45,7 +45,7 @@ class Diff:
 def differing(listed: pa.Table, published: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The rows of both sides that are not the same version on both, for a million on each.
 
-    :param listed: columns as `listed_files.COLUMNS`, each URI once.
+    :param listed: columns as `file_table.COLUMNS`, each URI once.
     :param published: these columns and maybe others; of a URI that comes twice the last row counts.
     :returns: what is left of both; each URI once.
     """

@@ -20,9 +20,9 @@ _META: Final = b"part"
 
 @dataclass(frozen=True, slots=True)
 class ListingPart:
-    """What one stretch of a listing gave; fields as `inventory.Inventory` has them, of this stretch.
+    """What one stretch of a listing gave; fields as `listing.Inventory` has them, of this stretch.
 
-    :ivar columns: the chosen files, as `listed_files.COLUMNS`.
+    :ivar columns: the chosen files, as `file_table.COLUMNS`.
     :ivar last: the key that the listing goes on behind; empty when it has come to its end.
     """
 

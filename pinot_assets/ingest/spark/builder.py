@@ -1,7 +1,7 @@
 """The builder of production: one Spark task per file, in the Python workers of Spark's executors.
 
-Files are read there through Arrow (`spark_jobs`); where the order has a query, by Spark itself
-(`spark_files`).
+Files are read there through Arrow (`arrow_jobs`); where the build spec has a query, by Spark itself
+(`file_jobs`).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _JVM: Final = "jvm"
 
 # A JVM gets twenty seconds. Its number is looked at again before it is killed: it must still be a JVM with
 # this folder in its command line. Where this process was killed before it wrote the number down, the JVM is
-# ended while it starts (`spark_jvm`), or has come up in that instant and ends by itself: five seconds.
+# ended while it starts (`jvm`), or has come up in that instant and ends by itself: five seconds.
 _AFTERWARDS: Final = r"""
 cat >/dev/null
 cd /

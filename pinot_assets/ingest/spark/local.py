@@ -122,7 +122,7 @@ def _settings(app_name: str, cores: int, home: Path) -> dict[str, str]:
         "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.python.daemon.module": "pinot_assets.build.worker_daemon",
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.variable.substitute": "false",  # as in each session that reads (`spark_reader.SETTINGS`)
+        "spark.sql.variable.substitute": "false",  # as in each session that reads (`reader.SETTINGS`)
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.local.dir": str(home),
     }

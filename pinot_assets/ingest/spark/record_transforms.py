@@ -2,7 +2,7 @@
 
 A column is filled where it is null, and what is there stays what it is. So the file's values and the made
 ones travel side by side, each in a type of its own, and become one column where both have the table's type
-(`spark_rows`): a common SQL type of BIGINT and DOUBLE would round what stands in the file.
+(`rows`): a common SQL type of BIGINT and DOUBLE would round what stands in the file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What of Pinot's segments the writer does: the one list from which refusals and docs/guides/formats.md come.
 
-A unit test has a schema or table config for every line and holds the writer to it; `support_page` makes the
+A unit test has a schema or table config for every line and holds the writer to it; `tools.docs.formats_page` makes the
 tables of the page.
 """
 

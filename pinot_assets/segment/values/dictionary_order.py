@@ -25,7 +25,7 @@ from pinot_assets.segment.values.ordering import Places, order_of_numbers, order
 class OrderedValues:
     """A column's distinct values.
 
-    :ivar entries: in Pinot's order (`unranked` gives them in none) and as they are stored: big-endian
+    :ivar entries: in Pinot's order (`unordered_values` gives them in none) and as they are stored: big-endian
         numbers, or a binary array. Two texts that differ in half a surrogate pair only have equal bytes here
         and still count as two.
     :ivar lowest: first value; text may end in half a surrogate pair.

@@ -152,7 +152,7 @@ def _without_other_entry(context: TriggerContext, session: Session, switch: Swit
 
 
 def _refuse_spent(context: TriggerContext, session: Session, switch: Switch) -> None:
-    """Names are looked at before the build (`continue_session`), and an entry may be lost while files are
+    """Names are looked at before the build (`attempt.go_on`), and an entry may be lost while files are
     built. What is staged stays as it is, so that the next trigger finds the same and gives other names (R16).
 
     :raises SwitchConflict: Pinot would hide what is shown under one of its names.

@@ -37,7 +37,7 @@ def with_placeholder(
 ) -> Switch:
     """What a switch becomes in `stage`, foreseen: where nothing is left to build, and it removes only.
 
-    :raises SwitchConflict: as `carry_one`.
+    :raises SwitchConflict: as `add_placeholder`.
     """
     only_removes = switch.segments_from and not plan.to_build and context.push is not PushKind.PLAIN
     if not only_removes or current is None or not needs_placeholder(context, switch):

@@ -2,7 +2,7 @@
 
 Two ways: revert the newest switch, which costs nothing and leads to one snapshot, for as long as Pinot keeps
 what that switch replaced; or publish a snapshot's staged tars again, which leads to any one whose tars lie
-there. `look` reads the facts, without a lease; `Facts` decides from them alone.
+there. `look` reads the facts, without a lease; `RollbackFacts` decides from them alone.
 """
 
 from __future__ import annotations
