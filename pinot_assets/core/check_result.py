@@ -18,7 +18,8 @@ class Severity(StrEnum):
     WARN = "WARN"
     """Something needs a person, sooner or later."""
     ERROR = "ERROR"
-    """Queries are wrong, data may be lost, or what should have healed by itself has not."""
+    """It stops what was asked for (a switch, a change of config); or, of health, queries are wrong, data may
+    be lost, or what should have healed by itself has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class CheckResult:
     :ivar expected: the number that has to be met, in the unit that the check says.
     :ivar found: the number that was met.
     :ivar message: one or two sentences with the numbers.
-    :ivar next_step: a command, a key of the table spec or a place to look at; empty when all is well.
+    :ivar next_step: a command, a key of the table spec or a place to look at; empty where the message says
+        it, or all is well.
     :ivar severity: counts only when the check failed.
     :ivar numbers: what else is worth a plot; the same keys at every look.
     :ivar known: False when the check could not be made; it has then failed for that reason alone.

@@ -105,8 +105,13 @@ def _ended(process: psutil.Process) -> bool:
 
 def _wait(waiting: list[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Wait until all have ended; answers those that have not in time."""
-    deadline = Deadline(MONOTONIC, seconds)
-    return poll_until(deadline, 0.05, lambda: [p for p in waiting if not _ended(p)], operator.not_)
+    left = [*waiting]
+
+    def look() -> list[psutil.Process]:
+        left[:] = [process for process in left if not _ended(process)]  # an ended one's pid may be another's
+        return left
+
+    return poll_until(Deadline(MONOTONIC, seconds), 0.05, look, operator.not_)
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:

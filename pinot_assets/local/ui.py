@@ -95,7 +95,8 @@ def _comes_up(record: _Record) -> bool:
     deadline = Deadline(MONOTONIC, _PATIENCE_S)
     if not poll_until(deadline, 0.5, answers, lambda up: up or processes.find(record.process) is None):
         return False
-    return _listens(record)  # else another server took the port first, and answers for ours
+    # Its web server may answer still while it has died, and another server may answer for ours.
+    return processes.find(record.process) is not None and _listens(record)
 
 
 def _running(home: Path) -> _Record | None:

@@ -22,7 +22,9 @@ SECRET: Final = "secret"
 PEM: Final = "path of a PEM file"
 BOOLEAN: Final = "`true` or `false`"
 _WAITS: Final = Waits()
+_SEE: Final = re.compile(r"see \[[^]]+\]\(\.\./([\w./-]+)[^)]*\)")
 _LINK: Final = re.compile(r"\[([^]]+)\]\([^)]+\)")
+_VARIABLE: Final = re.compile(r"`PINOT_([A-Z_]+)`")
 
 
 class Variable(NamedTuple):
@@ -52,13 +54,21 @@ def _field(
 
     :param empty: what the field holds where nothing is set.
     """
-    without = f" Where it is not set: {default} {unit}".rstrip() + "." if default else ""
+    variable = Variable(name, kind, meaning, default, unit)
     return Field(
         default=empty,
-        description=_LINK.sub(r"\1", meaning) + without,  # Dagster shows it, where such a link leads nowhere
+        description=_as_field(variable, "0" if type(empty) is int else "empty"),
         repr=kind != SECRET,
-        json_schema_extra=Variable(name, kind, meaning, default, unit)._asdict(),
+        json_schema_extra={"variable": dict(variable._asdict())},
     )
+
+
+def _as_field(variable: Variable, unset: str) -> str:
+    """What Dagster shows of it, where links of the page lead nowhere, and other fields count, not
+    variables."""
+    default = f"; {unset}: {variable.default} {variable.unit}".rstrip() if variable.default else ""
+    said = _LINK.sub(r"\1", _SEE.sub(r"see docs/\1", f"{variable.meaning} ({variable.kind}{default})"))
+    return _VARIABLE.sub(lambda found: f"`{found[1].lower()}`", said)
 
 
 def _wait(name: str, unit: str, highest: int, usual: float, meaning: str) -> Any:
@@ -69,9 +79,9 @@ def variables_of(fields: type[BaseModel]) -> dict[str, Variable]:
     """The variable of each field, by the field's name."""
     extra = {name: field.json_schema_extra for name, field in fields.model_fields.items()}
     return {
-        name: Variable(**{key: str(value) for key, value in said.items()})
+        name: Variable(**{key: str(value) for key, value in variable.items()})
         for name, said in extra.items()
-        if isinstance(said, dict)
+        if isinstance(said, dict) and isinstance(variable := said.get("variable"), dict)
     }
 
 

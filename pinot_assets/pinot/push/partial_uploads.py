@@ -30,9 +30,10 @@ def await_no_partial_uploads(
     :param before_write: asked before something is deleted: whether the lease is still held.
     :raises PushRefused: it is still there after it was deleted.
     """
-    if not (left := _half_there(pinot, table, {output.segment for output in outputs})):
+    names = {output.segment for output in outputs}
+    if not _half_there(pinot, table, names):
         return
-    left = _not_cleaned_up(pinot, table, left)
+    left = _not_cleaned_up(pinot, table, names)  # all of them: another one's turn may come meanwhile
     if left and not pinot.takes_over_half_uploads():
         before_write()
         pinot.delete_segments(table, left)

@@ -1,4 +1,4 @@
-"""What every operation that changes a REALTIME table works with."""
+"""What turning pauseless on and off, a rebalance and a restart work with."""
 
 from __future__ import annotations
 

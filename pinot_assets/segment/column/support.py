@@ -1,7 +1,7 @@
 """What of Pinot's segments the writer does: the one list from which refusals and docs/guides/formats.md come.
 
-A unit test has a schema or table config for every line and holds the writer to it; `tools.docs.formats_page` makes the
-tables of the page.
+A unit test has a schema or table config for every line and holds the writer to it; `tools.docs.formats_page`
+makes the tables of the page.
 """
 
 from __future__ import annotations

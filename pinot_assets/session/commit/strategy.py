@@ -20,7 +20,8 @@ class CommitStrategy:
     """The steps from built files to a snapshot.
 
     :ivar stage: what the plan comes to, with receipts by ordinal, is written down and, hidden, pushed
-        (W1 to W3); returns the session: in SWITCH, or DONE where nothing is to be switched.
+        (W1 to W3); returns the session: in SWITCH, or, where nothing is to be switched, DONE, or IN_PROGRESS
+        with a failed audit.
     :ivar resolve_interrupted: finds out what became of a session that was left in SWITCH; None when it was
         published after all, and is recorded now.
     :ivar audit: looks at what is staged and stores the receipt that opens the gate, or keeps it shut (W4).
@@ -43,7 +44,7 @@ PER_FILE = CommitStrategy(
 )
 """Every file on its own, whatever becomes of the others."""
 NO_SEGMENT_CHANGE = CommitStrategy(
-    no_segment_change.stage,
+    stage.stage,  # hands over where it still is so
     lambda _, session: session,  # it is never in SWITCH
     no_segment_change.audit,
     no_segment_change.publish,
@@ -54,8 +55,8 @@ NO_SEGMENT_CHANGE = CommitStrategy(
 def strategy_of(session: Session) -> CommitStrategy:
     """The one that goes on with this session.
 
-    `ONE_SWITCH` finds out itself at the stage that no segment comes or goes. It refuses a session that was
-    given up: files of it failed.
+    At the stage, `ONE_SWITCH` finds out itself that no segment comes or goes. At the gate, it refuses a
+    session that was given up: files of it failed.
     """
     if session.outcome is not Outcome.OPEN:
         return ONE_SWITCH

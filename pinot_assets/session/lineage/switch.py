@@ -99,10 +99,8 @@ class Switcher(LineageEntries):
                 return pinot.broker_visible_segments(broker, self.table)
             except PinotUnreachable:
                 raise
-            except (
-                PinotError
-            ) as error:  # it may still route to what servers dropped a moment ago (Pinot's 235)
-                return error
+            except PinotError as error:
+                return error  # it may still route to what servers dropped a moment ago (Pinot's 235)
 
         def is_right(shown: frozenset[str] | PinotError) -> bool:
             if isinstance(shown, PinotError):

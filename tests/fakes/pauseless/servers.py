@@ -200,7 +200,7 @@ class PauselessCluster(RealController):
 
     @contextmanager
     def pinot(self) -> Iterator[OperatorClient]:
-        """The doors to it."""
+        """The clients of it."""
         with OperatorClient(PinotConnection(self.controller_url, broker_urls=self.query_urls)) as pinot:
             yield pinot
 

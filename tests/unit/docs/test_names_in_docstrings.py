@@ -1,7 +1,7 @@
 """Names of this project in docstrings and comments are there: what was renamed is renamed in them, too.
 
-Looked at are names in backticks that are spelled as Python spells them, such as `module.name` or `a_function`.
-Java's names, keys of configs and words without an underscore cannot be told from a stranger's.
+Looked at are names in backticks that are spelled as Python spells them, such as `module.name` or
+`a_function`. Java's names, keys of configs and words without an underscore cannot be told from a stranger's.
 """
 
 from __future__ import annotations
