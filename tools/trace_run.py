@@ -44,7 +44,7 @@ class Trace:
 
     def __init__(self) -> None:
         self.modules: dict[Path, str] = {}
-        self._over = False
+        self._switched = False
 
     def watch(self, of: type, method: str) -> None:
         """Note who leads to this method of a class, from now on."""
@@ -53,11 +53,11 @@ class Trace:
         @functools.wraps(call)
         def watched(*args: object, **options: object) -> object:
             effect = _effect(method, args)
-            if effect and not self._over:
-                for path in (*_leading_here(), Path(inspect.getfile(of))):
+            if effect and not self._switched:
+                for path in _leading_here():
                     if path.is_relative_to(PACKAGE):
                         self.modules.setdefault(path, effect)
-                self._over = _SWITCH in effect
+                self._switched = _SWITCH in effect
             return call(*args, **options)
 
         setattr(of, method, watched)
@@ -67,7 +67,8 @@ class Trace:
         lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in self.modules}
         for path, effect in self.modules.items():
             yield f"{lengths[path]:4} {path.relative_to(PACKAGE)} ({effect})"
-        yield f"{len(lengths)} modules, the longest of {max(lengths.values())} lines"
+        end = f"{len(lengths)} modules, the longest of {max(lengths.values(), default=0)} lines"
+        yield end if self._switched else f"{end}; it did not come to a switch"
 
 
 def _effect(method: str, args: tuple[object, ...]) -> str:

@@ -86,7 +86,7 @@ def test_a_plan_tells_what_is_carried_along_with_a_removal(world: Any) -> None:
     before = world.pinot.all_segments(world.table)
     world.run()
     entry = world.pinot.lineage(world.table).get(world.snapshot.lineage_entry_id)
-    assert set(plan.decision.segments_from) == entry.segments_from
+    assert set(plan.planned.segments_from) == entry.segments_from
     assert len(plan.switching.added) == len(entry.segments_to) == 1
     assert set(plan.switching.force_cleanup_loss.segments) == before - world.pinot.all_segments(world.table)
     assert plan.switching.force_cleanup_loss.segments
@@ -96,7 +96,7 @@ def test_a_plan_tells_what_is_carried_along_with_a_removal(world: Any) -> None:
 def test_a_plan_tells_that_the_last_file_cannot_be_removed(world: Any) -> None:
     world.remove("P1", "P2", "P3")
     with world.driver() as driver:
-        refused = driver.plan().decision.refused
+        refused = driver.plan().planned.refused
     with pytest.raises(SwitchConflict) as raised:
         world.run()
     assert refused is not None
