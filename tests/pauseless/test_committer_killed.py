@@ -82,7 +82,9 @@ def test_the_committer_is_killed_while_it_commits(cluster: PauselessCluster) -> 
         assert rows.plan().steps == ()
 
         # Pinot finishes nothing younger than five minutes, whoever asks.
-        rows.until(lambda state: bool(plan(state).steps), seconds=400)
+        rows.until(
+            lambda state: lost <= {name for step in plan(state).steps for name in step.segments}, seconds=400
+        )
         assert answer(rows.look(), "segment_status").numbers["stuck_committing"] == len(lost)
         outcomes = rows.repair()
         assert [one.text for one in outcomes if not one.helped] == []
