@@ -59,7 +59,7 @@ def _field(
         default=empty,
         description=_as_field(variable, "0" if type(empty) is int else "empty"),
         repr=kind != SECRET,
-        json_schema_extra={"variable": dict(variable._asdict())},
+        json_schema_extra={"variable": variable._asdict()},
     )
 
 

@@ -44,7 +44,7 @@ PER_FILE = CommitStrategy(
 )
 """Every file on its own, whatever becomes of the others."""
 NO_SEGMENT_CHANGE = CommitStrategy(
-    stage.stage,  # hands over where it still is so
+    stage.stage,  # looks anew whether any segment comes or goes: files may have changed since
     lambda _, session: session,  # it is never in SWITCH
     no_segment_change.audit,
     no_segment_change.publish,
