@@ -6,6 +6,7 @@ from dagster_pyspark import LazyPySparkResource
 from dagster_spark.utils import flatten_dict
 from pydantic import Field, PrivateAttr
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.spark.environment import environment_context, environment_session
 from pinot_assets.ingest.spark.stopped import is_stopped
 from pinot_assets.settings.environment import Profile, load_profile
@@ -19,7 +20,7 @@ class SparkResource(LazyPySparkResource):
     Spark in this process, and the others refuse.
     """
 
-    spark_config: dict[str, Any] = Field(default_factory=dict)
+    spark_config: JsonObject = Field(default_factory=dict)
     profile: str = Field(
         default="", description="`local`, `staging` or `production`; empty for PINOT_ASSETS_PROFILE."
     )

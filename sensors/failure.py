@@ -12,12 +12,12 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import dagster as dg
 
 from pinot_assets.assets.keys import tag_of
 from pinot_assets.assets.runs import works_on
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource
@@ -130,7 +130,7 @@ def _notice(
     spec: AnyTableSpec,
     pinot: PinotResource,
     base_url: str,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Of this run; one that cannot be made must not keep the later ones back."""
     try:
         made = notice.of_run(context.instance, run, tag_of(spec), _served(spec, pinot), base_url)
@@ -158,7 +158,7 @@ def _failed_runs(instance: dg.DagsterInstance, after: int) -> list[tuple[int, dg
     return [(event_id, run) for event_id, run in found if run is not None]
 
 
-def _served(spec: AnyTableSpec, pinot: PinotResource) -> dict[str, Any]:
+def _served(spec: AnyTableSpec, pinot: PinotResource) -> JsonObject:
     if not isinstance(spec, TableSpec):
         return notice.of_stream_table()
     try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.state import utc_text
@@ -23,8 +24,8 @@ _SAYS = {
 
 
 def of_run(
-    instance: dg.DagsterInstance, run: dg.DagsterRun, table: str, served: Mapping[str, Any], base_url: str
-) -> dict[str, Any]:
+    instance: dg.DagsterInstance, run: dg.DagsterRun, table: str, served: JsonMapping, base_url: str
+) -> JsonObject:
     """The notice, as JSON.
 
     :param served: what `of_table` says.
@@ -52,7 +53,7 @@ def of_run(
     }
 
 
-def least(run: dg.DagsterRun, table: str, base_url: str, why: str) -> dict[str, Any]:
+def least(run: dg.DagsterRun, table: str, base_url: str, why: str) -> JsonObject:
     """In place of `of_run`, when that cannot be made.
 
     :param why: it cannot.
@@ -65,7 +66,7 @@ def least(run: dg.DagsterRun, table: str, base_url: str, why: str) -> dict[str, 
     }
 
 
-def of_table(seen: Observation) -> dict[str, Any]:
+def of_table(seen: Observation) -> JsonObject:
     """What queries see now, and how far the open session is."""
     session, snapshot = seen.session, seen.snapshot
     open_session = None
@@ -94,12 +95,12 @@ def of_table(seen: Observation) -> dict[str, Any]:
     }
 
 
-def of_stream_table() -> dict[str, Any]:
+def of_stream_table() -> JsonObject:
     """In place of `of_table`, of a REALTIME table: no run publishes anything."""
     return {"text": "its servers consume without a run", "session": None, "snapshot": None}
 
 
-def unknown(reason: str) -> dict[str, Any]:
+def unknown(reason: str) -> JsonObject:
     """In place of `of_table`, when ZooKeeper or the staging area does not answer: it may be why."""
     return {"text": f"what is served is not known: {_shorten(reason)}", "session": None, "snapshot": None}
 
@@ -108,7 +109,7 @@ def _run_url(run: dg.DagsterRun, base_url: str) -> str | None:
     return f"{base_url.rstrip('/')}/runs/{run.run_id}" if base_url else None
 
 
-def _where(steps: Sequence[Mapping[str, Any]]) -> str:
+def _where(steps: Sequence[JsonMapping]) -> str:
     return f" in {', '.join(step['step'] for step in steps)}" if steps else ""
 
 
@@ -121,7 +122,7 @@ def _error(event: dg.DagsterEvent) -> str:
     return _shorten(error.message)
 
 
-def _failed_checks(events: Sequence[dg.DagsterEvent]) -> Iterator[dict[str, Any]]:
+def _failed_checks(events: Sequence[dg.DagsterEvent]) -> Iterator[JsonObject]:
     for event in events:
         if event.event_type is not dg.DagsterEventType.ASSET_CHECK_EVALUATION:
             continue

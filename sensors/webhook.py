@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_fixed
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import PinotAssetsError
 
 URL_VARIABLE = "PINOT_ASSETS_WEBHOOK_URL"
@@ -38,7 +38,7 @@ class Webhook:
 
     url: str = field(repr=False)
 
-    def post(self, notice: Mapping[str, Any]) -> None:
+    def post(self, notice: JsonMapping) -> None:
         """Deliver one notice as JSON.
 
         :raises NoticeRefused: it will never be taken.

@@ -8,7 +8,6 @@ They do what the commands of the same names do, and tell Dagster what queries se
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import dagster as dg
 
@@ -17,6 +16,7 @@ from pinot_assets.assets.keys import TABLE_TAG, pool_of
 from pinot_assets.assets.partition_events import Event
 from pinot_assets.assets.published import publication_by
 from pinot_assets.assets.run_driver import driver_of
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.gc.collect import collect
 from pinot_assets.gc.probe import GRACE_HOURS, garbage
@@ -46,7 +46,7 @@ class _Operation:
     name: str
     description: str
     target: Callable[[Observation], str]
-    act: Callable[[Driver, Mapping[str, Any], dg.DagsterLogManager], str]
+    act: Callable[[Driver, JsonMapping, dg.DagsterLogManager], str]
     config: Mapping[str, dg.Field] = field(default_factory=dict)
 
 
@@ -55,7 +55,7 @@ def operations(spec: TableSpec) -> tuple[dg.JobDefinition, ...]:
     return tuple(_job(spec, operation) for operation in (_ROLLBACK, _RESUME, _CLEAR, _GC))
 
 
-def _rollback(driver: Driver, config: Mapping[str, Any], log: dg.DagsterLogManager) -> str:
+def _rollback(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
     way = driver.rollback_plan(config["to"])
     shown = [f"{label}: {text}".lstrip(": ") for label, text in preview(way, time.time_ns() // 1_000_000)]
     for line in shown:
@@ -71,16 +71,16 @@ def _rollback(driver: Driver, config: Mapping[str, Any], log: dg.DagsterLogManag
     return "\n\n".join([now, *shown, *map(str, counted)])
 
 
-def _resume(driver: Driver, _config: Mapping[str, Any], _log: dg.DagsterLogManager) -> str:
+def _resume(driver: Driver, _config: JsonMapping, _log: dg.DagsterLogManager) -> str:
     return "the hold is gone" if driver.resume() else "nothing was held back"
 
 
-def _clear(driver: Driver, _config: Mapping[str, Any], _log: dg.DagsterLogManager) -> str:
+def _clear(driver: Driver, _config: JsonMapping, _log: dg.DagsterLogManager) -> str:
     session = driver.clear()
     return f"session {session.id} is dropped" if session else "no session was open"
 
 
-def _gc(driver: Driver, config: Mapping[str, Any], log: dg.DagsterLogManager) -> str:
+def _gc(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
     grace_ms = int(config["grace_hours"] * HOUR_MS)
     if not config["apply"]:
         return "\n\n".join(lines(garbage(driver, grace_ms), None))

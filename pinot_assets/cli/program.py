@@ -23,6 +23,7 @@ from typer.core import TyperGroup
 from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core import interrupts
 from pinot_assets.core.exit_codes import ExitCode, code_of
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError
 
 JSON = "--json"
@@ -99,7 +100,7 @@ def _close_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def error_values(error: PinotAssetsError) -> dict[str, Any]:
+def error_values(error: PinotAssetsError) -> JsonObject:
     """An error for other programs: the one shape that docs/cli.md has."""
     return _values(error.what, error.why, error.hint, code_of(error))
 
@@ -148,7 +149,7 @@ def _tell_json(what: str, why: str | None, hint: str | None, code: int) -> None:
     typer.echo(json.dumps(_values(what, why, hint, code), indent=2))
 
 
-def _values(what: str, why: str | None, hint: str | None, code: int) -> dict[str, Any]:
+def _values(what: str, why: str | None, hint: str | None, code: int) -> JsonObject:
     return {"error": what, "why": why, "hint": hint, "exit": int(code)}
 
 

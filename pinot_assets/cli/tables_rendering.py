@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
 
 from pinot_assets.cli.program import error_values
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec.tables.apply import ApplyPlan, Change
 from pinot_assets.table_spec.tables.apply_all import ApplyOutcome
 from pinot_assets.table_spec.tables.left_out import LeftOut
@@ -16,7 +16,7 @@ from pinot_assets.table_spec.yaml.problem import Note, Problem
 
 def findings_values(
     specs: Iterable[AnyTableSpec], problems: Iterable[Problem], notes: Iterable[Note]
-) -> dict[str, Any]:
+) -> JsonObject:
     """What `validate` found; the file's name, line and key with each."""
     return {
         "problems": [asdict(problem) for problem in problems],
@@ -27,7 +27,7 @@ def findings_values(
     }
 
 
-def plan_values(plan: ApplyPlan) -> dict[str, Any]:
+def plan_values(plan: ApplyPlan) -> JsonObject:
     """What `apply` would change."""
     return {
         "table": plan.spec.name_with_type,
@@ -37,12 +37,12 @@ def plan_values(plan: ApplyPlan) -> dict[str, Any]:
     }
 
 
-def fates_values(fates: Iterable[ApplyOutcome], left_out: Iterable[LeftOut]) -> list[dict[str, Any]]:
+def fates_values(fates: Iterable[ApplyOutcome], left_out: Iterable[LeftOut]) -> list[JsonObject]:
     """What became of each table that `apply` was asked for; of one that failed also the error."""
     return [*map(_fate_values, fates), *map(_left_out_values, left_out)]
 
 
-def _fate_values(fate: ApplyOutcome) -> dict[str, Any]:
+def _fate_values(fate: ApplyOutcome) -> JsonObject:
     planned = {"table": fate.table} if fate.plan is None else plan_values(fate.plan)
     return {
         **planned,
@@ -51,7 +51,7 @@ def _fate_values(fate: ApplyOutcome) -> dict[str, Any]:
     }
 
 
-def _left_out_values(one: LeftOut) -> dict[str, Any]:
+def _left_out_values(one: LeftOut) -> JsonObject:
     return {"table": one.name, "file": one.file, "applied": False, **error_values(one.error)}
 
 
@@ -62,7 +62,7 @@ def kind_of(spec: AnyTableSpec) -> str:
     return f"{spec.mode}, {spec.ingestion.input_format}"
 
 
-def _change_values(change: Change) -> dict[str, Any]:
+def _change_values(change: Change) -> JsonObject:
     return {
         "action": change.action,
         "differences": [{"path": d.path, "inPinot": d.found, "inSpec": d.wanted} for d in change.differences],

@@ -9,3 +9,5 @@ JsonObject = dict[str, Any]
 """A document, or a part of one, whose shape its reader knows: Pinot's, Helix's, a table spec's."""
 JsonMapping = Mapping[str, Any]
 """The same where it is only read."""
+JsonValue = Any
+"""One value of a document, of any of JSON's kinds."""

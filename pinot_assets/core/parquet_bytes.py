@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.limits import MOST_ROWS, OBJECT, UNPACKED
 from pinot_assets.core.stored_format import Open
 
@@ -152,7 +153,7 @@ def kept_fields(rows: Iterable[Open]) -> list[pa.Field]:
     return [pa.field(name, pa.infer_type(values)) for name, values in columns.items()]
 
 
-def kept_of(row: Mapping[str, Any], unknown: Sequence[str]) -> dict[str, Any]:
+def kept_of(row: JsonMapping, unknown: Sequence[str]) -> JsonObject:
     """What a row is to keep.
 
     :param unknown: columns that this release does not know.

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from importlib.metadata import version
 from typing import Any, Final, TypeVar
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.untrusted import fitting
 from pinot_assets.errors import NeedsNewerRelease
 
@@ -31,7 +32,7 @@ NEWEST: Final = max(RELEASES)
 FORMAT: Final = "format"
 NEEDS: Final = "needs"
 
-_NOTHING: Final[Mapping[str, Any]] = {}
+_NOTHING: Final[JsonMapping] = {}
 _SINCE: Final = "since"
 
 
@@ -45,7 +46,7 @@ def fields_since(kind: type[Stored]) -> frozenset[str]:
     return frozenset(f.name for f in fields(kind) if f.metadata.get(_SINCE, FIRST) > FIRST)
 
 
-def marks(number: int) -> dict[str, Any]:
+def marks(number: int) -> JsonObject:
     """What an object of that format says of itself."""
     return {} if number == FIRST else {FORMAT: number, NEEDS: RELEASES[number]}
 
@@ -61,7 +62,7 @@ class Marks:
     needs: str
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Marks:
+    def of(cls, values: JsonMapping) -> Marks:
         """Those among an object's values, as JSON, a ZNode's texts or Parquet's metadata hold them.
 
         :raises ValueError: its format is no number.
@@ -104,7 +105,7 @@ class Open:
     :ivar kept: fields of a later release, as they were read; written back with the others.
     """
 
-    kept: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, compare=False, repr=False)
+    kept: JsonMapping = field(default_factory=lambda: _NOTHING, compare=False, repr=False)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -171,7 +172,7 @@ def plain(value: Any, number: int | None = None) -> Any:
     :param number: the format of the object that it is a part of. Without one its own, or the first.
     """
     if isinstance(value, Open):
-        said: dict[str, Any] = {}
+        said: JsonObject = {}
         if number is None:
             number, said = (value.format, marks(value.format)) if isinstance(value, Stored) else (FIRST, {})
         found = {

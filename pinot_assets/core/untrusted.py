@@ -16,6 +16,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.limits import DEEPEST, VALUES_VARIABLE, most_values
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError
 
@@ -56,7 +57,7 @@ def read_json(text: str | bytes) -> Any:
     raise ValueError("it is nested too deeply")
 
 
-def fields_of_json(text: str | bytes) -> dict[str, Any]:
+def fields_of_json(text: str | bytes) -> JsonObject:
     """The object of a JSON text.
 
     :raises ValueError: it is none.

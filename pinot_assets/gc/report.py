@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural, size
 from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.orphans import Orphan
@@ -16,7 +16,7 @@ SHOWN = 3
 """Names that a line shows."""
 
 
-def values(garbage: Garbage, collected: Collected | None) -> dict[str, Any]:
+def values(garbage: Garbage, collected: Collected | None) -> JsonObject:
     """For JSON.
 
     :param collected: None for a plan.
@@ -30,7 +30,7 @@ def values(garbage: Garbage, collected: Collected | None) -> dict[str, Any]:
     }
 
 
-def _orphan_values(orphan: Orphan) -> dict[str, Any]:
+def _orphan_values(orphan: Orphan) -> JsonObject:
     return {
         "kind": orphan.kind,
         "name": orphan.name,

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, cast
 
+from pinot_assets.core.json_object import JsonObject
+
 T = TypeVar("T")
 
 
@@ -15,7 +17,7 @@ class Reader(Protocol):
     :ivar readings: by name, what was read, or how it failed.
     """
 
-    readings: dict[str, Any]
+    readings: JsonObject
 
 
 class CachedReading(Generic[T]):

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, SourceError
 from pinot_assets.health.cached_reading import CachedReading
 from pinot_assets.health.failing import Attempts, still_there
@@ -70,7 +70,7 @@ class TableProbe:
     def __init__(self, spec: TableSpec, ports: Ports, now_ms: int) -> None:
         self.spec = spec
         self.now_ms = now_ms
-        self.readings: dict[str, Any] = {}
+        self.readings: JsonObject = {}
         self._ports = ports
 
     def moved(self) -> bool:
@@ -306,7 +306,7 @@ class TableProbe:
         return versions.entry_renewed_ms(self._answering().version(), self.table_config)
 
     @CachedReading
-    def table_config(self) -> Mapping[str, Any]:
+    def table_config(self) -> JsonMapping:
         """See `held_table_config`."""
         return held_table_config(self.spec, self._answering())
 

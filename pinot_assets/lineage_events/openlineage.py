@@ -14,7 +14,6 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import attr
@@ -35,6 +34,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.uuid import generate_static_uuid
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.session.values.state import Mode, Outcome, Session
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.provenance import difference
@@ -178,7 +178,7 @@ def inputs(place: DatasetPlace, session: Session, snapshot: Snapshot) -> Iterato
     for folder, files in sorted(folders.items()):
         namespace, name = dataset_of(folder)
         locations = sorted(file.uri for file in files)[:named]
-        facets: dict[str, Any] = {
+        facets: JsonObject = {
             "version": dataset_version_dataset.DatasetVersionDatasetFacet(
                 datasetVersion=_versions(files), producer=PRODUCER
             ),
@@ -243,7 +243,7 @@ def _versions(files: Sequence[PublishedFile]) -> str:
 def _output(place: DatasetPlace, session: Session, snapshot: Snapshot) -> OutputDataset:
     written = [o for file in snapshot.files if file.session == session.id for o in file.outputs]
     segments = snapshot.segments.values()
-    facets: dict[str, Any] = {
+    facets: JsonObject = {
         "schema": _schema(place),
         "datasetType": _type("TABLE"),
         "version": dataset_version_dataset.DatasetVersionDatasetFacet(

@@ -12,9 +12,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.timeouts import run_with_timeout
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.session.driver import Driver, was_turned_away
@@ -141,7 +142,7 @@ def place_of(spec: TableSpec, controller: str, env: Mapping[str, str]) -> Datase
     )
 
 
-def columns_of(schema: Mapping[str, Any]) -> list[tuple[str, str]]:
+def columns_of(schema: JsonMapping) -> list[tuple[str, str]]:
     """Name and type of each column of a Pinot schema; several values are `STRING[]`."""
     kinds = ("dimensionFieldSpecs", "metricFieldSpecs", "dateTimeFieldSpecs")
     return [

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.metrics.family import Sample, gauge, seconds
 from pinot_assets.session.values.plan import NO_HOLD, Hold
 from pinot_assets.session.values.state import AuditReceipt, Outcome, Owner, Session, State, published_audit
@@ -100,7 +100,7 @@ class Seen:
     session: Session | None = None
     sessions: tuple[Session, ...] = ()
     holder: Owner | None = None
-    header: Mapping[str, Any] | None = None
+    header: JsonMapping | None = None
     hold: Hold = NO_HOLD
 
 

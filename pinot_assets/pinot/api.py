@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import QueryResult
 from pinot_assets.pinot.client.data_table import DataTable
@@ -334,11 +335,11 @@ class PinotClient(Protocol):
 
     # --- schema and table config -----------------------------------------------------------------
 
-    def get_schema(self, name: str) -> dict[str, Any] | None:
+    def get_schema(self, name: str) -> JsonObject | None:
         """The schema as Pinot holds it, None where there is none."""
         ...
 
-    def put_schema(self, schema: Mapping[str, Any]) -> None:
+    def put_schema(self, schema: JsonMapping) -> None:
         """Create the schema or update it in place.
 
         :raises PinotError: the change is not backward compatible, or the schema is malformed.
@@ -353,7 +354,7 @@ class PinotClient(Protocol):
         """
         ...
 
-    def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
         """Let Pinot look at a schema together with a table config; neither need be there, nothing is changed.
 
         Whether a schema may become this one, and whether a table of the name is there, it does not look at.
@@ -362,15 +363,15 @@ class PinotClient(Protocol):
         """
         ...
 
-    def get_table_config(self, table: str) -> dict[str, Any] | None:
+    def get_table_config(self, table: str) -> JsonObject | None:
         """The OFFLINE table config as Pinot holds it, None where there is none."""
         ...
 
-    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+    def get_realtime_config(self, table: str) -> JsonObject | None:
         """The config of the REALTIME table of the same name; None where there is none: not a hybrid table."""
         ...
 
-    def create_table(self, config: Mapping[str, Any]) -> None:
+    def create_table(self, config: JsonMapping) -> None:
         """Create the table.
 
         :raises PinotError: it exists, Pinot refuses the config, or one of that name was deleted a moment ago
@@ -378,7 +379,7 @@ class PinotClient(Protocol):
         """
         ...
 
-    def update_table(self, config: Mapping[str, Any]) -> None:
+    def update_table(self, config: JsonMapping) -> None:
         """Replace the config of an existing table.
 
         :raises PinotNotFound: no such table.

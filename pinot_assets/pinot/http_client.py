@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot import versions
@@ -212,7 +213,7 @@ class HttpPinotClient(Controller):
         return urlsplit(self.connection.controller_url).scheme
 
 
-def _host(instance: Mapping[str, Any]) -> str:
+def _host(instance: JsonMapping) -> str:
     """A server's host as it stands in an address, that of IPv6 in brackets."""
     host = str(instance["hostName"]).removeprefix("Server_")
     return f"[{host}]" if ":" in host else host

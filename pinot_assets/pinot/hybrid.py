@@ -8,16 +8,16 @@ back too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.pinot.table_config import setting
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 
-def time_boundary_ms(config: Mapping[str, Any], ends_ms: Iterable[int | None]) -> int | None:
+def time_boundary_ms(config: JsonMapping, ends_ms: Iterable[int | None]) -> int | None:
     """The boundary in epoch milliseconds, before it is rounded to the time column's own unit.
 
     :param config: the OFFLINE table's.

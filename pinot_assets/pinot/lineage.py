@@ -6,10 +6,11 @@ Pure. Source: docs/design/lineage.md#the-node-in-zookeeper, #visibility and #sta
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+
+from pinot_assets.core.json_object import JsonMapping
 
 
 class LineageState(Enum):
@@ -57,7 +58,7 @@ class Lineage:
     entries: tuple[LineageEntry, ...] = ()
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Lineage:
+    def from_json(cls, value: JsonMapping) -> Lineage:
         """From the reply of `GET /segments/{table}/lineage`.
 
         :raises ValueError: a state that this version does not know, or a malformed entry.

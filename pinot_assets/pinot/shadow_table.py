@@ -6,10 +6,11 @@ in its config and in its schema say whose they are, so that none of a user is ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.table_config import setting
 
@@ -35,15 +36,15 @@ _FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
 class Configs(Protocol):
     """Where table configs and schemas are read."""
 
-    def get_table_config(self, table: str) -> dict[str, Any] | None:
+    def get_table_config(self, table: str) -> JsonObject | None:
         """The OFFLINE table config as Pinot holds it, None where there is none."""
         ...
 
-    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+    def get_realtime_config(self, table: str) -> JsonObject | None:
         """The same of a REALTIME table."""
         ...
 
-    def get_schema(self, name: str) -> dict[str, Any] | None:
+    def get_schema(self, name: str) -> JsonObject | None:
         """The schema as Pinot holds it, None where there is none."""
         ...
 
@@ -63,7 +64,7 @@ def shadow_tables(pinot: Configs, tables: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in ours if is_shadow(name, pinot.get_table_config(name)))
 
 
-def is_shadow(name: str, config: Mapping[str, Any] | None) -> bool:
+def is_shadow(name: str, config: JsonMapping | None) -> bool:
     """Whether a table, by its config, was made for an audit."""
     table = setting(config or {}, "metadata", "customConfigs", MARK)
     return isinstance(table, str) and shadow_name(table) == name
@@ -86,14 +87,14 @@ def left_shadow(pinot: Configs, table: str) -> str:
     return name if is_shadow(name, pinot.get_table_config(name)) or lone_schema(pinot, name) else ""
 
 
-def shadow_schema(schema: Mapping[str, Any], table: str) -> dict[str, Any]:
+def shadow_schema(schema: JsonMapping, table: str) -> JsonObject:
     """The table's schema under the shadow table's name, with its mark."""
     fields = (field["name"] for group in _FIELDS for field in schema.get(group) or ())
     keys = schema.get(_KEYS) or [*islice(fields, 1)]
     return {**schema, "schemaName": shadow_name(table), _KEYS: [*keys, *keys[:1]]}
 
 
-def shadow_config(config: Mapping[str, Any], table: str) -> dict[str, Any]:
+def shadow_config(config: JsonMapping, table: str) -> JsonObject:
     """The config of the shadow table: tenants, indexes and query settings are the table's own.
 
     Left out: quota, retention, tasks, tiers, replica groups and whatever else moves segments or is counted.
@@ -131,5 +132,5 @@ def shadow_config(config: Mapping[str, Any], table: str) -> dict[str, Any]:
     return shadow
 
 
-def _without_tiers(part: Mapping[str, Any]) -> dict[str, Any]:
+def _without_tiers(part: JsonMapping) -> JsonObject:
     return {key: value for key, value in part.items() if key != _BY_TIER}

@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pinot_assets.core.json_object import JsonMapping
+
 _COUNT = "([0-9]{1,18})"  # more are none to Java either
 _PERIOD = re.compile(rf"(?:{_COUNT}d)?(?:{_COUNT}h)?(?:{_COUNT}m)?(?:{_COUNT}s)?", re.IGNORECASE)
 _UNITS_MS = (86_400_000, 3_600_000, 60_000, 1_000)
 
 
-def setting(config: Mapping[str, Any], *path: str) -> Any:
+def setting(config: JsonMapping, *path: str) -> Any:
     """The value at that path, None where any part of it is missing or is no mapping."""
     value: Any = config
     for step in path:
@@ -21,7 +23,7 @@ def setting(config: Mapping[str, Any], *path: str) -> Any:
     return value
 
 
-def is_refresh(config: Mapping[str, Any]) -> bool:
+def is_refresh(config: JsonMapping) -> bool:
     """Whether Pinot treats the table as REFRESH; the older `segmentPushType` counts where it stands alone."""
     kind = setting(config, "ingestionConfig", "batchIngestionConfig", "segmentIngestionType")
     if kind is None:
@@ -29,7 +31,7 @@ def is_refresh(config: Mapping[str, Any]) -> bool:
     return isinstance(kind, str) and kind.upper() == "REFRESH"
 
 
-def has_transforms(config: Mapping[str, Any]) -> bool:
+def has_transforms(config: JsonMapping) -> bool:
     """Whether Pinot's own functions make or drop rows of the table: transformConfigs, or a filterConfig."""
     made = setting(config, "ingestionConfig", "transformConfigs")
     return bool(made or setting(config, "ingestionConfig", "filterConfig", "filterFunction"))

@@ -8,12 +8,12 @@ way back is thought longer than it is, and Pinot's refusal to revert tells.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from packaging.version import InvalidVersion, Version
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.pinot.table_config import is_refresh, period_ms, setting
 
 REFERENCE: Final = "1.5.1"
@@ -95,7 +95,7 @@ def honours_lineage_settings(version: str) -> bool:
     return release(version) >= _LATER
 
 
-def replaced_segments_kept_ms(version: str, table_json: Mapping[str, Any]) -> int:
+def replaced_segments_kept_ms(version: str, table_json: JsonMapping) -> int:
     """How long after a switch Pinot keeps what it replaced; 0 when its next clean-up deletes it.
 
     :param table_json: the table config, as Pinot holds it.
@@ -107,13 +107,13 @@ def replaced_segments_kept_ms(version: str, table_json: Mapping[str, Any]) -> in
     return kept if kept is not None else DAY_MS if refresh else 4 * HOUR_MS
 
 
-def way_back_ms(version: str, table_json: Mapping[str, Any]) -> int:
+def way_back_ms(version: str, table_json: JsonMapping) -> int:
     """How long after a switch a revert is safe: five sixths of what Pinot keeps it, well clear of its
     clean-up (20 of 24 hours, rule R22); 0 when there is no way back by reverting."""
     return replaced_segments_kept_ms(version, table_json) * 5 // 6
 
 
-def entry_renewed_ms(version: str, table_json: Mapping[str, Any]) -> int:
+def entry_renewed_ms(version: str, table_json: JsonMapping) -> int:
     """Age at which an open entry is given up for a new one: 20 h, or half of what the table says where this
     Pinot heeds it (docs/design/session.md#renewed-entries-and-forced-starts). Pinot deletes its outputs when
     that is over, then the entry.

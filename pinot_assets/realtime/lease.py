@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -23,6 +23,7 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import Marks, plain
 from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
@@ -230,5 +231,5 @@ class OperationsLease:
 
 def _record(remembered: Mapping[str, str]) -> bytes:
     """As Helix writes its records, so that Pinot's ZooKeeper browser shows it."""
-    record: dict[str, Any] = {"id": TASK, "simpleFields": dict(remembered), "mapFields": {}, "listFields": {}}
+    record: JsonObject = {"id": TASK, "simpleFields": dict(remembered), "mapFields": {}, "listFields": {}}
     return json.dumps(record, indent=2).encode()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from pinot_assets.audit import Finding
 from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
@@ -40,7 +40,7 @@ class RunOutcome:
         return ExitCode.REFUSED if self.refusal is not None or self.left_out else ExitCode.DONE
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> JsonObject:
         """For other programs."""
         report, snapshot = self.report, self.snapshot
         return {

@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import Open
 
 
@@ -37,7 +37,7 @@ class Fingerprint(Open):
         text = json.dumps({"size": self.size, "mtime_us": self.mtime_us, "etag": self.etag}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain values: the columns of a plan and of a snapshot."""
         return {
             "size": self.size,
@@ -47,7 +47,7 @@ class Fingerprint(Open):
         }
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Fingerprint:
+    def from_json(cls, value: JsonObject) -> Fingerprint:
         """Inverse of `to_json`."""
         return cls(**value)
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, overload
+from typing import Final, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.parquet_bytes import (
     kept_fields,
     kept_of,
@@ -121,7 +122,7 @@ class Snapshot(Stored):
     config_fingerprint: str
     published_ms: int
     files: Sequence[PublishedFile]
-    audit: Mapping[str, Any] = field(default_factory=dict)
+    audit: JsonMapping = field(default_factory=dict)
     owner: str = ""
 
     @property
@@ -334,9 +335,7 @@ def _unknown_outputs(schema: pa.Schema) -> list[str]:
     return [field_.name for field_ in outputs if field_.name not in known]
 
 
-def _published_file(
-    row: Mapping[str, Any], of_file: Sequence[str], of_output: Sequence[str]
-) -> PublishedFile:
+def _published_file(row: JsonMapping, of_file: Sequence[str], of_output: Sequence[str]) -> PublishedFile:
     return PublishedFile(
         uri=row["uri"],
         fingerprint=Fingerprint(row["size"], row["mtime_us"], row["etag"], row["version_id"]),
@@ -352,14 +351,14 @@ def _published_file(
     )
 
 
-def _output(values: Mapping[str, Any], unknown: Sequence[str]) -> Output:
+def _output(values: JsonMapping, unknown: Sequence[str]) -> Output:
     if not unknown:
         return Output(**values)
     known = {name: value for name, value in values.items() if name not in unknown}
     return Output(**known, **_keeping(values, unknown))
 
 
-def _keeping(row: Mapping[str, Any], unknown: Sequence[str]) -> dict[str, Any]:
+def _keeping(row: JsonMapping, unknown: Sequence[str]) -> JsonObject:
     return {"kept": kept_of(row, unknown)} if unknown else {}
 
 
@@ -391,7 +390,7 @@ def header_to_bytes(snapshot: Snapshot, files: SnapshotRef) -> bytes:
     return json.dumps(said, sort_keys=True, indent=1).encode()
 
 
-def header_from_bytes(data: bytes, what: str = "a snapshot header") -> dict[str, Any]:
+def header_from_bytes(data: bytes, what: str = "a snapshot header") -> JsonObject:
     """The header as plain values.
 
     :param what: its address, for errors.
@@ -412,7 +411,7 @@ def header_from_bytes(data: bytes, what: str = "a snapshot header") -> dict[str,
     return header
 
 
-def snapshot_from(header: Mapping[str, Any], files: Sequence[PublishedFile]) -> Snapshot:
+def snapshot_from(header: JsonMapping, files: Sequence[PublishedFile]) -> Snapshot:
     """Put header and rows together.
 
     :raises ValueError: a value of the header is not what it should be.

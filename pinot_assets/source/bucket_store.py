@@ -29,6 +29,7 @@ from obstore.exceptions import (
     UnauthenticatedError,
 )
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
@@ -338,7 +339,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _fingerprint(meta: Mapping[str, Any]) -> Fingerprint:
+def _fingerprint(meta: JsonMapping) -> Fingerprint:
     etag = meta["e_tag"]
     return Fingerprint(
         size=meta["size"],

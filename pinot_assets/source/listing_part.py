@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.parquet_bytes import require_schema
 from pinot_assets.core.stored_format import Marks
 from pinot_assets.core.untrusted import fitting, listed, read_json
@@ -34,7 +34,7 @@ class ListingPart:
     last: str = ""
 
 
-def part_to_arrow(part: ListingPart, beside: Mapping[str, Any]) -> bytes:
+def part_to_arrow(part: ListingPart, beside: JsonMapping) -> bytes:
     """A part as an Arrow stream: what it holds is written as it lies in memory.
 
     :param beside: plain values that are kept with it.
@@ -54,7 +54,7 @@ def part_to_arrow(part: ListingPart, beside: Mapping[str, Any]) -> bytes:
     return sink.getvalue()
 
 
-def part_from_arrow(data: bytes, what: str = "a part of a listing") -> tuple[ListingPart, dict[str, Any]]:
+def part_from_arrow(data: bytes, what: str = "a part of a listing") -> tuple[ListingPart, JsonObject]:
     """Inverse of `part_to_arrow`; the columns are views of the data.
 
     What is no part raises what its parsers raise.

@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fakes.monitoring.pushgateway import pushgateway
 from fakes.processes.shell import call
 from fakes.tables import write_files, write_table
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.settings.local_stack import StackState
 
@@ -69,8 +69,8 @@ class Shell:
         )
         return done.returncode, done.stdout, done.stderr
 
-    def status(self) -> dict[str, Any]:
-        values: dict[str, Any] = json.loads(self("status", self.table, "--json")[0])
+    def status(self) -> JsonObject:
+        values: JsonObject = json.loads(self("status", self.table, "--json")[0])
         return values
 
 

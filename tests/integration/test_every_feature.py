@@ -22,6 +22,7 @@ import pytest
 from fakes.pinot.staged import STAGED
 from fakes.waiting import until
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest import build_file
 from pinot_assets.pinot import HttpPinotClient, PinotConnection, wait_online
 from pinot_assets.pinot.client.broker import Broker, NoResult
@@ -71,11 +72,11 @@ class Column:
     kind: str
     values: list[Any] = field(repr=False)
     single: bool = True
-    config: dict[str, Any] = field(default_factory=dict)
+    config: JsonObject = field(default_factory=dict)
     default: Any = None
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         several = {} if self.single else {"singleValueField": False}
         default = {} if self.default is None else {"defaultNullValue": self.default}
         return {"name": self.name, "dataType": self.kind, **several, **default}
@@ -172,8 +173,8 @@ def columns(is_new: bool) -> list[Column]:
     return found
 
 
-def table_config(name: str, found: list[Column]) -> dict[str, Any]:
-    def partition(function: str) -> dict[str, Any]:
+def table_config(name: str, found: list[Column]) -> JsonObject:
+    def partition(function: str) -> JsonObject:
         return {"functionName": function, "numPartitions": 4}
 
     return {

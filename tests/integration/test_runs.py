@@ -22,6 +22,7 @@ from fakes.waiting import until
 
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.local import ui
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.session.connect import open_session_store, open_staging
@@ -106,7 +107,7 @@ class Location:
         selection = [{"path": list(key.path)} for key in (keys.segments, keys.snapshot)]
         return self._launch({"jobName": "__ASSET_JOB", "assetSelection": selection})
 
-    def _launch(self, selector: dict[str, Any]) -> str:
+    def _launch(self, selector: JsonObject) -> str:
         params = {
             "selector": {**REPOSITORY, **selector},
             "mode": "default",
@@ -129,7 +130,7 @@ class Location:
     def _sensor(self) -> dict[str, str]:
         return {**REPOSITORY, "sensorName": f"{self.spec.asset_name}_session"}
 
-    def runs(self) -> dict[str, Any]:
+    def runs(self) -> JsonObject:
         return {run["runId"]: run for run in self.ask(RUNS)["results"]}
 
     def observe(self) -> Observation:

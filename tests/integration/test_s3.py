@@ -31,6 +31,7 @@ from fakes import spoiler as spoiling
 from fakes.builder import BuildsHere
 
 from pinot_assets.assets.partitions import ALL_FILES
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.ingest import BuildSpec, FileTask, build_file, nobody
 from pinot_assets.ingest.contract.build_spec import Builder
@@ -139,17 +140,15 @@ class Lake:
 
     # --- the source ------------------------------------------------------------------------------
 
-    def put(self, name: str, *values: str) -> dict[str, Any]:
+    def put(self, name: str, *values: str) -> JsonObject:
         """A csv file with these rows, gzipped if its name says so."""
         text = io.StringIO()
         csv.writer(text).writerows([["v"], *([value] for value in values)])
         data = text.getvalue().encode()
         return self.put_bytes(name, gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
 
-    def put_bytes(self, name: str, data: bytes) -> dict[str, Any]:
-        reply: dict[str, Any] = self.client.put_object(
-            Bucket=self.bucket, Key=f"{self.prefix}/{name}", Body=data
-        )
+    def put_bytes(self, name: str, data: bytes) -> JsonObject:
+        reply: JsonObject = self.client.put_object(Bucket=self.bucket, Key=f"{self.prefix}/{name}", Body=data)
         return reply
 
     def remove(self, name: str) -> None:
@@ -249,7 +248,7 @@ class Lake:
         assert answers[0] == answers[1]
         return answers[0]
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         """All that a trigger can change, but for who held the lease last."""
         with open_session_store(self.spec, self.settings) as store:
             pointer, sessions = store.pointer(), store.sessions()

@@ -19,6 +19,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest import BuildSpec, build_file
 from pinot_assets.ingest.contract import heartbeat
@@ -49,12 +50,12 @@ def build_spec(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
     return made
 
 
-Build = Callable[[BuildSpec], dict[str, Any]]
+Build = Callable[[BuildSpec], JsonObject]
 
 
 @pytest.fixture
 def build(session: SparkSession, fakes: ModuleType) -> Build:
-    def run(build_spec: BuildSpec) -> dict[str, Any]:
+    def run(build_spec: BuildSpec) -> JsonObject:
         told: list[Receipt | Failure] = []
         SparkBuilder(lambda: session).build(build_spec, fakes.tasks_of(build_spec), told.append)
         return {result.uri.rpartition("/")[2]: result for result in told}
@@ -347,7 +348,7 @@ def test_a_file_in_which_spark_finds_nothing_is_published_only_if_nothing_is_in_
 def pinots(build_spec: BuildSpec, *transforms: tuple[str, str], dropped: str = "") -> BuildSpec:
     """The order with `transformConfigs` and a `filterConfig`."""
     made = [{"columnName": name, "transformFunction": function} for name, function in transforms]
-    ingestion: dict[str, Any] = {"transformConfigs": made}
+    ingestion: JsonObject = {"transformConfigs": made}
     if dropped:
         ingestion["filterConfig"] = {"filterFunction": dropped}
     config = {**build_spec.table_config, "ingestionConfig": ingestion}

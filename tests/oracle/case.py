@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.segment import Segment, SegmentSpec, build_segment
 
 CREATED = 1_790_000_000_000
@@ -22,12 +23,12 @@ class Case:
 
     def same(
         self,
-        data: dict[str, tuple[dict[str, Any], list[Any]]],
+        data: dict[str, tuple[JsonObject, list[Any]]],
         *,
         time_column: str | None = None,
-        schema: dict[str, Any] | None = None,
-        indexing: dict[str, Any] | None = None,
-        fields: list[dict[str, Any]] | None = None,
+        schema: JsonObject | None = None,
+        indexing: JsonObject | None = None,
+        fields: list[JsonObject] | None = None,
         custom: dict[str, str] | None = None,
         pinots_order: list[int] | None = None,
         compare: Callable[[dict[str, bytes], Mapping[str, bytes]], None] | None = None,
@@ -39,7 +40,7 @@ class Case:
         :param pinots_order: the order of rows in which Pinot gets them, where it is another.
         :param compare: given Pinot's files and ours, where they need not be identical.
         """
-        sections: dict[str, Any] = {"schemaName": "t", **(schema or {})}
+        sections: JsonObject = {"schemaName": "t", **(schema or {})}
         for name, (field, _) in data.items():
             section = f"{field.get('section', 'dimension')}FieldSpecs"
             told = {key: value for key, value in field.items() if key != "section"}
@@ -115,7 +116,7 @@ def _now(files: dict[str, bytes]) -> int:
     return int(lines.get("segment.end.time", "0")) * unit
 
 
-def alone(field: dict[str, Any], values: list[Any]) -> Segment:
+def alone(field: JsonObject, values: list[Any]) -> Segment:
     """Our segment of one column, not compared with anything."""
     spec = SegmentSpec.from_pinot({"dimensionFieldSpecs": [field]}, {})
     table = pa.table({field["name"]: values})

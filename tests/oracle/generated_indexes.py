@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from pinot_assets.core.json_object import JsonObject
+
 WHOLE = ("INT", "LONG", "BOOLEAN", "TIMESTAMP")
 SORTABLE = (*WHOLE, "FLOAT", "DOUBLE", "STRING", "BYTES", "BIG_DECIMAL")
 BOUNDED = ["null", "a", "b", "é", "\u0130", "-2147483648", "0", "true", "1.0", "", "x" * 511]
-FUNCTIONS: list[tuple[str, dict[str, Any] | None]] = [
+FUNCTIONS: list[tuple[str, JsonObject | None]] = [
     ("Murmur", None),
     ("murmur2", {}),
     ("Murmur3", {"seed": -7}),
@@ -21,7 +23,7 @@ FUNCTIONS: list[tuple[str, dict[str, Any] | None]] = [
 
 
 @st.composite
-def index_settings(draw: st.DrawFn, columns: list[Any]) -> dict[str, Any]:
+def index_settings(draw: st.DrawFn, columns: list[Any]) -> JsonObject:
     """Settings of `tableIndexConfig` for columns that have `name`, `kind`, `lengths` and `config`."""
     some = draw(st.lists(st.sampled_from(columns), unique_by=id))
     sortable = [column.name for column in columns if column.kind in SORTABLE and column.lengths is None]
@@ -44,7 +46,7 @@ def index_settings(draw: st.DrawFn, columns: list[Any]) -> dict[str, Any]:
 
 
 @st.composite
-def partitioning(draw: st.DrawFn, kind: str) -> dict[str, Any]:
+def partitioning(draw: st.DrawFn, kind: str) -> JsonObject:
     """An entry of `columnPartitionMap`, sometimes with more partitions than the 12 of a small `HashSet`."""
     functions = [*FUNCTIONS, ("Modulo", None), ("Modulo", None)] if kind in WHOLE else FUNCTIONS
     name, config = draw(st.sampled_from([*functions, ("BoundedColumnValue", None)]))
@@ -58,7 +60,7 @@ def partitioning(draw: st.DrawFn, kind: str) -> dict[str, Any]:
 
 
 @st.composite
-def bounded(draw: st.DrawFn) -> dict[str, Any]:
+def bounded(draw: st.DrawFn) -> JsonObject:
     """An entry of `columnPartitionMap` with a partition for each of some values."""
     values = ["a", *draw(st.lists(st.sampled_from(BOUNDED), max_size=6))]
     return {

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from oracle.case import alone
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError
 
 BYTES = {"dataType": "BYTES"}
@@ -94,7 +95,7 @@ def test_trap12_a_scale_that_does_not_fit_is_refused(case: Any) -> None:
         case.same({"d": (DECIMAL, ["1E-40000"])})
 
 
-VALUES: dict[str, tuple[dict[str, Any], list[Any]]] = {
+VALUES: dict[str, tuple[JsonObject, list[Any]]] = {
     "text": (STRING, ["b", "", None, "\U0001f600", "é" * 300, "a"]),
     "same": (STRING, ["bb", "aa", "cc", "aa", "bb", "cc"]),
     "json": ({"dataType": "JSON"}, ["{}", "[1.0]", None, "", "x", '"a"']),
@@ -118,7 +119,7 @@ VALUES: dict[str, tuple[dict[str, Any], list[Any]]] = {
     ],
 )
 def test_trap11_variable_length_dictionaries(
-    case: Any, oracle: Any, indexing: dict[str, Any], dictionary: dict[str, Any] | None
+    case: Any, oracle: Any, indexing: JsonObject, dictionary: JsonObject | None
 ) -> None:
     fields = [{"name": name, "indexes": {"dictionary": dictionary}} for name in VALUES if dictionary]
     segment = case.same(VALUES, indexing=indexing, fields=fields)
@@ -142,7 +143,7 @@ def _spread(distinct: int, rows: int) -> list[int]:
 @pytest.mark.parametrize("switch", ["optimizeDictionary", "optimizeDictionaryForMetrics"])
 def test_trap25_optimize_dictionary(case: Any, switch: str, distinct: int) -> None:
     values = _spread(distinct, 1000)
-    columns: dict[str, tuple[dict[str, Any], list[Any]]] = {
+    columns: dict[str, tuple[JsonObject, list[Any]]] = {
         kind.lower(): ({"dataType": kind}, [*map(float, values)] if kind in ("FLOAT", "DOUBLE") else values)
         for kind in ("INT", "LONG", "FLOAT", "DOUBLE", "TIMESTAMP")
     }
@@ -196,7 +197,7 @@ ENTRIES: list[list[list[int] | None]] = [
 @pytest.mark.parametrize("rows", ENTRIES, ids=lambda rows: f"{len(rows)} rows")
 @pytest.mark.parametrize("place", ["field", "forward", "dictIdCompressionType"])
 def test_rows_with_a_dictionary_of_their_own(case: Any, oracle: Any, rows: list[Any], place: str) -> None:
-    setting: dict[str, Any] = {
+    setting: JsonObject = {
         "field": {"compressionCodec": "MV_ENTRY_DICT"},
         "forward": {"indexes": {"forward": {"compressionCodec": "MV_ENTRY_DICT"}}},
         "dictIdCompressionType": {"indexes": {"forward": {"dictIdCompressionType": "MV_ENTRY_DICT"}}},

@@ -20,6 +20,7 @@ from oracle.case import property_of
 from oracle.chunks import assert_same_chunks
 from oracle.generated_indexes import SORTABLE, bounded, index_settings
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import Segment, SegmentSpec, build_segment
 
@@ -133,16 +134,16 @@ class GeneratedColumn:
     name: str
     kind: str
     section: str
-    options: dict[str, Any]
+    options: JsonObject
     pool: list[Any]
     choice: np.ndarray = field(repr=False)
     encoded: bool = False
     lengths: np.ndarray | None = field(default=None, repr=False)
-    config: dict[str, Any] = field(default_factory=dict)
+    config: JsonObject = field(default_factory=dict)
     format: str = "1:MILLISECONDS:EPOCH"
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         extra = {"format": self.format, "granularity": "1:DAYS"} if self.section.startswith("date") else {}
         several = {"singleValueField": False} if self.lengths is not None else {}
         return {"name": self.name, "dataType": self.kind, **extra, **several, **self.options}
@@ -261,13 +262,13 @@ def _meaning(text: str) -> Any:
 class GeneratedTable:
     columns: list[GeneratedColumn]
     null_handling: str
-    indexing: dict[str, Any]
+    indexing: JsonObject
     time_column: str | None = None
     custom: dict[str, str] = field(default_factory=dict)
 
     @property
-    def schema(self) -> dict[str, Any]:
-        sections: dict[str, Any] = {
+    def schema(self) -> JsonObject:
+        sections: JsonObject = {
             "schemaName": "t",
             "enableColumnBasedNullHandling": self.null_handling == "column",
         }
@@ -276,7 +277,7 @@ class GeneratedTable:
         return sections
 
     @property
-    def table_config(self) -> dict[str, Any]:
+    def table_config(self) -> JsonObject:
         return {
             "tableName": "t_OFFLINE",
             "tableType": "OFFLINE",
@@ -310,7 +311,7 @@ class GeneratedTable:
         count = len(self.columns[0].by_row([*self.columns[0].pool, None]))
         return sorted(range(count), key=lambda row: tuple(key[row] for key in keys))
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[JsonObject]:
         cells = [column.by_row([*map(_cell, column.pool), None]) for column in self.columns]
         names = [column.name for column in self.columns]
         return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
@@ -329,7 +330,7 @@ def columns(draw: st.DrawFn, name: str, rows: int, kinds: Sequence[str] = TYPES)
     sections = ["dimensionFieldSpecs", "dimensionFieldSpecs"]
     sections += ["metricFieldSpecs"] if kind in METRICS else []
     sections += ["dateTimeFieldSpecs"] if kind in ("LONG", "TIMESTAMP") else []
-    options: dict[str, Any] = {}
+    options: JsonObject = {}
     if draw(st.booleans()):
         finite = VALUES[kind].filter(lambda v: not isinstance(v, float) or (math.isfinite(v) and v != 0))
         options["defaultNullValue"] = draw(DEFAULTS.get(kind, finite))
@@ -379,12 +380,12 @@ def columns(draw: st.DrawFn, name: str, rows: int, kinds: Sequence[str] = TYPES)
 
 
 @st.composite
-def field_configs(draw: st.DrawFn, kind: str, single: bool) -> dict[str, Any]:
+def field_configs(draw: st.DrawFn, kind: str, single: bool) -> JsonObject:
     """How a column is to be stored: mostly with a dictionary, else raw in any form."""
     match draw(st.sampled_from(["plain", "plain", "raw", "raw", "variable", "entries"])):
         case "raw":
             fixed = kind in ("INT", "LONG", "FLOAT", "DOUBLE", "BOOLEAN", "TIMESTAMP")
-            forward: dict[str, Any] = {}
+            forward: JsonObject = {}
             if draw(st.booleans()):
                 forward["compressionCodec"] = draw(st.sampled_from(CODECS))
             if draw(st.booleans()):
@@ -597,7 +598,7 @@ def test_every_time_column(time: tuple[str, str], drawn: st.DataObject, oracle: 
 
 @settings(COMMON, max_examples=3)
 @given(column=columns("a", 50, ["STRING"]).filter(lambda c: c.lengths is None), function=bounded())
-def test_partitions_by_value(column: GeneratedColumn, function: dict[str, Any], oracle: Any) -> None:
+def test_partitions_by_value(column: GeneratedColumn, function: JsonObject, oracle: Any) -> None:
     indexing = {"segmentPartitionConfig": {"columnPartitionMap": {"a": function}}}
     check(GeneratedTable([column], "off", indexing, None, {}), oracle)
 

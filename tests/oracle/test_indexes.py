@@ -9,11 +9,13 @@ import pytest
 from fakes.processes.other_jvm import java_fails
 from oracle.case import Case, property_of
 
+from pinot_assets.core.json_object import JsonObject
+
 STRING = {"dataType": "STRING"}
 INT = {"dataType": "INT"}
 LONG = {"dataType": "LONG"}
 BOUNDED = {"columnValues": "7|-9|x y|0.5", "columnValuesDelimiter": "|"}
-FUNCTIONS: list[tuple[str, dict[str, Any] | None]] = [
+FUNCTIONS: list[tuple[str, JsonObject | None]] = [
     ("Modulo", None),
     ("murmur", None),
     ("Murmur2", {}),
@@ -41,11 +43,11 @@ KINDS: dict[str, list[Any]] = {
 }
 
 
-def partitioned(columns: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def partitioned(columns: dict[str, JsonObject]) -> JsonObject:
     return {"segmentPartitionConfig": {"columnPartitionMap": columns}}
 
 
-def how(name: str, config: dict[str, Any] | None, count: int = 7) -> dict[str, Any]:
+def how(name: str, config: JsonObject | None, count: int = 7) -> JsonObject:
     if name == "BoundedColumnValue":
         count = 5
     return {
@@ -58,7 +60,7 @@ def how(name: str, config: dict[str, Any] | None, count: int = 7) -> dict[str, A
 @pytest.mark.parametrize(
     ("name", "config"), FUNCTIONS, ids=[f"{name} {config}" for name, config in FUNCTIONS]
 )
-def test_trap23_partitions_of_every_type(case: Case, name: str, config: dict[str, Any] | None) -> None:
+def test_trap23_partitions_of_every_type(case: Case, name: str, config: JsonObject | None) -> None:
     kinds = ["INT", "LONG", "BOOLEAN", "TIMESTAMP"] if name == "Modulo" else [*KINDS]
     data = {}
     for kind in kinds:
@@ -168,7 +170,7 @@ def test_inverted_index_of_multi_value_columns(case: Case) -> None:
     ],
 )
 def test_inverted_indexes_are_written_when_pinot_writes_them(
-    case: Case, indexing: dict[str, Any], field: dict[str, Any], written: bool
+    case: Case, indexing: JsonObject, field: JsonObject, written: bool
 ) -> None:
     fields = [{"name": "i", "encodingType": "DICTIONARY", **field}]
     segment = case.same({"i": (INT, [3, 1, 2, 1])}, indexing=indexing, fields=fields)
@@ -184,7 +186,7 @@ def test_bloom_filter_of_every_type(case: Case, kind: str) -> None:
     "settings",
     [{}, {"fpp": 0.3}, {"fpp": 0.001}, {"fpp": 0.05, "maxSizeInBytes": 100}, {"maxSizeInBytes": 1}],
 )
-def test_bloom_filter_settings(case: Case, settings: dict[str, Any]) -> None:
+def test_bloom_filter_settings(case: Case, settings: JsonObject) -> None:
     rng = np.random.default_rng(7)
     data = {
         "i": (INT, rng.integers(0, 10**6, 3000).tolist()),
@@ -282,7 +284,7 @@ def test_an_old_server_cannot_load_murmur3(case: Case, old_server: Any) -> None:
         old_server.metadata(old_server.segment_folder(segment.files))
 
 
-RAW: dict[str, tuple[dict[str, Any], list[Any]]] = {
+RAW: dict[str, tuple[JsonObject, list[Any]]] = {
     "i": (INT, [5, None, 3, 5, -1]),
     "s": (STRING, ["b", "a\U0001f600", None, "b", ""]),
     "b": ({"dataType": "BYTES"}, [b"\xff", b"", None, b"\xff", b"a"]),

@@ -11,6 +11,7 @@ import pytest
 from fakes.processes.other_jvm import java_fails
 from oracle.case import CREATED
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec, build_segment
 
@@ -31,7 +32,7 @@ RAW = {"encodingType": "RAW"}
 POINTS = [b"\x80" + struct.pack(">dd", *place) for place in ((8.5, 47.4), (8.6, 47.3))] * 2
 
 
-def table_config(indexing: dict[str, Any], field: dict[str, Any] | None) -> dict[str, Any]:
+def table_config(indexing: JsonObject, field: JsonObject | None) -> JsonObject:
     return {
         "tableName": "t_OFFLINE",
         "tableType": "OFFLINE",
@@ -76,10 +77,10 @@ def table_config(indexing: dict[str, Any], field: dict[str, Any] | None) -> dict
 def test_a_server_builds_it(
     oracle: Any,
     what: str,
-    field_spec: dict[str, Any],
+    field_spec: JsonObject,
     values: Any,
-    indexing: dict[str, Any],
-    field: dict[str, Any] | None,
+    indexing: JsonObject,
+    field: JsonObject | None,
 ) -> None:
     schema = {"schemaName": "t", "dimensionFieldSpecs": [{"name": "c", **field_spec}]}
     config = table_config(indexing, field)
@@ -102,7 +103,7 @@ def test_a_server_builds_it(
     ],
 )
 def test_a_server_fails_on_what_needs_a_dictionary(
-    oracle: Any, field_spec: dict[str, Any], values: Any, field: dict[str, Any]
+    oracle: Any, field_spec: JsonObject, values: Any, field: JsonObject
 ) -> None:
     schema = {"schemaName": "t", "dimensionFieldSpecs": [{"name": "c", **field_spec}]}
     with pytest.raises(UnsupportedFeature, match=r"column c: .* index without dictionary"):

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest import BuildSpec
 from pinot_assets.ingest.contract.query import Query
 from pinot_assets.ingest.spark.builder import SparkBuilder
@@ -53,7 +54,7 @@ TRANSFORMS = {
     "flag": "a > b",
     "tags": "upper(name)",
 }
-ROWS: list[dict[str, Any]] = [
+ROWS: list[JsonObject] = [
     {"id": 2**53 + 1, "ms": 1_577_836_799_999, "a": 1, "b": 2, "name": "x", "label": None, "ratio": 0.1},
     {
         "id": None,
@@ -89,12 +90,12 @@ def build_spec(fakes: ModuleType, tmp_path: Path) -> BuildSpec:
     return replace(made, table_config=config, query=Query.of("", {}, config))
 
 
-def texts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def texts(rows: list[JsonObject]) -> list[JsonObject]:
     """As CSV has them, and Pinot's reader of it: text or nothing."""
     return [{name: None if value is None else str(value) for name, value in row.items()} for row in rows]
 
 
-def write(path: Path, input_format: str, rows: list[dict[str, Any]]) -> None:
+def write(path: Path, input_format: str, rows: list[JsonObject]) -> None:
     if input_format == "json":
         path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     elif input_format == "parquet":

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from oracle.chunks import assert_same_chunks
 
+from pinot_assets.core.json_object import JsonObject
+
 RNG = np.random.default_rng(7)
 ROWS = 3500
 
@@ -50,11 +52,11 @@ COMPARE = {"SNAPPY": assert_same_chunks, "ZSTANDARD": assert_same_chunks}
 CODECS = ["PASS_THROUGH", "LZ4", "GZIP", "ZSTANDARD", "SNAPPY"]
 
 
-def _columns(kinds: dict[str, list[Any]], **options: Any) -> dict[str, tuple[dict[str, Any], list[Any]]]:
+def _columns(kinds: dict[str, list[Any]], **options: Any) -> dict[str, tuple[JsonObject, list[Any]]]:
     return {kind.lower(): ({"dataType": kind, **options}, values) for kind, values in kinds.items()}
 
 
-def _raw(columns: Any, **forward: Any) -> list[dict[str, Any]]:
+def _raw(columns: Any, **forward: Any) -> list[JsonObject]:
     """Field configs that make all columns raw."""
     return [{"name": name, "encodingType": "RAW", "indexes": {"forward": forward}} for name in columns]
 

@@ -12,10 +12,11 @@ import inspect
 import textwrap
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.stored_format import Open
 
 PLAIN = ("str", "int", "float", "bool", "bytes", "None")
@@ -36,7 +37,7 @@ class Scope:
 
     node: ast.AST
     module: str
-    names: Mapping[str, Any]
+    names: JsonMapping
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Scope:
@@ -48,9 +49,9 @@ class Scope:
         )
 
 
-def _imports(node: ast.AST) -> dict[str, Any]:
+def _imports(node: ast.AST) -> JsonObject:
     """What a function imports when it is called."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for one in ast.walk(node):
         if isinstance(one, ast.ImportFrom) and (one.module or "").startswith("pinot_assets"):
             module = importlib.import_module(str(one.module))
@@ -68,7 +69,7 @@ class Reader:
     :param meanings: `module:expression` → the dataclass, or the function, whose keys it has.
     """
 
-    def __init__(self, meanings: Mapping[str, Any]) -> None:
+    def __init__(self, meanings: JsonMapping) -> None:
         self._meanings = meanings
         self._under_way: set[tuple[int, str]] = set()
 

@@ -7,7 +7,6 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from typer.main import get_command
 
@@ -18,6 +17,7 @@ from pinot_assets.cli.commands import watch
 from pinot_assets.cli.doctor import pinot
 from pinot_assets.cli.main import app
 from pinot_assets.core.check_result import CheckResult
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.local.stack import PartStatus
 from pinot_assets.realtime.health import rows
 from pinot_assets.realtime.operations import rebalance
@@ -34,7 +34,7 @@ from pinot_assets.table_spec.yaml.problem import Note, Problem
 from surface.json_keys import Reader, Scope
 from tools.docs.cli_page import commands
 
-MEANINGS: dict[str, Any] = {
+MEANINGS: JsonObject = {
     "cli.main:outcome.values": gate_and_publish.RunOutcome.values.fget,
     "cli.doctor.doctor:looked": pinot.PinotLook,
     "cli.commands.local:part": PartStatus,

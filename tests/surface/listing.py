@@ -19,6 +19,7 @@ import pinot_assets
 from pinot_assets import components
 from pinot_assets.cli.main import app
 from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.health import CHECKS
 from pinot_assets.metrics.catalogue import FAMILIES
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
@@ -161,7 +162,7 @@ def spec_keys() -> Iterator[str]:
             yield from _keys_in(part, name, schema)
 
 
-def _keys_in(part: dict[str, Any], place: str, schema: Mapping[str, Any]) -> Iterator[str]:
+def _keys_in(part: JsonObject, place: str, schema: JsonMapping) -> Iterator[str]:
     if "$ref" in part:
         found: Any = schema
         for step in part["$ref"].removeprefix("#/").split("/"):

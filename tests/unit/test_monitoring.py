@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
-from typing import Any
 
 import promql_parser
 import pytest
@@ -15,10 +14,11 @@ import yaml
 from fakes.monitoring.every_metric import every_sample, run_steps
 from fakes.project import ROOT
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.metrics.catalogue import FAMILIES
 from pinot_assets.metrics.run import run_samples
 
-DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy" / "grafana" / "pinot-assets.json").read_text())
+DASHBOARD: JsonObject = json.loads((ROOT / "deploy" / "grafana" / "pinot-assets.json").read_text())
 RULES = [
     rule
     for group in yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yml").read_text())["groups"]
@@ -34,11 +34,11 @@ NOT_SHOWN = {"pinot_assets_build_info"}
 UNITS = {"s": "_seconds", "bytes": "_bytes"}
 
 
-def panels() -> list[dict[str, Any]]:
+def panels() -> list[JsonObject]:
     return [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 
 
-def targets() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def targets() -> Iterator[tuple[JsonObject, JsonObject]]:
     for panel in panels():
         for target in panel["targets"]:
             yield panel, target
@@ -91,7 +91,7 @@ def test_the_code_exports_every_metric_of_the_catalogue() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-def test_an_alert_is_of_what_is_exported(rule: dict[str, Any]) -> None:
+def test_an_alert_is_of_what_is_exported(rule: JsonObject) -> None:
     assert_there(rule["expr"])
     known = set.union(*(LABELS.get(selector.name, {"instance"}) for selector in selectors(rule["expr"])))
     said = " ".join(rule["annotations"].values())
@@ -100,7 +100,7 @@ def test_an_alert_is_of_what_is_exported(rule: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-def test_an_alert_says_how_bad_it_is_and_where_to_read_on(rule: dict[str, Any]) -> None:
+def test_an_alert_says_how_bad_it_is_and_where_to_read_on(rule: JsonObject) -> None:
     assert rule.keys() == {"alert", "expr", "for", "labels", "annotations"}
     assert rule["labels"]["severity"] in ("warning", "critical")
     assert re.fullmatch(r"\d+[mh]", rule["for"])

@@ -9,11 +9,11 @@ what it did; what went wrong is an error.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import dagster as dg
 
 from pinot_assets.core.effects import recording
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SpecDrift, SpecError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
@@ -50,7 +50,7 @@ class OperationInputs:
     spec: RealtimeTableSpec
     settings: Settings
     run: str
-    config: Mapping[str, Any]
+    config: JsonMapping
     log: dg.DagsterLogManager
 
     @property

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 from pinot_assets.authoring.importing.notes import Disposition, ImportNote
 from pinot_assets.authoring.importing.secrets import Secrets
 from pinot_assets.authoring.importing.settings_found import FILE_INGESTION, FoundSettings
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.table_spec.blocks.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
 
@@ -42,13 +42,13 @@ _INSTEAD: Final = {
 }
 
 
-def block_of(found: FoundSettings, told: list[ImportNote], secrets: Secrets) -> dict[str, Any]:
+def block_of(found: FoundSettings, told: list[ImportNote], secrets: Secrets) -> JsonObject:
     """The block.
 
     :param told: gets a line for each key.
     :param secrets: get those of the block.
     """
-    block: dict[str, Any] = {}
+    block: JsonObject = {}
     for key, value in found.settings.items():
         why = _no_use(key, value)
         if why is not None:
@@ -91,7 +91,7 @@ def _is_relative(location: str) -> bool:
     return not location.startswith(("/", "${")) and _SCHEME.match(location) is None
 
 
-def _first_run(table: Mapping[str, Any], block: Mapping[str, Any], told: list[ImportNote]) -> dict[str, str]:
+def _first_run(table: JsonMapping, block: JsonMapping, told: list[ImportNote]) -> dict[str, str]:
     """What keeps the segments that fill the table so far from staying beside the same rows of ours."""
     if str(block.get(SWAP, "")).lower() == "true":
         return {}
@@ -116,7 +116,7 @@ def _first_run(table: Mapping[str, Any], block: Mapping[str, Any], told: list[Im
     return {SWAP: "true"}
 
 
-def _consistent(table: Mapping[str, Any], told: list[ImportNote]) -> dict[str, str]:
+def _consistent(table: JsonMapping, told: list[ImportNote]) -> dict[str, str]:
     """What upstream's ways do not know: they show each segment as it comes."""
     mode, kind = ("sync", "REFRESH") if is_refresh(table) else ("append", "APPEND")
     told += [

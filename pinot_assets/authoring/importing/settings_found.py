@@ -8,11 +8,12 @@ Sources: StarTree's FileIngestionTask (`task.taskTypeConfigsMap`), upstream's
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pinot_assets.authoring.importing.notes import Disposition, ImportNote
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import SpecError
 
 FILE_INGESTION: Final = "FileIngestionTask"
@@ -29,11 +30,11 @@ class FoundSettings:
     """
 
     kind: str
-    settings: dict[str, Any]
-    table: dict[str, Any]
+    settings: JsonObject
+    table: JsonObject
 
 
-def table_and_schema(document: Any, told: list[ImportNote]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def table_and_schema(document: Any, told: list[ImportNote]) -> tuple[JsonObject, JsonObject | None]:
     """The OFFLINE table config, and the schema where it stands beside it.
 
     :param told: gets what else stands there.
@@ -59,7 +60,7 @@ _OF_TABLES: Final = frozenset(("OFFLINE", "offline", "schema", "tableName"))
 _NOT_TAKEN: Final = "the OFFLINE table config and its schema are what is taken over"
 
 
-def in_table(config: Mapping[str, Any], told: list[ImportNote]) -> FoundSettings:
+def in_table(config: JsonMapping, told: list[ImportNote]) -> FoundSettings:
     """The ingestion of a table config.
 
     :param told: gets what is left out with it.
@@ -102,14 +103,14 @@ def in_table(config: Mapping[str, Any], told: list[ImportNote]) -> FoundSettings
     return FoundSettings(GENERATION, settings, table)
 
 
-def in_job(job: Any, config: Mapping[str, Any], told: list[ImportNote]) -> FoundSettings:
+def in_job(job: Any, config: JsonMapping, told: list[ImportNote]) -> FoundSettings:
     """The ingestion of a job spec (`LaunchDataIngestionJob`), for a table.
 
     :raises SpecError: it is none.
     """
     if not isinstance(job, dict) or "inputDirURI" not in job:
         raise SpecError("the file holds no spec of an ingestion job", why="it has no inputDirURI")
-    settings: dict[str, Any] = {
+    settings: JsonObject = {
         key: job[key]
         for key in ("inputDirURI", "includeFileNamePattern", "excludeFileNamePattern")
         if job.get(key) is not None
@@ -140,9 +141,9 @@ def in_job(job: Any, config: Mapping[str, Any], told: list[ImportNote]) -> Found
     return FoundSettings("LaunchDataIngestionJob", settings, table)
 
 
-def _file_system(location: str, specs: Any, told: list[ImportNote]) -> dict[str, Any]:
+def _file_system(location: str, specs: Any, told: list[ImportNote]) -> JsonObject:
     """`input.fs.prop.*` of the spec for the files' scheme; the others are told."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     wanted = _store_of(location.partition("://")[0] if "://" in location else "file")
     for number, spec in enumerate(specs if isinstance(specs, list) else [specs]):
         key = f"pinotFSSpecs[{number}]"
@@ -198,7 +199,7 @@ _OF_JOBS: Final = {
 }
 
 
-def _taken_out(config: Mapping[str, Any]) -> tuple[dict[str, Any], Any, Any, list[dict[str, Any]]]:
+def _taken_out(config: JsonMapping) -> tuple[JsonObject, Any, Any, list[JsonObject]]:
     """The table config without what brings files into it; both tasks, and the maps of the second.
 
     Left there, the controller would go on pushing the same files.
@@ -214,5 +215,5 @@ def _taken_out(config: Mapping[str, Any]) -> tuple[dict[str, Any], Any, Any, lis
     return table, task, generation, maps
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def _mapping(value: Any) -> JsonObject:
     return value if isinstance(value, dict) else {}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from pinot_assets.authoring.importing.notes import Disposition, ImportNote
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.table_spec.yaml.writer import dumped
 
 
 def spec_text(
     origin: str,
-    schema: Mapping[str, Any],
-    table: Mapping[str, Any],
-    block: Mapping[str, Any],
+    schema: JsonMapping,
+    table: JsonMapping,
+    block: JsonMapping,
     told: Iterable[ImportNote],
 ) -> str:
     """The whole YAML.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -21,6 +21,7 @@ from pinot_assets.cli.program import error_values, of_system
 from pinot_assets.cli.table_selection import Chosen
 from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
 from pinot_assets.gc.collect import Collected, collect
 from pinot_assets.gc.dropped_tables import forget, nodes_of_dropped_table
@@ -188,6 +189,6 @@ def _progress_on(console: Console) -> Progress:
     return Progress(*columns, console=console, transient=True, disable=not console.is_interactive)
 
 
-def _values(answer: GcAnswer) -> dict[str, Any]:
+def _values(answer: GcAnswer) -> JsonObject:
     told = error_values(answer.error) if answer.error else values(answer.garbage, answer.collected)
     return {"table": answer.table, **told}

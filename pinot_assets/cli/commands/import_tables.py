@@ -19,6 +19,7 @@ from pinot_assets.authoring.importing.yaml_text import spec_text
 from pinot_assets.cli.options import AsJson, new_console, show_json
 from pinot_assets.cli.tables_rendering import findings_values
 from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import SpecError
 from pinot_assets.settings.environment import tables_directory
@@ -109,7 +110,7 @@ def _read(
     from_controller: str,
     open_store: OpenStore,
     told: list[ImportNote],
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[JsonObject, JsonObject]:
     """Table config and schema.
 
     :raises SpecError: one is missing, or cannot be read.
@@ -126,7 +127,7 @@ def _read(
     return document, held
 
 
-def _held(name: str, open_store: OpenStore) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def _held(name: str, open_store: OpenStore) -> tuple[JsonObject, JsonObject | None]:
     with open_store() as pinot:
         config, schema = pinot.get_table_config(name), pinot.get_schema(name)
     if config is None:

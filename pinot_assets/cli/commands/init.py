@@ -7,12 +7,13 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 from pinot_assets.cli.options import AsJson, TablesOption, new_console
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SourceError, SpecError, TypedWrong
 from pinot_assets.settings.environment import tables_directory
 from pinot_assets.source.settings.references import is_reference
@@ -143,7 +144,7 @@ def _write(target: Path, text: str) -> None:
         ) from error
 
 
-def _values(table: str, target: Path, made: Draft, doubts: Mapping[str, str]) -> dict[str, Any]:
+def _values(table: str, target: Path, made: Draft, doubts: Mapping[str, str]) -> JsonObject:
     return {
         "table": table,
         "file": str(target),

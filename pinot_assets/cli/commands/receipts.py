@@ -7,17 +7,18 @@ is taken and Pinot is not asked.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from pinot_assets.cli.completion import kept_snapshots
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SessionError, SpecError
 from pinot_assets.session.connect import open_session_store, open_staging
@@ -208,7 +209,7 @@ def _kept_text(kept: Iterable[Snapshot]) -> str:
     return f"{plural_are(len(published), 'snapshot')} kept, the oldest of {utc_text(published[-1])}"
 
 
-def _stay_values(stay: Stay) -> dict[str, Any]:
+def _stay_values(stay: Stay) -> JsonObject:
     file = stay.file
     return {
         "file": file.uri,
@@ -223,7 +224,7 @@ def _stay_values(stay: Stay) -> dict[str, Any]:
     }
 
 
-def _segment_values(stay: Stay, segment: str) -> dict[str, Any]:
+def _segment_values(stay: Stay, segment: str) -> JsonObject:
     output = stay.output(segment)
     return {
         "segment": segment,
@@ -235,11 +236,11 @@ def _segment_values(stay: Stay, segment: str) -> dict[str, Any]:
     }
 
 
-def _segments_values(stay: Stay) -> dict[str, Any]:
+def _segments_values(stay: Stay) -> JsonObject:
     return {"segments": [output.segment for output in stay.file.outputs]}
 
 
-def _change(older: Snapshot | None, newer: Snapshot) -> dict[str, Any]:
+def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
     """What `newer` changed; all that it has where no older snapshot is kept."""
     empty = replace(newer, files=())
     found = difference(older or empty, newer)
@@ -259,7 +260,7 @@ def _change(older: Snapshot | None, newer: Snapshot) -> dict[str, Any]:
     }
 
 
-def _line(change: Mapping[str, Any]) -> str:
+def _line(change: JsonMapping) -> str:
     return (
         f"[bold]{change['seq']:>5}[/]  {change['session']}  {change['mode']:<8}  {change['publishedAt']}  "
         f"files +{change['filesAdded']} ~{change['filesRewritten']} -{change['filesRemoved']}  "
@@ -280,7 +281,7 @@ def _listed(mark: str, files: Iterable[PublishedFile]) -> Iterator[str]:
         yield f"  {mark} and {len(listed) - SHOWN} more; --json names them all"
 
 
-def _show(values: Mapping[str, Any]) -> None:
+def _show(values: JsonMapping) -> None:
     for label, value in values.items():
         if value is not None and value != []:
             text = ", ".join(value) if isinstance(value, list) else str(value)

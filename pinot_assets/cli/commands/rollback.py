@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -16,6 +16,7 @@ from rich.markup import escape
 from pinot_assets.cli.completion import kept_snapshots
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
 from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.rollback_preview import preview, rollback_way_text
@@ -124,7 +125,7 @@ def _roll_back_silently(driver: Driver, to: str, way: RollbackPlan, dry_run: boo
 
     :raises typer.Exit: a broker does not count the rows of the snapshot.
     """
-    values: dict[str, Any] = {
+    values: JsonObject = {
         "current": _values(replace(way, target=way.current)),
         "target": _values(way),
         "drops": {"session": way.drops.id, "files": dict(way.drops.counts)} if way.drops else None,

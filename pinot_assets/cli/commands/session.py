@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
 from pinot_assets.session.connect import open_session_store, open_staging
@@ -141,7 +142,7 @@ def _holder(store: SessionStore) -> str | None:
     return None if holder is None else str(holder)
 
 
-def _values(session: Session | UnreadableSession) -> dict[str, Any]:
+def _values(session: Session | UnreadableSession) -> JsonObject:
     if isinstance(session, UnreadableSession):
         return {"node": session.node, "unreadable": session.why}
     return session_values(session)

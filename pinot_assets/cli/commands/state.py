@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.session.connect import open_session_store, open_staging
@@ -108,7 +109,7 @@ def _needed(found: Sequence[StoredObject]) -> str:
     return "" if newest is None else newest.needs or RELEASES.get(newest.format, "")
 
 
-def _values(table: str, found: Sequence[StoredObject]) -> dict[str, Any]:
+def _values(table: str, found: Sequence[StoredObject]) -> JsonObject:
     return {
         "table": table,
         "format": _format_of(found),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,6 +12,7 @@ from pinot_assets.cli.realtime.preflight_answers import show, values
 from pinot_assets.cli.realtime.table import TableName, find_table
 from pinot_assets.cli.table_selection import realtime_table
 from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.preflight import Aim, judge, judge_change, refuse_unless_safe
@@ -63,7 +63,7 @@ def gate(plan: ApplyPlan) -> None:
     refuse_unless_safe(facts.table, answers)
 
 
-def _config(pinot: RealtimePinot, table: str, directory: Path | None) -> Mapping[str, Any]:
+def _config(pinot: RealtimePinot, table: str, directory: Path | None) -> JsonMapping:
     """The spec's, Pinot's where there is no spec.
 
     :raises PinotNotFound: there is neither.

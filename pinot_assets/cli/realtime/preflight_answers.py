@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
 from pinot_assets.core.check_result import CheckResult
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.realtime.preflight.facts import Facts
 from pinot_assets.realtime.preflight.judge import summary, verdict
 
@@ -28,7 +28,7 @@ def show(console: Console, facts: Facts, answers: Iterable[CheckResult]) -> None
     console.print(summary(found))
 
 
-def values(facts: Facts, answers: Iterable[CheckResult]) -> dict[str, Any]:
+def values(facts: Facts, answers: Iterable[CheckResult]) -> JsonObject:
     """The same for other programs."""
     found = list(answers)
     return {

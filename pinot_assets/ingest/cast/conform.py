@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import BadRow, TypeMismatch, Unreadable, ZoneMissing, one_line, shown
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.cast.casts import Cast, cast_for, is_local_time, plain
 from pinot_assets.ingest.cast.precheck import certain_failures
 from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
@@ -119,7 +120,7 @@ def _all_but(count: int, indices: list[int]) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _verdict(record: dict[str, Any], field: pa.Field, row: int, wanted: TargetSchema) -> BadRow:
+def _verdict(record: JsonObject, field: pa.Field, row: int, wanted: TargetSchema) -> BadRow:
     value = record[field.name]
     text = record_text(record)
     item = field.type.value_type if pt.is_list(field.type) else field.type
@@ -136,9 +137,9 @@ def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _records(table: pa.Table) -> list[dict[str, Any]]:
+def _records(table: pa.Table) -> list[JsonObject]:
     try:
-        records: list[dict[str, Any]] = table.to_pylist()
+        records: list[JsonObject] = table.to_pylist()
     except (ValueError, OverflowError):  # text that is not UTF-8; a time that Python's calendar does not know
         columns = {name: table.column(name) for name in table.column_names}
         return [{name: _value(column, n) for name, column in columns.items()} for n in range(table.num_rows)]

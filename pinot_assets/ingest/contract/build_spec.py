@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.policy import Policy
 from pinot_assets.core.stored_format import FIRST
 from pinot_assets.ingest.contract.bad_rows import MissingColumn
@@ -52,8 +53,8 @@ class BuildSpec:
     session: str
     attempt: int
     creation_time_ms: int
-    schema: Mapping[str, Any]
-    table_config: Mapping[str, Any]
+    schema: JsonMapping
+    table_config: JsonMapping
     input_format: str
     reader: Mapping[str, str]
     source_uri: str

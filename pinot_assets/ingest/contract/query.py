@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment.config.transforms import read_transforms
 from pinot_assets.segment.functions.pinot_expression import Translation
@@ -27,7 +28,7 @@ class Query:
     dropped: Translation | None = None
 
     @classmethod
-    def of(cls, where: str, transforms: Mapping[str, str], table_config: Mapping[str, Any]) -> Self:
+    def of(cls, where: str, transforms: Mapping[str, str], table_config: JsonMapping) -> Self:
         """The query of a table spec.
 
         :param table_config: one that the segment writer takes.

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.formats.json_values import parsed
 
 BLANKS: Final = re.compile(r"[ \t\r\n]*")
 
 
-def members_of(text: str) -> Iterator[dict[str, Any]]:
+def members_of(text: str) -> Iterator[JsonObject]:
     """The documents of a text up to the first that is none."""
     position = 0
     while (position := BLANKS.match(text, position).end()) < len(text):  # type: ignore[union-attr]

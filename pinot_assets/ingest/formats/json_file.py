@@ -18,6 +18,7 @@ import pyarrow.json as pajson
 import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import BadRow, FileRejected, TypeMismatch, Unreadable, shown
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.cast.conform import conform
 from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
 from pinot_assets.ingest.contract.target_schema import TargetSchema
@@ -57,7 +58,7 @@ class _NotForArrow(Exception):
 @dataclass(frozen=True, slots=True)
 class _Document:
     row: int
-    members: dict[str, Any]
+    members: JsonObject
     text: str
 
 
@@ -125,7 +126,7 @@ class _Reader:
         for name in names:
             self._unseen.pop(name, None)
 
-    def _note(self, members: dict[str, Any]) -> None:
+    def _note(self, members: JsonObject) -> None:
         self._names = self._names or ", ".join(members)[:200]
         self._known = bool(self._known) or not members.keys().isdisjoint(self._wanted.schema.names)
 
@@ -169,7 +170,7 @@ class _Reader:
                 texts[name].append(None if value is None else convert(value))
         return {name: pa.array(values, pa.string()) for name, values in texts.items()}
 
-    def _guess(self, first: dict[str, Any], without: list[pa.Field]) -> pa.Schema:
+    def _guess(self, first: JsonObject, without: list[pa.Field]) -> pa.Schema:
         """What Arrow is to expect, judged by one document. A wrong guess costs time, never a value."""
         return pa.schema(
             [(f.name, self._guessed(f, first.get(f.name))) for f in self._wanted.schema if f not in without]

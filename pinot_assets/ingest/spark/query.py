@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pinot_assets.core.file_errors import Unreadable
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.query import Query
 from pinot_assets.ingest.contract.target_schema import TargetSchema
@@ -122,9 +123,9 @@ def _query(
     return frame.select(*table_columns(frame, wanted), F.col(quoted(ROW)), F.col(quoted(CORRUPT)))
 
 
-def _members(session: SparkSession, query: Query) -> dict[str, Any]:
+def _members(session: SparkSession, query: Query) -> JsonObject:
     """The names that expressions read, as a tree: `a.b` and `a.c` are {a: {b, c}}."""
-    tree: dict[str, Any] = {}
+    tree: JsonObject = {}
     for name, sql in query.expressions.items():
         for path in _paths(parsed(session, name, sql)):
             place = tree
@@ -133,7 +134,7 @@ def _members(session: SparkSession, query: Query) -> dict[str, Any]:
     return tree
 
 
-def _null_type(members: dict[str, Any]) -> str:
+def _null_type(members: JsonObject) -> str:
     """The type of a column that is not there: expressions that read its members are to find them."""
     if not members:
         return "string"

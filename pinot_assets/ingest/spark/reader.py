@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import ArrayType, DecimalType, DoubleType, StringType, StructField, StructType
 
 from pinot_assets.core.file_errors import Unreadable, one_line
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildSpec
 from pinot_assets.ingest.contract.csv_settings import CsvSettings, twice
@@ -211,7 +212,7 @@ def exact_types(decimals: Any, plain: Any) -> Any:
 def _csv(reader: DataFrameReader, build_spec: BuildSpec, path: str) -> DataFrame | None:
     settings = CsvSettings.from_reader(build_spec.reader)
     null = settings.nulls[-1]
-    options: dict[str, Any] = {
+    options: JsonObject = {
         **_COMMON,
         "encoding": "UTF-8",
         "sep": settings.delimiter,

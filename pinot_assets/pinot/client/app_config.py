@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import PinotError
 
 
@@ -22,12 +23,12 @@ class AppConfig:
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def from_json(cls, reply: Mapping[str, Any] | None) -> Self:
+    def from_json(cls, reply: JsonMapping | None) -> Self:
         """Read the answer of `/appconfigs`; its environment variables and JVM arguments are left alone."""
         return cls.of((reply or {}).get("pinotConfig") or {})
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
+    def of(cls, values: JsonMapping) -> Self:
         """Settings by name."""
         return cls({str(name).lower(): str(value) for name, value in values.items() if value is not None})
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.http import CallKind, ClientPool, HttpCall
 
@@ -125,7 +126,7 @@ class Broker:
         self._door.send(HttpCall("PUT", path, CallKind.READ, self._deadline))
 
 
-def _result(url: str, reply: Mapping[str, Any]) -> QueryResult:
+def _result(url: str, reply: JsonMapping) -> QueryResult:
     exceptions = reply.get("exceptions") or []
     if exceptions:
         texts = [f"{e.get('errorCode')} {' '.join(str(e.get('message')).split())[:300]}" for e in exceptions]

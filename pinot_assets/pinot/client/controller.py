@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict
 from pinot_assets.pinot.client.http import CallKind, HttpCall
@@ -186,7 +187,7 @@ class Controller(TableCalls):
         )
 
 
-def _custom(text: str | None) -> dict[str, Any]:
+def _custom(text: str | None) -> JsonObject:
     """What a segment says of itself; nothing where that cannot be read: whoever needs it, misses it."""
     try:
         return fields_of_json(text or "{}")

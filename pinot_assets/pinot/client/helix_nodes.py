@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.client.tables import TableCalls
 
@@ -26,7 +27,7 @@ class Node:
     version: int = -1
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any], version: int = -1) -> Self:
+    def from_json(cls, value: JsonMapping, version: int = -1) -> Self:
         """Read what `/zk/get` answers."""
         return cls(
             id=str(value["id"]),
@@ -37,7 +38,7 @@ class Node:
         )
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JsonObject:
         """As JSON, as Pinot takes it back."""
         return {
             "id": self.id,
@@ -60,7 +61,7 @@ class Stat:
     version: int
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
+    def from_json(cls, value: JsonMapping) -> Self:
         """Read what `/zk/stat` answers."""
         return cls(int(value["ctime"]), int(value["mtime"]), int(value["version"]))
 

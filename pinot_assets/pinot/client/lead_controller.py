@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 from pinot_assets.core.addresses import may_be_loopback
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.http import CallKind, ClientPool, HttpCall
@@ -68,7 +69,7 @@ class LeadControllers:
         return False
 
 
-def lead_of(reply: Mapping[str, Any] | None, scheme: str) -> str | None:
+def lead_of(reply: JsonMapping | None, scheme: str) -> str | None:
     """The address in an answer of `/leader/tables/<table>`; None where no controller leads."""
     for entry in ((reply or {}).get("leadControllerEntryMap") or {}).values():
         host, _, port = str(entry.get("leadControllerId") or "").removeprefix("Controller_").rpartition("_")

@@ -5,7 +5,7 @@ About OFFLINE tables, but for what reads and writes a config.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -14,6 +14,7 @@ from urllib.parse import quote
 import httpx
 
 from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.client.http import CallKind, ClientPool, HttpCall
 
@@ -70,25 +71,25 @@ class TableCalls:
         """Names of all instances: controllers, brokers, servers."""
         return tuple(self._get("/instances")["instances"])
 
-    def instance(self, name: str) -> dict[str, Any]:
+    def instance(self, name: str) -> JsonObject:
         """One instance: `hostName`, `port`, `adminPort`, …
 
         :raises PinotNotFound: there is none of that name.
         """
-        value: dict[str, Any] = self._get(f"/instances/{quoted(name)}")
+        value: JsonObject = self._get(f"/instances/{quoted(name)}")
         return value
 
     # --- schema and table config -----------------------------------------------------------------
 
-    def get_schema(self, name: str) -> dict[str, Any] | None:
+    def get_schema(self, name: str) -> JsonObject | None:
         """See `PinotClient.get_schema`."""
         try:
-            value: dict[str, Any] = self._get(f"/schemas/{quoted(name)}")
+            value: JsonObject = self._get(f"/schemas/{quoted(name)}")
         except PinotNotFound:
             return None
         return value
 
-    def put_schema(self, schema: Mapping[str, Any]) -> None:
+    def put_schema(self, schema: JsonMapping) -> None:
         """See `PinotClient.put_schema`."""
         self._write("POST", "/schemas", body=dict(schema), override="true")
 
@@ -96,7 +97,7 @@ class TableCalls:
         """See `PinotClient.delete_schema`."""
         self._write("DELETE", f"/schemas/{quoted(name)}")
 
-    def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
         """See `PinotClient.validate_table`."""
         # Of the two together: `/tables/validate` wants the schema to be there, which a new table's is not.
         half = str(config.get("tableType", "OFFLINE")).lower()
@@ -107,17 +108,17 @@ class TableCalls:
             )
         )
 
-    def get_table_config(self, table: str) -> dict[str, Any] | None:
+    def get_table_config(self, table: str) -> JsonObject | None:
         """See `PinotClient.get_table_config`."""
         return self._table_config(table, "OFFLINE")
 
-    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+    def get_realtime_config(self, table: str) -> JsonObject | None:
         """See `PinotClient.get_realtime_config`."""
         return self._table_config(table, "REALTIME")
 
-    def _table_config(self, table: str, kind: str) -> dict[str, Any] | None:
+    def _table_config(self, table: str, kind: str) -> JsonObject | None:
         try:
-            value: dict[str, Any] | None = self._get(f"/tables/{quoted(table)}", type=kind).get(kind)
+            value: JsonObject | None = self._get(f"/tables/{quoted(table)}", type=kind).get(kind)
         except PinotNotFound:
             return None
         return value
@@ -127,11 +128,11 @@ class TableCalls:
         names = self._get("/tables", type="offline")["tables"]
         return tuple(sorted(str(name).removesuffix("_OFFLINE") for name in names))
 
-    def create_table(self, config: Mapping[str, Any]) -> None:
+    def create_table(self, config: JsonMapping) -> None:
         """See `PinotClient.create_table`."""
         self._write("POST", "/tables", body=dict(config))
 
-    def update_table(self, config: Mapping[str, Any]) -> None:
+    def update_table(self, config: JsonMapping) -> None:
         """See `PinotClient.update_table`."""
         name = raw_name(config)
         with self._absence_told(name, str(config.get("tableType", "OFFLINE")).upper()):
@@ -166,7 +167,7 @@ class TableCalls:
             raise
 
 
-def raw_name(config: Mapping[str, Any]) -> str:
+def raw_name(config: JsonMapping) -> str:
     """The name of a config's table, without its type."""
     return str(config["tableName"]).removesuffix("_OFFLINE").removesuffix("_REALTIME")
 

@@ -10,9 +10,9 @@ is the name with `_REALTIME`. Source: docs/design/realtime.md#s4 to #s9.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.client.app_config import AppConfig
 from pinot_assets.pinot.client.broker import Broker
@@ -31,7 +31,7 @@ class RealtimeReads(Nodes):
         names = self._get("/tables", type="realtime")["tables"]
         return tuple(sorted(f"{str(name).removesuffix('_REALTIME')}_REALTIME" for name in names))
 
-    def table_config(self, table: str) -> dict[str, Any] | None:
+    def table_config(self, table: str) -> JsonObject | None:
         """The table's config as JSON values, None where there is no such table."""
         return self.get_realtime_config(table.removesuffix("_REALTIME"))
 
@@ -75,7 +75,7 @@ class RealtimeReads(Nodes):
 
     # --- consumption -------------------------------------------------------------------------------
 
-    def consuming_segments(self, table: str) -> Mapping[str, list[dict[str, Any]]]:
+    def consuming_segments(self, table: str) -> Mapping[str, list[JsonObject]]:
         """What the servers say of their consuming segments: segment → one entry for each server.
 
         Keys: `serverName`, `consumerState`, `lastConsumedTimestamp`, `partitionToOffsetMap`, and from 1.0 on
@@ -86,9 +86,9 @@ class RealtimeReads(Nodes):
         found = told.get("_segmentToConsumingInfoMap", told.get("segmentToConsumingInfoMap"))
         return found or {}
 
-    def rebalance_status(self, job: str) -> Mapping[str, Any]:
+    def rebalance_status(self, job: str) -> JsonMapping:
         """How a rebalance stands. 1.0 on."""
-        value: Mapping[str, Any] = self._get(f"/rebalanceStatus/{quoted(job)}")
+        value: JsonMapping = self._get(f"/rebalanceStatus/{quoted(job)}")
         return value
 
     # --- servers -----------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class RealtimeReads(Nodes):
         since = int(found.simple.get("LAST_OFFLINE_TIME", -1)) if found is not None else -1
         return since if since >= 0 else None
 
-    def instance(self, name: str) -> dict[str, Any]:
+    def instance(self, name: str) -> JsonObject:
         """One instance: `hostName`, `adminPort`, and `adminHttpsPort`, which Pinot's own answer leaves out.
 
         :raises PinotNotFound: there is none of that name.
@@ -117,7 +117,7 @@ class RealtimeReads(Nodes):
         port = config.simple.get("adminHttpsPort") if config is not None else None
         return told if port is None else {**told, "adminHttpsPort": port}
 
-    def admin_url(self, instance: Mapping[str, Any]) -> str | None:
+    def admin_url(self, instance: JsonMapping) -> str | None:
         """Address of a server's admin endpoint, None where it names none; where it speaks both schemes, the
         controller's.
 

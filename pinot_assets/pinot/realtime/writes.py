@@ -9,8 +9,9 @@ call (0.11.0 to 1.5.1); an older one refuses with `PinotNotFound`, or 405. Every
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Final
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.pinot.client.helix_nodes import Node, Nodes
 from pinot_assets.pinot.client.http import CallKind, HttpCall
 from pinot_assets.pinot.client.tables import quoted
@@ -146,7 +147,7 @@ class RealtimeWrites(Nodes):
         """
         self.put_node(f"PROPERTYSTORE/SEGMENTS/{table}/{node.id}", node)
 
-    def preview_delete_from(self, table: str, segments: Collection[str]) -> Mapping[str, Any]:
+    def preview_delete_from(self, table: str, segments: Collection[str]) -> JsonMapping:
         """What `delete_from` would delete: `partitions`, by number, with `segmentsToDelete`. 1.4 on.
 
         Refused as the deletion itself is.
@@ -170,7 +171,7 @@ class RealtimeWrites(Nodes):
             HttpCall("DELETE", path, CallKind.WRITE, self.connection.timeouts.call, params=params)
         )
 
-    def update_realtime_config(self, config: Mapping[str, Any]) -> None:
+    def update_realtime_config(self, config: JsonMapping) -> None:
         """Replace the table config. 0.11 on.
 
         :param config: the whole table config, as `table_config` returns it.
@@ -180,18 +181,18 @@ class RealtimeWrites(Nodes):
 
     # --- rebalance -------------------------------------------------------------------------------------
 
-    def preview_rebalance(self, table: str, options: Mapping[str, str]) -> Mapping[str, Any]:
+    def preview_rebalance(self, table: str, options: Mapping[str, str]) -> JsonMapping:
         """What a rebalance would do: `status`, `segmentAssignment`, from 1.4 on `preChecksResult`. 0.11 on.
 
         :param options: query parameters of Pinot, e.g. `{"minAvailableReplicas": "1"}`.
         """
         return self._rebalance(CallKind.READ, table, {**options, "dryRun": "true", "preChecks": "true"})
 
-    def rebalance(self, table: str, options: Mapping[str, str]) -> Mapping[str, Any]:
+    def rebalance(self, table: str, options: Mapping[str, str]) -> JsonMapping:
         """Start a rebalance; it runs on in the controller, with a `jobId` from 1.0 on. 0.11 on."""
         return self._rebalance(CallKind.WRITE, table, {**options, "dryRun": "false"})
 
-    def _rebalance(self, kind: CallKind, table: str, params: Mapping[str, str]) -> Mapping[str, Any]:
+    def _rebalance(self, kind: CallKind, table: str, params: Mapping[str, str]) -> JsonMapping:
         path = f"/tables/{quoted(table)}/rebalance"
         params = {"type": "REALTIME", **params}
         return _values(
@@ -199,7 +200,7 @@ class RealtimeWrites(Nodes):
         )
 
 
-def _values(reply: object) -> Mapping[str, Any]:
+def _values(reply: object) -> JsonMapping:
     return reply if isinstance(reply, dict) else {}
 
 

@@ -6,10 +6,11 @@ Source: docs/design/realtime.md#s2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from packaging.version import Version
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.pinot.client.app_config import AppConfig
 from pinot_assets.pinot.table_config import period_ms, setting
 from pinot_assets.pinot.versions import release
@@ -37,7 +38,7 @@ _OF_CONTROLLER: Final = (
 _OF_CLUSTER: Final = ("consistency_mode",)
 
 
-def table_settings(config: Mapping[str, Any]) -> RealtimeSettings:
+def table_settings(config: JsonMapping) -> RealtimeSettings:
     """What a REALTIME table is set to.
 
     :param config: its table config, as Pinot holds it.
@@ -137,7 +138,7 @@ def _unknown(fields: tuple[str, ...], told: Mapping[str, AppConfig | str]) -> di
     return dict.fromkeys(fields, "; ".join(silent)) if silent else {}
 
 
-def _streams(config: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
+def _streams(config: JsonMapping) -> tuple[Mapping[str, str], ...]:
     maps = setting(config, "ingestionConfig", "streamIngestionConfig", "streamConfigMaps")
     older = setting(config, "tableIndexConfig", "streamConfigs")
     return tuple(
@@ -146,7 +147,7 @@ def _streams(config: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
     )
 
 
-def _drops_rows(config: Mapping[str, Any]) -> bool:
+def _drops_rows(config: JsonMapping) -> bool:
     return any(
         (
             _flag(setting(config, "dedupConfig", "dedupEnabled")),
@@ -158,7 +159,7 @@ def _drops_rows(config: Mapping[str, Any]) -> bool:
     )
 
 
-def _retention_ms(segments: Mapping[str, Any]) -> int | None:
+def _retention_ms(segments: JsonMapping) -> int | None:
     unit = _UNIT_MS.get(str(segments.get("retentionTimeUnit")).upper())
     value = _number(segments.get("retentionTimeValue"), 0)
     return unit * value if unit and value else None

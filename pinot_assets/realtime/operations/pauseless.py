@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import (
     PinotError,
@@ -163,7 +163,7 @@ class PauselessChange(TableChange):
                 hint="`pinot-assets realtime preflight` has the fix of each",
             )
 
-    def _config(self, table: str, goal: Goal) -> Mapping[str, Any]:
+    def _config(self, table: str, goal: Goal) -> JsonMapping:
         found = self.pinot.table_config(table)
         if found is None:
             raise PinotError(f"{table} has no config any more")
@@ -173,12 +173,12 @@ class PauselessChange(TableChange):
         self.lease.remember(SUBJECT, memory.to_text())
 
 
-def flipped(config: Mapping[str, Any], goal: Goal) -> dict[str, Any]:
+def flipped(config: JsonMapping, goal: Goal) -> JsonObject:
     """The table config with pauseless on or off, and nothing else changed.
 
     A stream at its former place moves along: Pinot refuses a table that has it there beside this setting.
     """
-    changed: dict[str, Any] = copy.deepcopy(dict(config))
+    changed: JsonObject = copy.deepcopy(dict(config))
     streams = changed.setdefault("ingestionConfig", {}).setdefault("streamIngestionConfig", {})
     streams["pauselessConsumptionEnabled"] = goal is Goal.ON
     former = (changed.get("tableIndexConfig") or {}).pop("streamConfigs", None)

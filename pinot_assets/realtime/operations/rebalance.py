@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import counted, plural_are
 from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.pinot.realtime.clients import RealtimePinot
@@ -124,7 +124,7 @@ class Rebalance(TableChange):
             return None, ""
         except PinotError as error:
             return "UNKNOWN", error.what
-        stats: Mapping[str, Any] = told.get("tableRebalanceProgressStats") or {}
+        stats: JsonMapping = told.get("tableRebalanceProgressStats") or {}
         return str(stats.get("status")), str(stats.get("completionStatusMsg") or "")
 
     def _left(self, told: Preview) -> str | None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from packaging.version import Version
 
 from pinot_assets.core.check_result import CheckResult, failed, some, warned
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
@@ -61,7 +62,7 @@ class Preview:
     checks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Self:
+    def from_json(cls, told: JsonMapping) -> Self:
         """Read what `POST /tables/{table}/rebalance` answers."""
         checks = told.get("preChecksResult") or {}
         return cls(

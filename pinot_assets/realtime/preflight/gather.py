@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, configs_or_why
 from pinot_assets.pinot.http_client import each_server
@@ -47,7 +48,7 @@ def with_aim(settings: RealtimeSettings, aim: Aim) -> RealtimeSettings:
 def gather(
     pinot: RealtimeReads,
     table: str,
-    config: Mapping[str, Any],
+    config: JsonMapping,
     aim: Aim | None = None,
     read_stream: ReadRetention = read_retention,
 ) -> Facts:
@@ -83,7 +84,7 @@ class _Reading:
         segments: tuple[LlcSegment, ...] = ()
         if self.held is not None:
             segments = self._try("peers_only", self._segments, segments)
-        servers: Mapping[str, Mapping[str, Any]] = self._try("admin_ports", self._servers, {})
+        servers: Mapping[str, JsonMapping] = self._try("admin_ports", self._servers, {})
         pauseless = self.held is not None and self.held.pauseless
         return Facts(
             table=self.table,
@@ -127,7 +128,7 @@ class _Reading:
 
     # --- the cluster -------------------------------------------------------------------------------
 
-    def _servers(self) -> Mapping[str, Mapping[str, Any]]:
+    def _servers(self) -> Mapping[str, JsonMapping]:
         """Live servers that the table uses, or would use, by name."""
         live = self.pinot.live_since()
         if self.held is not None:
@@ -138,14 +139,14 @@ class _Reading:
         tag = f"{self.tenant}_REALTIME"
         return {name: instance for name, instance in told.items() if tag in (instance.get("tags") or ())}
 
-    def _ports(self, servers: Mapping[str, Mapping[str, Any]]) -> dict[str, str | None]:
+    def _ports(self, servers: Mapping[str, JsonMapping]) -> dict[str, str | None]:
         def ask(name: str) -> None:
             self.pinot.is_ready(_peer_url(servers[name], self.wanted.peer_scheme or "http"))
 
         found = each_server(tuple(servers), ask)
         return {name: told.reason if isinstance(told, PinotError) else None for name, told in found.items()}
 
-    def _cluster(self, servers: Mapping[str, Mapping[str, Any]]) -> ClusterSettings:
+    def _cluster(self, servers: Mapping[str, JsonMapping]) -> ClusterSettings:
         def server_config(name: str) -> AppConfig:
             url = self.pinot.admin_url(servers[name])
             if url is None:
@@ -186,7 +187,7 @@ def _only_with_peers(segment: LlcSegment) -> bool:
     return segment.status is not None and segment.status.completed and segment.copy is not Copy.DEEP_STORE
 
 
-def _peer_url(instance: Mapping[str, Any], scheme: str) -> str:
+def _peer_url(instance: JsonMapping, scheme: str) -> str:
     """Where a peer would ask this server for a segment (`PeerServerSegmentFinder`).
 
     :raises PinotError: it names no such port.
@@ -198,7 +199,7 @@ def _peer_url(instance: Mapping[str, Any], scheme: str) -> str:
     return f"{scheme}://{_host(instance)}:{port}"
 
 
-def _host(instance: Mapping[str, Any]) -> str:
+def _host(instance: JsonMapping) -> str:
     return str(instance["hostName"]).removeprefix("Server_").removeprefix("Broker_")
 
 

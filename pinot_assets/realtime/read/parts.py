@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.pinot.client.helix_nodes import Node, Stat
 from pinot_assets.realtime.model.names import parse_name
@@ -115,7 +116,7 @@ def pause_of(ideal: Node) -> Pause:
     )
 
 
-def consumption_of(told: Mapping[str, list[dict[str, Any]]]) -> Iterator[Consumption]:
+def consumption_of(told: Mapping[str, list[JsonObject]]) -> Iterator[Consumption]:
     """How far each server is with each consuming segment.
 
     :param told: as `RealtimeReads.consuming_segments` returns it.
@@ -142,7 +143,7 @@ def _reason(text: object) -> PauseReason:
     return PauseReason(str(text)) if text in set(PauseReason) else PauseReason.OTHER
 
 
-def _first(values: Mapping[str, Any] | None) -> int | None:
+def _first(values: JsonMapping | None) -> int | None:
     """The only value of a map by partition; a server may say UNKNOWN instead of a number."""
     return _count(next(iter((values or {}).values()), None))
 

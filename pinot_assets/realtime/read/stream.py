@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.model.names import PARTITIONS_A_STREAM
 from pinot_assets.realtime.model.state import StreamPartition
@@ -67,7 +68,7 @@ def filled_in(stream: Mapping[str, str]) -> dict[str, str]:
     return {key: resolve_env(text, policy) for key, text in stream.items()}
 
 
-def client_settings(stream: Mapping[str, str]) -> dict[str, Any]:
+def client_settings(stream: Mapping[str, str]) -> JsonObject:
     """A stream config as keyword arguments of kafka-python.
 
     :raises StreamUnreadable: it asks for something that kafka-python does not have.
@@ -84,7 +85,7 @@ def client_settings(stream: Mapping[str, str]) -> dict[str, Any]:
     if not servers:
         raise StreamUnreadable("the stream config names no brokers", hint="set stream.kafka.broker.list")
     isolation = properties.get("stream.kafka.isolation.level")
-    settings: dict[str, Any] = {"bootstrap_servers": [one.strip() for one in servers.split(",")]}
+    settings: JsonObject = {"bootstrap_servers": [one.strip() for one in servers.split(",")]}
     if isolation:
         settings["isolation_level"] = isolation
     settings |= {ours: properties[key] for key, ours in _PASSED_ON.items() if properties.get(key)}
@@ -107,10 +108,10 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
     return {"sasl_plain_username": told["username"], "sasl_plain_password": told["password"]}
 
 
-def _ssl(properties: Mapping[str, str]) -> dict[str, Any]:
+def _ssl(properties: Mapping[str, str]) -> JsonObject:
     if not properties.get("security.protocol", "").endswith("SSL"):
         return {}
-    settings: dict[str, Any] = {}
+    settings: JsonObject = {}
     for key, ours in _PEM.items():
         if path := properties.get(key):
             kind = properties.get(key.replace("location", "type"), "JKS")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.segment.column.encoding import Encoding
 from pinot_assets.segment.column.json_values import is_true, java_int
 from pinot_assets.segment.column.support import Feature, Problems, refusals
@@ -82,7 +81,7 @@ class Column:
         return TooLong.TRIM_LENGTH if self.data_type is DataType.STRING else TooLong.NO_ACTION
 
 
-def read_columns(schema: Mapping[str, Any], null_handling: bool) -> tuple[list[Column], list[str]]:
+def read_columns(schema: JsonMapping, null_handling: bool) -> tuple[list[Column], list[str]]:
     """All columns that can be written, and what is wrong with the others.
 
     :param null_handling: the table's `nullHandlingEnabled`; `enableColumnBasedNullHandling` of the schema
@@ -110,7 +109,7 @@ def read_columns(schema: Mapping[str, Any], null_handling: bool) -> tuple[list[C
     return columns, problems
 
 
-def _problems(field: Mapping[str, Any], field_type: FieldType) -> Problems:
+def _problems(field: JsonMapping, field_type: FieldType) -> Problems:
     """Why one field cannot be written; empty when it can."""
     found: Problems = []
     name, type_name = str(field.get("name") or ""), str(field.get("dataType"))
@@ -148,7 +147,7 @@ def _problems(field: Mapping[str, Any], field_type: FieldType) -> Problems:
     return found
 
 
-def _column(field: Mapping[str, Any], field_type: FieldType, nullable: bool) -> Column:
+def _column(field: JsonMapping, field_type: FieldType, nullable: bool) -> Column:
     data_type = DataType[field["dataType"]]
     default = field.get("defaultNullValue")
     strategy = field.get("maxLengthExceedStrategy")
@@ -169,14 +168,14 @@ def _column(field: Mapping[str, Any], field_type: FieldType, nullable: bool) -> 
     )
 
 
-def _max_length(field: Mapping[str, Any]) -> int | None:
+def _max_length(field: JsonMapping) -> int | None:
     """The longest value; None if what is written is no length."""
     given = field.get("maxLength")
     length = DEFAULT_MAX_LENGTH if given is None else java_int(given)
     return None if length is None or length < 0 else length
 
 
-def _format(field: Mapping[str, Any], data_type: DataType) -> str:
+def _format(field: JsonMapping, data_type: DataType) -> str:
     """A date-time format as `metadata.properties` shows it (docs/design/segment-format.md#s4-3)."""
     text = str(field.get("format"))
     return "TIMESTAMP" if data_type is DataType.TIMESTAMP or text.endswith(":TIMESTAMP") else text

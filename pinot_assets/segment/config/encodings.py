@@ -8,9 +8,8 @@ The settings come from several places; which of them count is Pinot's choice (`D
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.segment.column.encoding import Codec, Encoding, Optimize, RawFormat
 from pinot_assets.segment.column.fields import Column
 from pinot_assets.segment.column.json_values import is_true, java_int, number
@@ -37,7 +36,7 @@ _DICTIONARY_KEYS = {"disabled", "onHeap", "useVarLengthDictionary", "intern"}
 
 
 def read_encoding(
-    column: Column, config: Mapping[str, Any], server: tuple[int, int], inverted: bool
+    column: Column, config: JsonMapping, server: tuple[int, int], inverted: bool
 ) -> tuple[Encoding, Problems]:
     """One column's encoding, and what of it cannot be done.
 
@@ -47,7 +46,7 @@ def read_encoding(
     """
     indexing = config.get("tableIndexConfig") or {}
     entries = config.get("fieldConfigList") or []
-    entry: Mapping[str, Any] = next((one for one in entries if one.get("name") == column.name), {})
+    entry: JsonMapping = next((one for one in entries if one.get("name") == column.name), {})
     raw, variable_length, problems = _dictionary(column, indexing, entry)
     if inverted:
         optimize = None
@@ -73,9 +72,7 @@ def read_encoding(
     return Encoding(not raw, optimize, variable_length, wants_entries, raw_format), problems
 
 
-def _dictionary(
-    column: Column, indexing: Mapping[str, Any], entry: Mapping[str, Any]
-) -> tuple[bool, bool, Problems]:
+def _dictionary(column: Column, indexing: JsonMapping, entry: JsonMapping) -> tuple[bool, bool, Problems]:
     """Whether there is to be none, whether a variable-length one is asked for, and problems."""
     listed = {
         key: column.name in (indexing.get(key) or ())
@@ -106,7 +103,7 @@ def _dictionary(
 
 
 def _optimize(
-    column: Column, indexing: Mapping[str, Any], entry: Mapping[str, Any]
+    column: Column, indexing: JsonMapping, entry: JsonMapping
 ) -> tuple[Optimize | None, bool, Problems]:
     """When the values decide, whether the column is raw whatever they are, and problems."""
     if not is_true(indexing.get("optimizeDictionary")):
@@ -127,9 +124,7 @@ def _optimize(
     return Optimize(0.85 if size is None else size, distinct), False, problems
 
 
-def _has_index(
-    key: str, kind: str, column: Column, indexing: Mapping[str, Any], entry: Mapping[str, Any]
-) -> bool:
+def _has_index(key: str, kind: str, column: Column, indexing: JsonMapping, entry: JsonMapping) -> bool:
     """Whether an index is configured for the column, in any of the places."""
     settings = (entry.get("indexes") or {}).get(key)
     kinds = (*(entry.get("indexTypes") or ()), entry.get("indexType"))
@@ -141,7 +136,7 @@ def _has_index(
     )
 
 
-def _unbuildable(column: Column, indexing: Mapping[str, Any], entry: Mapping[str, Any]) -> Problems:
+def _unbuildable(column: Column, indexing: JsonMapping, entry: JsonMapping) -> Problems:
     """The indexes that no server can build of the column without dictionary."""
     keys = ["fst", "ifst", "vector", *([] if column.is_fixed_width else ["range"])]
     return [
@@ -151,7 +146,7 @@ def _unbuildable(column: Column, indexing: Mapping[str, Any], entry: Mapping[str
     ]
 
 
-def _forward(entry: Mapping[str, Any]) -> tuple[Mapping[str, Any], Problems]:
+def _forward(entry: JsonMapping) -> tuple[JsonMapping, Problems]:
     """The settings of the forward index, in the newer spelling, and problems."""
     properties = entry.get("properties") or {}
     legacy = {
@@ -179,7 +174,7 @@ def _forward(entry: Mapping[str, Any]) -> tuple[Mapping[str, Any], Problems]:
 
 
 def _raw_format(
-    column: Column, settings: Mapping[str, Any], codec_name: str, server: tuple[int, int]
+    column: Column, settings: JsonMapping, codec_name: str, server: tuple[int, int]
 ) -> tuple[RawFormat, Problems]:
     """How the column is written without dictionary, and problems."""
     problems: Problems = []
@@ -238,7 +233,7 @@ def _data_size(text: object) -> int | None:
     return size if size <= _MAX_INT else None
 
 
-def _fake_values(entry: Mapping[str, Any]) -> Problems:
+def _fake_values(entry: JsonMapping) -> Problems:
     """A text index may keep the values out of the forward index; that is not imitated."""
     text = (entry.get("indexes") or {}).get("text") or {}
     hides = is_true((entry.get("properties") or {}).get("noRawDataForTextIndex"))

@@ -8,10 +8,11 @@ segment (docs/design/segment-format.md#s10).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.segment.column.json_values import is_true, java_int, number
 from pinot_assets.segment.column.support import Feature
 from pinot_assets.segment.column.types import DataType
@@ -67,7 +68,7 @@ class Indexes:
 
 
 def read_indexes(
-    config: Mapping[str, Any], columns: Iterable[Column]
+    config: JsonMapping, columns: Iterable[Column]
 ) -> tuple[dict[str, Indexes], list[str], list[str]]:
     """The indexes to write of each column that has some, problems, and notes on what the server builds.
 
@@ -93,7 +94,7 @@ def read_indexes(
     return found, problems, notes
 
 
-def _star_tree(indexing: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def _star_tree(indexing: JsonMapping) -> tuple[list[str], list[str]]:
     key = next(
         (k for k in ("starTreeIndexConfigs", "enableDefaultStarTree") if _is_set(indexing.get(k))), None
     )
@@ -111,12 +112,12 @@ def _is_set(value: object) -> bool:
 class _Reader:
     """Reads what one column is given, in the three places where Pinot takes it from."""
 
-    def __init__(self, column: Column, config: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
+    def __init__(self, column: Column, config: JsonMapping, entry: JsonMapping) -> None:
         self.problems: list[str] = []
         self.server_built: set[str] = set()
         self._column = column
-        self._indexing: Mapping[str, Any] = config.get("tableIndexConfig") or {}
-        self._custom: Mapping[str, Any] = (config.get("metadata") or {}).get("customConfigs") or {}
+        self._indexing: JsonMapping = config.get("tableIndexConfig") or {}
+        self._custom: JsonMapping = (config.get("metadata") or {}).get("customConfigs") or {}
         nested = entry.get("indexes") or {}
         self._nested = {key: value for key, value in nested.items() if value is not None}
         self._has_timestamp_index = bool(entry.get("timestampConfig"))

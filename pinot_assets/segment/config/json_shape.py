@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.segment.column.support import Feature
 
 Shape: TypeAlias = "str | dict[str, Shape] | list[Shape]"
@@ -63,7 +64,7 @@ _TABLE: Final[Shape] = {
 }
 
 
-def check_shape(schema: Mapping[str, Any], table_config: Mapping[str, Any]) -> list[str]:
+def check_shape(schema: JsonMapping, table_config: JsonMapping) -> list[str]:
     """What stands where Pinot has something else, and columns that `fieldConfigList` has twice."""
     problems = [*_wrong(schema, _SCHEMA, ""), *_wrong(table_config, _TABLE, "")]
     if not problems:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.segment.column.json_values import is_true
 from pinot_assets.segment.column.support import Feature
 from pinot_assets.segment.column.types import DataType
@@ -25,7 +26,7 @@ _UNSAFE_VALUE = re.compile(r"^\s|\s$|\s,|,\s|[\ud800-\udfff\U00010000-\U0010ffff
 
 
 def read_partitionings(
-    indexing: Mapping[str, Any], columns: Iterable[Column], min_server: tuple[int, int]
+    indexing: JsonMapping, columns: Iterable[Column], min_server: tuple[int, int]
 ) -> tuple[dict[str, Partitioning], list[str]]:
     """How columns are partitioned, and what is wrong with that.
 
@@ -46,9 +47,7 @@ def read_partitionings(
     return found, problems
 
 
-def _partitioning(
-    entry: Mapping[str, Any] | None, column: Column, min_server: tuple[int, int]
-) -> Partitioning:
+def _partitioning(entry: JsonMapping | None, column: Column, min_server: tuple[int, int]) -> Partitioning:
     """One entry of `columnPartitionMap`.
 
     :raises ValueError: says what is wrong.
@@ -76,7 +75,7 @@ def _partitioning(
     return how
 
 
-def _config(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def _config(config: JsonMapping) -> tuple[tuple[str, str], ...]:
     if not isinstance(config, Mapping):
         raise ValueError(f"functionConfig {config}")
     found = []
@@ -106,9 +105,7 @@ def _check_settings(how: Partitioning) -> None:
             raise ValueError(f"numPartitions {how.count} for {len(how.bounded_values)} values")
 
 
-def read_sort_order(
-    indexing: Mapping[str, Any], columns: Iterable[Column]
-) -> tuple[tuple[str, ...], list[str]]:
+def read_sort_order(indexing: JsonMapping, columns: Iterable[Column]) -> tuple[tuple[str, ...], list[str]]:
     """`sortedColumn`, and what is wrong with it."""
     single = {column.name for column in columns if column.single_value}
     order = tuple(indexing.get("sortedColumn") or ())

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment.column.fields import Column, read_columns
@@ -58,7 +58,7 @@ class SegmentSpec:
 
     @classmethod
     def from_pinot(
-        cls, schema: Mapping[str, Any], table_config: Mapping[str, Any], *, min_server: str = "1.5"
+        cls, schema: JsonMapping, table_config: JsonMapping, *, min_server: str = "1.5"
     ) -> SegmentSpec:
         """Read Pinot's schema and table config.
 

@@ -6,9 +6,7 @@ Pinot would build.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.segment.column.json_values import is_true
 from pinot_assets.segment.column.support import Feature
 from pinot_assets.segment.config.transforms import read_transforms
@@ -22,7 +20,7 @@ _INGESTION = (
 )
 
 
-def check_table_config(config: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def check_table_config(config: JsonMapping) -> tuple[list[str], list[str]]:
     """Problems and notes of a table config."""
     problems, notes = _indexing(config.get("tableIndexConfig") or {})
     found, told = _ingestion(config.get("ingestionConfig") or {})
@@ -36,7 +34,7 @@ def check_table_config(config: Mapping[str, Any]) -> tuple[list[str], list[str]]
     return problems, notes
 
 
-def _indexing(indexing: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def _indexing(indexing: JsonMapping) -> tuple[list[str], list[str]]:
     problems: list[str] = []
     if is_true(indexing.get("aggregateMetrics")):
         problems.append(Feature.INGESTION.refusal("tableIndexConfig.aggregateMetrics", "aggregated rows"))
@@ -49,7 +47,7 @@ def _indexing(indexing: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     return problems, []
 
 
-def _ingestion(ingestion: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def _ingestion(ingestion: JsonMapping) -> tuple[list[str], list[str]]:
     problems = [
         Feature.INGESTION.refusal(f"ingestionConfig.{key}", "rows that are changed while they are read")
         for key in _INGESTION

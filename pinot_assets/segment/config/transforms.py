@@ -6,11 +6,10 @@ columns of others runs after them. `FilterTransformer` then drops the rows for w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.expressions.refused import ExpressionRefused
 from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.segment.column.support import Feature
@@ -31,7 +30,7 @@ class Transforms:
     problems: tuple[str, ...] = ()
 
 
-def read_transforms(config: Mapping[str, Any]) -> Transforms:
+def read_transforms(config: JsonMapping) -> Transforms:
     """Translate what a table config has.
 
     :param config: Pinot table config, as JSON values.
@@ -84,7 +83,7 @@ def _translate(where: str, function: str, problems: list[str]) -> Translation | 
         return None
 
 
-def _translate_filter(config: Mapping[str, Any], problems: list[str]) -> Translation | None:
+def _translate_filter(config: JsonMapping, problems: list[str]) -> Translation | None:
     function = config.get("filterFunction")
     if function is None:
         return None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.query import Query
 from pinot_assets.session.context.context import TriggerContext
@@ -89,7 +88,7 @@ def _order(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
     )
 
 
-def query_of(ingestion: FileIngestion, table_config: Mapping[str, Any]) -> Query | None:
+def query_of(ingestion: FileIngestion, table_config: JsonMapping) -> Query | None:
     """What Spark SQL makes of the rows; None if the tasks read the files themselves.
 
     :param table_config: Pinot's `transformConfigs` and `filterConfig` in it need Spark, too.

@@ -9,9 +9,9 @@ generations; for three while the one before the present is kept until the switch
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot.api import ServerDisk
@@ -29,7 +29,7 @@ _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGTP]?)B?\s*", re.IGNORECASE)
 _UNITS = {unit: 1024**power for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
 
 
-def quota_bytes(table_json: Mapping[str, Any]) -> int | None:
+def quota_bytes(table_json: JsonMapping) -> int | None:
     """`quota.storage` of a table config in bytes, for one replica; None where there is none.
 
     Source: Pinot's `QuotaConfig` (`100G`, `500M`, `1.5T`).
@@ -39,7 +39,7 @@ def quota_bytes(table_json: Mapping[str, Any]) -> int | None:
     return int(float(match[1]) * _UNITS[match[2].upper()]) if match else None
 
 
-def replication_of(table_json: Mapping[str, Any]) -> int:
+def replication_of(table_json: JsonMapping) -> int:
     """Replicas of each segment that a table config asks for."""
     return int((table_json.get("segmentsConfig") or {}).get("replication") or 1)
 

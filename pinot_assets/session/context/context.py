@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from pinot_assets.core.effects import Effects
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PushMode
 from pinot_assets.printable import visible
@@ -79,7 +78,7 @@ class TriggerContext:
         return self.clients.pinot.version()
 
     @cached_property
-    def table_config(self) -> Mapping[str, Any]:
+    def table_config(self) -> JsonMapping:
         """The table config as Pinot holds it, asked once: it may say more than the spec."""
         return held_table_config(self.spec, self.clients.pinot)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
 from pinot_assets.session.stores.session_store import SessionStore
@@ -106,7 +106,7 @@ def _state(row: Row, found: tuple[str, Receipt] | None, failure: str) -> FileSta
     )
 
 
-def session_values(session: Session) -> dict[str, Any]:
+def session_values(session: Session) -> JsonObject:
     """A session as plain values, for JSON; times in epoch milliseconds, 0 for never."""
     return {
         "node": session.node,

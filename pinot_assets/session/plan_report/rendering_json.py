@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.session.plan_report.plan_report import FileChange, PlanReport
 from pinot_assets.session.plan_report.rendering import headline
 from pinot_assets.session.plan_report.switch_cost import Sums, SwitchCost
@@ -13,7 +12,7 @@ from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.readiness import Unready
 
 
-def values(plan: PlanReport) -> dict[str, Any]:
+def values(plan: PlanReport) -> JsonObject:
     """Times in UTC, sizes in bytes; null is not known."""
     planned, seen = plan.planned, plan.decision
     used, most = plan.retries
@@ -73,7 +72,7 @@ def values(plan: PlanReport) -> dict[str, Any]:
 _KINDS = ("new", "rewritten", "deleted", "touched")
 
 
-def _switch(switch: SwitchCost) -> dict[str, Any]:
+def _switch(switch: SwitchCost) -> JsonObject:
     room = switch.room
     return {
         "segmentsAtLeast": switch.added,
@@ -113,7 +112,7 @@ def _switch(switch: SwitchCost) -> dict[str, Any]:
     }
 
 
-def _sums(sums: Sums) -> dict[str, Any]:
+def _sums(sums: Sums) -> JsonObject:
     return {
         "now": sums.now,
         "removed": _amount(sums.removed),
@@ -131,11 +130,11 @@ def _amount(amount: Estimate) -> dict[str, int | None]:
     }
 
 
-def _change(change: FileChange) -> dict[str, Any]:
+def _change(change: FileChange) -> JsonObject:
     return {"uri": change.uri, "old": _version(change.before), "new": _version(change.after)}
 
 
-def _version(found: Fingerprint | None) -> dict[str, Any] | None:
+def _version(found: Fingerprint | None) -> JsonObject | None:
     return None if found is None else {"version": found.token, **found.to_json()}
 
 

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.stored_format import FIRST, Marks, Stored, marks, plain, structured
 from pinot_assets.core.untrusted import listed, read_json
 from pinot_assets.session.stores.staged_files import StagedFiles
@@ -131,7 +132,7 @@ class Staging(StagedFiles):
         ref = self._put(f"snapshots/{snapshot.seq}", "json", header)
         return SnapshotRef(ref.key, ref.sha256)
 
-    def header(self, ref: SnapshotRef) -> Mapping[str, Any]:
+    def header(self, ref: SnapshotRef) -> JsonMapping:
         """What a snapshot says without its files, whose rows may be a million: `header_to_bytes`.
 
         :raises SnapshotCorrupt: it is missing or is not what its hash says (R18).
@@ -163,7 +164,7 @@ class Staging(StagedFiles):
         objects = frozenset((ref.key, header["files"]["key"]))
         return Reach(objects, segments, sessions | {header["session"]})
 
-    def _published(self, header: Mapping[str, Any]) -> PublishedFiles:
+    def _published(self, header: JsonMapping) -> PublishedFiles:
         ref = structured(ObjectRef, header["files"], "the name of a snapshot's rows")
         return PublishedFiles(self._get(ref), self._address(ref))
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.stored_format import FIRST, RELEASES, Marks, Open, Stored, since, structured
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.session.values import znrecord
@@ -345,7 +345,7 @@ def session_from_bytes(data: bytes, what: str = "a consistent-push session") -> 
     return znrecord.from_bytes(Session, data, what, later=_LATER)
 
 
-def audit_from(values: Mapping[str, Any]) -> AuditReceipt:
+def audit_from(values: JsonMapping) -> AuditReceipt:
     """A receipt from plain values, as a session's node and a snapshot's header hold it.
 
     :raises ValueError: they are no receipt.
@@ -353,7 +353,7 @@ def audit_from(values: Mapping[str, Any]) -> AuditReceipt:
     return structured(AuditReceipt, values, "the receipt of an audit")
 
 
-def published_audit(values: Mapping[str, Any]) -> AuditReceipt | None:
+def published_audit(values: JsonMapping) -> AuditReceipt | None:
     """The one that opened the gate for a snapshot. None of a rollback, which tells there what it went back
     from: what it shows was audited when it was new.
 

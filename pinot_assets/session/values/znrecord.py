@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Final, TypeVar, cast, get_type_hints
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.limits import NODE_BYTES
 from pinot_assets.core.stored_format import (
     FORMAT,
@@ -33,7 +34,7 @@ LISTS: Final = "listFields"
 MAPS: Final = "mapFields"
 
 
-def record_of(data: bytes) -> dict[str, Any]:
+def record_of(data: bytes) -> JsonObject:
     """A ZNRecord's values.
 
     :raises ValueError: the bytes are none.
@@ -51,7 +52,7 @@ def fields_of(data: bytes) -> dict[str, str]:
 
     :raises ValueError: the node does not hold one.
     """
-    texts: dict[str, Any] = record_of(data)[SIMPLE]
+    texts: JsonObject = record_of(data)[SIMPLE]
     if not all(isinstance(text, str) for text in texts.values()):
         raise ValueError("not a ZNRecord: a simple field is no text")
     return texts
@@ -119,7 +120,7 @@ def _values(kind: type[Stored], texts: Mapping[str, str]) -> Iterator[tuple[str,
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def _hints(kind: type) -> JsonObject:
     return get_type_hints(kind)  # compiles each of them anew
 
 
@@ -133,14 +134,14 @@ def _text(value: Any, dump: Callable[[Any], str]) -> str:
     return dump(value) if isinstance(value, dict | list) else str(value)
 
 
-def _part(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _part(record: JsonMapping, name: str) -> JsonMapping:
     part = record.get(name) or {}
     if not isinstance(part, dict):
         raise ValueError("not a ZNRecord")
     return part
 
 
-def _without(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+def _without(values: JsonMapping, names: Collection[str]) -> JsonObject:
     return {key: value for key, value in values.items() if key not in names}
 
 

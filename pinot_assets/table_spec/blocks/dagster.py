@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec.yaml.document import DocumentNode
 from pinot_assets.table_spec.yaml.environment import has_reference
 from pinot_assets.table_spec.yaml.problem import Problem, did_you_mean
@@ -123,7 +124,7 @@ def read_dagster_block(block: DocumentNode) -> tuple[DagsterSettings, list[Probl
     """
     if not isinstance(block.value, dict):
         return DagsterSettings(), [block.problem("is no mapping", f"the keys are {', '.join(_KEYS)}")]
-    values: dict[str, Any] = {}
+    values: JsonObject = {}
     problems: list[Problem] = []
     for key in block.value:
         place = block.at(key)

@@ -6,10 +6,11 @@ Source: docs/tables.md#keys-of-fileingestion. Values may be texts, as in Pinot's
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.expressions.refused import ExpressionRefused
 from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.table_spec.yaml.environment import has_reference, malformed_reference
@@ -322,9 +323,9 @@ def family_of(key: str) -> tuple[str, str] | None:
     return None
 
 
-def model_input(texts: dict[str, Any]) -> dict[str, Any]:
+def model_input(texts: JsonObject) -> JsonObject:
     """The flat block with its families gathered, as `FileIngestion` wants it."""
-    gathered: dict[str, Any] = {}
+    gathered: JsonObject = {}
     for key, value in texts.items():
         family = family_of(key)
         if family is None:

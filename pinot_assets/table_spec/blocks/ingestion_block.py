@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 from pydantic import ValidationError
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec.blocks.ingestion import (
     FAMILIES,
     KNOWN_KEYS,
@@ -162,7 +163,7 @@ class _Reading:
         self.texts.pop(key, None)
         self.problems.append(self.block.at(key).problem(reason, fix))
 
-    def _stand_ins(self, values: dict[str, Any]) -> dict[str, str]:
+    def _stand_ins(self, values: JsonObject) -> dict[str, str]:
         return {key: stand_in for key, (stand_in, _) in _REQUIRED.items() if key not in values}
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.segment.column.json_values import is_true
 from pinot_assets.table_spec.blocks.column_names import has_blank, without_blanks
 from pinot_assets.table_spec.blocks.pinot_settings import bearings
@@ -111,7 +112,7 @@ def table_notes(table: DocumentNode) -> list[Note]:
     return [table.at(*b.path).note(b.text) for b in bearings(table.value) if b.fix is None]
 
 
-def without_file_ingestion(table: dict[str, Any]) -> dict[str, Any]:
+def without_file_ingestion(table: JsonObject) -> JsonObject:
     """The table config as open-source Pinot can take it: it does not know the task type."""
     task = table.get("task")
     by_type = _get(task, "taskTypeConfigsMap")

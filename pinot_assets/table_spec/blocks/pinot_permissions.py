@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.policy import Policy, PolicyRefusal
 from pinot_assets.errors import SourceError
 from pinot_assets.source.policy import refused_place, refused_variables
@@ -104,7 +105,7 @@ _KINESIS: Final = ".stream.kinesis."
 _STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss")
 
 
-def refused_table(config: Mapping[str, Any], policy: Policy) -> Iterator[Refused]:
+def refused_table(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
     """Everything in a table config that the policy refuses.
 
     :param config: as it is applied, a `realtime:` block laid into it.
@@ -124,7 +125,7 @@ def refused_table(config: Mapping[str, Any], policy: Policy) -> Iterator[Refused
     yield from _ambient(config, policy)
 
 
-def refused_schema(schema: Mapping[str, Any], policy: Policy) -> Iterator[Refused]:
+def refused_schema(schema: JsonMapping, policy: Policy) -> Iterator[Refused]:
     """Everything in a schema that the policy refuses: classes that fill columns, and variables."""
     for path, text in _texts((), schema):
         if "transformFunction" in path:
@@ -248,7 +249,7 @@ def _refused_store(url: str, policy: Policy) -> PolicyRefusal | None:
     return next((refusal for _, refusal in refused_place(root, {}, policy)), None)
 
 
-def literal_secrets(config: Mapping[str, Any]) -> Iterator[Refused]:
+def literal_secrets(config: JsonMapping) -> Iterator[Refused]:
     """Of a spec that no file was checked for; `literal_secret` judges those of files."""
     for path, text in _texts((), config):
         key = str(path[-1])
@@ -256,7 +257,7 @@ def literal_secrets(config: Mapping[str, Any]) -> Iterator[Refused]:
             yield path, PolicyRefusal("holds a literal secret", f"write {key}: ${{{variable_for(key)}}}")
 
 
-def _ambient(config: Mapping[str, Any], policy: Policy) -> Iterator[Refused]:
+def _ambient(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
     """Streams of Kinesis, and other services of buckets, that have no keys of their own.
 
     Keys are looked for by the very names that Pinot's plugins know: one that is written otherwise, or holds
@@ -279,7 +280,7 @@ def _ambient(config: Mapping[str, Any], policy: Policy) -> Iterator[Refused]:
                 yield (*path, f"{prefix}{_ENDPOINT}" if text else "streamType"), refusal
 
 
-def _is_kinesis(settings: Mapping[str, Any]) -> bool:
+def _is_kinesis(settings: JsonMapping) -> bool:
     """By its name, or by the class that reads it, whatever the stream is called."""
     if str(settings.get("streamType")).lower() == "kinesis":
         return True
@@ -381,7 +382,7 @@ def _texts(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, str]]:
         yield path, value
 
 
-def _maps(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+def _maps(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, JsonObject]]:
     """Every mapping, with its path."""
     if isinstance(value, dict):
         yield path, value

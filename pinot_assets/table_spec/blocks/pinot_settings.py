@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import is_refresh, period_ms, setting
 from pinot_assets.pinot.versions import ENTRY_KEPT, HOUR_MS, REPLACED_KEPT
@@ -51,7 +52,7 @@ class Bearing:
     fix: str | None = None
 
 
-def bearings(config: Mapping[str, Any]) -> Iterator[Bearing]:
+def bearings(config: JsonMapping) -> Iterator[Bearing]:
     """What the settings of an OFFLINE table mean for its sessions, those that are refused first.
 
     :param config: the table config; parts of a wrong shape are passed over.
@@ -61,7 +62,7 @@ def bearings(config: Mapping[str, Any]) -> Iterator[Bearing]:
     yield from sorted(found, key=lambda bearing: bearing.fix is None)
 
 
-def refuse_settings(table: str, config: Mapping[str, Any]) -> None:
+def refuse_settings(table: str, config: JsonMapping) -> None:
     """What a run does with the config that Pinot holds.
 
     :param table: raw table name.
@@ -76,7 +77,7 @@ def refuse_settings(table: str, config: Mapping[str, Any]) -> None:
         )
 
 
-def _second_master(config: Mapping[str, Any]) -> Iterator[Bearing]:
+def _second_master(config: JsonMapping) -> Iterator[Bearing]:
     if str(setting(config, *CONSISTENT_DATA_PUSH)).lower() == "true":
         yield Bearing(
             CONSISTENT_DATA_PUSH,
@@ -86,7 +87,7 @@ def _second_master(config: Mapping[str, Any]) -> Iterator[Bearing]:
         )
 
 
-def _tasks(config: Mapping[str, Any]) -> Iterator[Bearing]:
+def _tasks(config: JsonMapping) -> Iterator[Bearing]:
     tasks = setting(config, *TASKS)
     for name in tasks if isinstance(tasks, Mapping) else ():
         if name in _REFUSED_TASKS:
@@ -95,7 +96,7 @@ def _tasks(config: Mapping[str, Any]) -> Iterator[Bearing]:
             yield Bearing((*TASKS, name), _NOTED_TASKS[name])
 
 
-def _peers(config: Mapping[str, Any]) -> Iterator[Bearing]:
+def _peers(config: JsonMapping) -> Iterator[Bearing]:
     """Two servers with an old version give it to each other for the new one.
 
     Source: docs/design/realtime.md#rule-refresh-in-place.
@@ -118,7 +119,7 @@ def _peers(config: Mapping[str, Any]) -> Iterator[Bearing]:
         )
 
 
-def _entry_kept(config: Mapping[str, Any]) -> Iterator[Bearing]:
+def _entry_kept(config: JsonMapping) -> Iterator[Bearing]:
     text = setting(config, *ENTRY_KEPT)
     if text is None:
         return
@@ -135,7 +136,7 @@ def _entry_kept(config: Mapping[str, Any]) -> Iterator[Bearing]:
         yield Bearing(ENTRY_KEPT, f"a switch that waits is opened anew at half of it ({_LATER})")
 
 
-def _replaced_kept(config: Mapping[str, Any]) -> Iterator[Bearing]:
+def _replaced_kept(config: JsonMapping) -> Iterator[Bearing]:
     text = setting(config, *REPLACED_KEPT)
     if text is None:
         return

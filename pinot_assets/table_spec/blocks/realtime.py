@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.source.settings.references import is_reference
 from pinot_assets.table_spec.yaml.document import DocumentNode
 from pinot_assets.table_spec.yaml.environment import has_reference
@@ -86,7 +87,7 @@ KEYS: Final = tuple(_FIELDS)
 
 def merge_block(
     block: DocumentNode, table: DocumentNode, refused: frozenset[KeyPath]
-) -> tuple[dict[str, Any], list[Problem], list[Note]]:
+) -> tuple[JsonObject, list[Problem], list[Note]]:
     """Lay a `realtime:` block into a table config.
 
     :param table: a mapping whose parts have the right shapes.
@@ -127,7 +128,7 @@ class _Merging:
         self.config = _copy(table.value)
         self.problems: list[Problem] = []
         self.notes: list[Note] = []
-        self._streams: list[dict[str, Any]] = []
+        self._streams: list[JsonObject] = []
 
     def settle_streams(self) -> None:
         """Put the streams where this Pinot and its newer settings want them."""
@@ -271,7 +272,7 @@ def _at(value: Any, path: KeyPath) -> Any:
     return value
 
 
-def _put(config: dict[str, Any], path: KeyPath, value: Any) -> None:
+def _put(config: JsonObject, path: KeyPath, value: Any) -> None:
     *outer, last = path
     for step in outer:
         config = config.setdefault(str(step), {})

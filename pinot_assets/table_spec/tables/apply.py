@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from pinot_assets.core.effects import recording
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecDrift, SpecError, SwitchStateUnknown
 from pinot_assets.table_spec.blocks.pinot_permissions import literal_secrets, refused_schema, refused_table
 from pinot_assets.table_spec.tables.difference import SpecDifference, diff_schema, diff_table
@@ -20,11 +21,11 @@ Action = Literal["create", "update", "keep"]
 class SchemaAndTableStore(Protocol):
     """The part of a Pinot controller that is needed here; `table` is a raw table name."""
 
-    def get_schema(self, name: str) -> dict[str, Any] | None:
+    def get_schema(self, name: str) -> JsonObject | None:
         """The schema as Pinot holds it, None where there is none."""
         ...
 
-    def put_schema(self, schema: Mapping[str, Any]) -> None:
+    def put_schema(self, schema: JsonMapping) -> None:
         """Create the schema or update it in place."""
         ...
 
@@ -32,23 +33,23 @@ class SchemaAndTableStore(Protocol):
         """Delete a schema; the caller has seen that no table uses it."""
         ...
 
-    def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
         """Let Pinot look at a schema together with a table config, and change nothing; raises its refusal."""
         ...
 
-    def get_table_config(self, table: str) -> dict[str, Any] | None:
+    def get_table_config(self, table: str) -> JsonObject | None:
         """The OFFLINE table config as Pinot holds it, None where there is none."""
         ...
 
-    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+    def get_realtime_config(self, table: str) -> JsonObject | None:
         """The REALTIME table config as Pinot holds it, None where there is none."""
         ...
 
-    def create_table(self, config: Mapping[str, Any]) -> None:
+    def create_table(self, config: JsonMapping) -> None:
         """Create the table."""
         ...
 
-    def update_table(self, config: Mapping[str, Any]) -> None:
+    def update_table(self, config: JsonMapping) -> None:
         """Replace the config of an existing table."""
         ...
 
@@ -213,7 +214,7 @@ def drift(spec: AnyTableSpec, store: SchemaAndTableStore) -> list[SpecDifference
     ]
 
 
-def held_config(spec: AnyTableSpec, store: SchemaAndTableStore) -> dict[str, Any] | None:
+def held_config(spec: AnyTableSpec, store: SchemaAndTableStore) -> JsonObject | None:
     """The table config as Pinot holds it, None where it has no such table.
 
     :raises PinotError: Pinot could not be asked.
@@ -223,7 +224,7 @@ def held_config(spec: AnyTableSpec, store: SchemaAndTableStore) -> dict[str, Any
     return store.get_table_config(spec.name)
 
 
-def held_table_config(spec: TableSpec, store: SchemaAndTableStore) -> Mapping[str, Any]:
+def held_table_config(spec: TableSpec, store: SchemaAndTableStore) -> JsonMapping:
     """As Pinot holds it, which may say more than the spec; the spec's where Pinot has none."""
     return store.get_table_config(spec.name) or spec.table_json
 

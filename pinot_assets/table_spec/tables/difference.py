@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.table_spec.blocks.pinot_json import FIELD_KINDS, raw_table_name, without_file_ingestion
 from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAMS, TABLE_PATHS
@@ -98,7 +99,7 @@ def diff_json(wanted: Any, found: Any, path: str = "") -> list[SpecDifference]:
     return list(_differences(wanted, found, path))
 
 
-def diff_schema(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[SpecDifference]:
+def diff_schema(wanted: JsonMapping, found: JsonMapping) -> list[SpecDifference]:
     """Compare two Pinot schemas by column; columns that only `found` has are differences."""
     ours, theirs = _columns(wanted), _columns(found)
     result = diff_json({k: v for k, v in wanted.items() if k not in FIELD_KINDS}, found, "schema")
@@ -111,7 +112,7 @@ def diff_schema(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[Spe
     return result
 
 
-def diff_table(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[SpecDifference]:
+def diff_table(wanted: JsonMapping, found: JsonMapping) -> list[SpecDifference]:
     """Compare two Pinot table configs; see the module for what counts."""
     ours, theirs = _modern(wanted), _modern(found)
     return [*diff_json(ours, theirs, "table"), *_surplus_settings(ours, theirs)]
@@ -174,7 +175,7 @@ def _text(value: Any) -> str:
     return text
 
 
-def _by_name(value: Any) -> dict[str, Any] | None:
+def _by_name(value: Any) -> JsonObject | None:
     """A list of objects that all have a name, by that name; None for any other value."""
     if not isinstance(value, list) or not value:
         return None
@@ -192,14 +193,14 @@ def _shown(value: Any) -> str:
 # --- schemas -------------------------------------------------------------------------------------
 
 
-def _columns(schema: Mapping[str, Any]) -> dict[str, tuple[Mapping[str, Any], str]]:
+def _columns(schema: JsonMapping) -> dict[str, tuple[JsonMapping, str]]:
     """Field specs and their kinds by column."""
     return {
         spec["name"]: (spec, kind) for group, kind in FIELD_KINDS.items() for spec in schema.get(group) or ()
     }
 
 
-def _field(spec: Mapping[str, Any], kind: str) -> dict[str, Any]:
+def _field(spec: JsonMapping, kind: str) -> JsonObject:
     """A field spec with its defaults written out."""
     data_type = str(spec.get("dataType")).upper()
     nulls = _METRIC_NULLS if kind == "METRIC" else _DIMENSION_NULLS
@@ -237,7 +238,7 @@ def _epoch_ms(text: str) -> str:
 # --- table configs -------------------------------------------------------------------------------
 
 
-def _modern(config: Mapping[str, Any]) -> dict[str, Any]:
+def _modern(config: JsonMapping) -> JsonObject:
     """A table config with the raw name, without StarTree's task, its deprecated push settings moved."""
     table = without_file_ingestion(dict(config))
     table["tableName"] = raw_table_name(str(table.get("tableName")))
@@ -254,7 +255,7 @@ def _modern(config: Mapping[str, Any]) -> dict[str, Any]:
     return _with_one_place_for_streams(table)
 
 
-def _with_one_place_for_streams(table: dict[str, Any]) -> dict[str, Any]:
+def _with_one_place_for_streams(table: JsonObject) -> JsonObject:
     section, key = FORMER_STREAM
     index = dict(table.get(section) or {})
     if not (stream := index.pop(key, None)):
@@ -265,7 +266,7 @@ def _with_one_place_for_streams(table: dict[str, Any]) -> dict[str, Any]:
     return {**table, section: index, outer: ingestion}
 
 
-def _surplus_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[SpecDifference]:
+def _surplus_settings(ours: JsonMapping, theirs: JsonMapping) -> Iterator[SpecDifference]:
     for section, watched in _WATCHED.items():
         said = ours.get(section) or {}
         for key, value in (theirs.get(section) or {}).items():

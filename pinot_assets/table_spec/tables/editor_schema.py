@@ -6,8 +6,9 @@ It is looser than `load_tables`, which stays the judge: it knows no rule between
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Final
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec.blocks.audit import Assertion
 from pinot_assets.table_spec.blocks.audit_checks import CHECK_KINDS, Replicas
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings
@@ -19,7 +20,7 @@ from pinot_assets.table_spec.yaml.descriptions import described_schema
 FILE_NAME: Final = "table.schema.json"
 """What the committed file is called; sample tables refer to it in their first line."""
 
-_SCALAR: Final[dict[str, Any]] = {"type": ["string", "number", "boolean"]}
+_SCALAR: Final[JsonObject] = {"type": ["string", "number", "boolean"]}
 
 
 def editor_schema() -> str:
@@ -49,7 +50,7 @@ def editor_schema() -> str:
     return json.dumps(schema, indent=2) + "\n"
 
 
-def _ingestion() -> dict[str, Any]:
+def _ingestion() -> JsonObject:
     generated = described_schema(FileIngestion)
     properties = {
         key: {k: v for k, v in value.items() if k != "title"}
@@ -75,11 +76,11 @@ def _ingestion() -> dict[str, Any]:
     }
 
 
-def _dagster() -> dict[str, Any]:
+def _dagster() -> JsonObject:
     return _closed(described_schema(DagsterSettings))
 
 
-def _audit() -> dict[str, Any]:
+def _audit() -> JsonObject:
     kinds = [described_schema(kind) for kind in (Assertion, *CHECK_KINDS, Replicas)]
     return {
         "description": "What must hold of staged segments before queries see them.",
@@ -88,13 +89,13 @@ def _audit() -> dict[str, Any]:
     }
 
 
-def _realtime() -> dict[str, Any]:
+def _realtime() -> JsonObject:
     block = _closed(described_schema(RealtimeBlock))
     block["properties"]["stream"]["additionalProperties"] = _SCALAR
     return block
 
 
-def _closed(generated: dict[str, Any]) -> dict[str, Any]:
+def _closed(generated: JsonObject) -> JsonObject:
     """A block that takes its own keys and no others."""
     properties = {
         key: {k: v for k, v in value.items() if k != "title"}
@@ -108,8 +109,8 @@ def _closed(generated: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _pinot_schema() -> dict[str, Any]:
-    field: dict[str, Any] = {
+def _pinot_schema() -> JsonObject:
+    field: JsonObject = {
         "type": "object",
         "properties": {
             "name": {"type": "string"},
@@ -133,7 +134,7 @@ def _pinot_schema() -> dict[str, Any]:
     }
 
 
-def _table_config() -> dict[str, Any]:
+def _table_config() -> JsonObject:
     pasted = {
         "type": "object",
         "properties": {FILE_INGESTION_TASK: {"$ref": f"#/definitions/{FILE_INGESTION_TASK}"}},

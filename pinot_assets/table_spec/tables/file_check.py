@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import has_transforms, is_refresh, setting
@@ -110,7 +111,7 @@ class FileCheck:
             return self._realtime(root, schema, table)
         return self._offline(root, schema, table)
 
-    def _identify(self, whole: Mapping[str, Any], table: DocumentNode | None) -> None:
+    def _identify(self, whole: JsonMapping, table: DocumentNode | None) -> None:
         """Which table it is about, as far as that can be seen: also of a file that is wrong elsewhere."""
         config = table.value if table is not None and isinstance(table.value, dict) else {}
         name, kind = config.get("tableName"), str(config.get("tableType")).upper()
@@ -206,7 +207,7 @@ class FileCheck:
         )
 
     def _reach(
-        self, schema: DocumentNode, config: Mapping[str, Any], place_of: Callable[..., DocumentNode]
+        self, schema: DocumentNode, config: JsonMapping, place_of: Callable[..., DocumentNode]
     ) -> None:
         """What Pinot would open for the table, and the policy refuses.
 

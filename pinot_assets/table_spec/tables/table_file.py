@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import Policy
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings
 from pinot_assets.table_spec.yaml.problem import Note
@@ -26,8 +26,8 @@ class TableFile:
 
     name: str
     path: Path
-    schema_json: dict[str, Any]
-    table_json: dict[str, Any]
+    schema_json: JsonObject
+    table_json: JsonObject
     policy: Policy
     dagster: DagsterSettings = field(default_factory=DagsterSettings)
     notes: tuple[Note, ...] = ()

@@ -9,12 +9,13 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
-from typing import Any
 
 from pydantic import BaseModel
 
+from pinot_assets.core.json_object import JsonObject
 
-def described_schema(model: type[BaseModel]) -> dict[str, Any]:
+
+def described_schema(model: type[BaseModel]) -> JsonObject:
     """JSON Schema of a model, by the keys in the YAML, each property with a `description`."""
     schema = model.model_json_schema(by_alias=True)
     keys = {name: field.alias or name for name, field in model.model_fields.items()}

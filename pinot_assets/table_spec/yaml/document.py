@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import yaml
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.limits import SPEC_BYTES
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, show_path
@@ -216,8 +217,8 @@ class _Reading:
         finally:
             self._open.discard(id(node))
 
-    def _mapping(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
-        result: dict[str, Any] = {}
+    def _mapping(self, node: yaml.Node, path: KeyPath) -> JsonObject:
+        result: JsonObject = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import FOR_SPECS, LOOPBACK, POLICY, PROJECT, Layer, Policy
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec.yaml.document import DocumentNode, read_document
@@ -86,7 +87,7 @@ def read_layer(file: Path) -> tuple[Layer, list[Problem]]:
     root = DocumentNode(document, ())
     if not isinstance(root.value, dict):
         return Layer(file=str(file)), [root.problem("is no mapping", f"write {', '.join(_KEYS)}")]
-    said: dict[str, Any] = {}
+    said: JsonObject = {}
     for key in root.value:
         place = root.at(key)
         if key == _CODE:

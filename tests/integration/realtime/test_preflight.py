@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -13,6 +12,7 @@ import yaml
 from fakes.realtime.kafka_table import Clicks, schema, table_config
 from fakes.realtime.kafka_topic import create_topic
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PreflightRefused
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.realtime.clients import RealtimePinot
@@ -65,7 +65,7 @@ def spec(kafka_stack: StackState, tmp_path: Path) -> Iterator[RealtimeTableSpec]
     name = f"visits{uuid.uuid4().hex[:8]}"
     create_topic(str(kafka_stack.kafka_bootstrap), name, partitions=1)
     config = table_config(name, kafka_stack.kafka_bootstrap)
-    streams: list[dict[str, Any]] = config["ingestionConfig"].pop("streamIngestionConfig")["streamConfigMaps"]
+    streams: list[JsonObject] = config["ingestionConfig"].pop("streamIngestionConfig")["streamConfigMaps"]
     scheme = config["segmentsConfig"].pop("peerSegmentDownloadScheme")
     whole = {
         "schema": schema(name),

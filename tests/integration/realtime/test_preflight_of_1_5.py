@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -12,6 +11,7 @@ from fakes.pauseless.servers import PauselessCluster
 from fakes.pauseless.table import rows_table
 from fakes.realtime.kafka_table import schema
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.realtime.model.state import SegmentStatus
 from pinot_assets.realtime.preflight import Aim, judge, verdict
@@ -57,7 +57,7 @@ def test_what_commits_showed_is_judged(cluster: PauselessCluster) -> None:
 
 @pytest.mark.usefixtures("code_allowed")
 def test_a_spec_is_compared_and_applied(cluster: PauselessCluster, tmp_path: Path) -> None:
-    def spec(name: str, config: dict[str, Any], **block: str) -> RealtimeTableSpec:
+    def spec(name: str, config: JsonObject, **block: str) -> RealtimeTableSpec:
         whole = {
             "schema": schema(name),
             "table": {**config, "tenants": {}, "metadata": {}},

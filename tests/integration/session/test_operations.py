@@ -12,6 +12,7 @@ import pytest
 from dagster_pyspark import LazyPySparkResource
 
 from pinot_assets.assets import operations as module
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.resources import ConsistentPushResource, PinotResource
 from pinot_assets.session.values.state import Mode
 
@@ -38,7 +39,7 @@ class Jobs:
         patch: pytest.MonkeyPatch,
         name: str,
         tags: dict[str, str] | None = None,
-        config: dict[str, Any] | None = None,
+        config: JsonObject | None = None,
     ) -> dg.DagsterRun:
         (job,) = [j for j in module.operations(self.world.spec) if j.name == f"{self.world.table}_{name}"]
         push = ConsistentPushResource(
@@ -69,7 +70,7 @@ def again(make_world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
         jobs = Jobs(make_world("sync"), instance, monkeypatch)
 
         def twice(
-            name: str, between: Callable[[], Any] = lambda: None, config: dict[str, Any] | None = None
+            name: str, between: Callable[[], Any] = lambda: None, config: JsonObject | None = None
         ) -> str:
             jobs.dies = True
             died = jobs.execute(monkeypatch, name, None, config)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from kazoo.exceptions import NoNodeError
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PlanOutdated
 from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.plan_report.plan_report import PlanReport
@@ -16,10 +17,10 @@ from pinot_assets.zookeeper.client import close
 pytestmark = pytest.mark.integration
 
 
-def everything(world: Any) -> dict[str, Any]:
+def everything(world: Any) -> JsonObject:
     """Every node of the table in Pinot's ZooKeeper with its version, and every staged object."""
     client = world.client()
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
 
     def walk(path: str, inside: bool) -> None:
         inside = inside or world.table in path

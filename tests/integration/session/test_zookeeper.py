@@ -22,6 +22,7 @@ from kazoo.client import KazooClient, TransactionRequest
 
 from pinot_assets.core.connections.pinot import Timeouts
 from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Session, State
@@ -261,7 +262,7 @@ def test_an_owner_whose_session_ended_writes_nothing(zookeeper: str, table: str,
         assert witness.pointer() == new.pointer
 
 
-def _changes(pointer: Any, writes: str) -> dict[str, Any]:
+def _changes(pointer: Any, writes: str) -> JsonObject:
     both = {"pointer": replace(pointer, next_seq=99), "session": a_session(98)}
     return {name: value for name, value in both.items() if writes in (name, "both")}
 

@@ -19,6 +19,7 @@ from pinot_assets.assets.metadata import (
     served,
 )
 from pinot_assets.audit import Finding
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Session, State
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -39,7 +40,7 @@ def output(name: str, size: int) -> Output:
     return Output(name, 4_000_000_000, 5, f"file:///s/{name}.tar.gz", size, "00", "m")
 
 
-def plain(metadata: Any) -> dict[str, Any]:
+def plain(metadata: Any) -> JsonObject:
     """As Dagster stores it; refuses what Dagster refuses."""
     event = dg.AssetMaterialization("a", metadata=metadata)
     return {key: value.value for key, value in event.metadata.items()}

@@ -19,6 +19,7 @@ from pinot_assets.audit import Finding
 from pinot_assets.cli import main
 from pinot_assets.cli.progress import ConsoleProgress
 from pinot_assets.core.check_result import Severity
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values import report
@@ -77,7 +78,7 @@ class FakeDriver:
         self._answers = answers
         self.asked: list[str] = []
         self.clients = SimpleNamespace(now_ms=lambda: 0)
-        self.steps: dict[str, Any] = {}
+        self.steps: JsonObject = {}
 
     def __enter__(self) -> FakeDriver:
         return self

@@ -6,10 +6,11 @@ import json
 import pickle
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import NEWEST, RELEASES, Marks, Open, Stored, plain, since, structured
 from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.session.values import znrecord
@@ -40,7 +41,7 @@ class Whole(Stored):
     loss: int = field(default=0, metadata=since(2))
 
 
-VALUES: dict[str, Any] = {
+VALUES: JsonObject = {
     "parts": [{"name": "a", "later": [1]}],
     "colour": "RED",
     "points": [[1, 2.5]],
@@ -78,7 +79,7 @@ def test_a_field_of_format_2_is_written_there_alone() -> None:
         ({"counts": {"n": "many"}}, r"counts\.n: "),
     ],
 )
-def test_what_does_not_fit_is_named(changed: dict[str, Any], reason: str) -> None:
+def test_what_does_not_fit_is_named(changed: JsonObject, reason: str) -> None:
     with pytest.raises(ValueError, match=rf"^not a whole: {reason}"):
         structured(Whole, VALUES | changed, "a whole")
     for other in (None, [], "text", 5):

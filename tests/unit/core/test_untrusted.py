@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.limits import DEEPEST, MOST_VALUES, OBJECT, REPLY, VALUES_VARIABLE
 from pinot_assets.core.untrusted import fields_of_json, fitting, listed, read_json, reading
 from pinot_assets.errors import PinotAssetsError, SessionError, SourceError
@@ -107,7 +108,7 @@ def test_a_value_of_the_types_that_it_says_fits() -> None:
     ],
     ids=str,
 )
-def test_a_value_of_another_type_names_its_field(wrong: dict[str, Any]) -> None:
+def test_a_value_of_another_type_names_its_field(wrong: JsonObject) -> None:
     with pytest.raises(ValueError, match=f"^{next(iter(wrong))} "):
         fitting(Value(**wrong))
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from demos.load import QueryLoad, answer
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError
 
 BEFORE = answer([["AA", 10, 100.0], ["UA", 20, 200.0]])
@@ -19,7 +20,7 @@ AFTER = answer([["AA", 11, 110.0], ["UA", 22, 220.0]])
 HALF = answer([["AA", 11, 110.0], ["UA", 20, 200.0]])
 
 
-def result(rows: Any) -> dict[str, Any]:
+def result(rows: Any) -> JsonObject:
     return {"resultTable": {"rows": rows}, "exceptions": []}
 
 

@@ -23,6 +23,7 @@ from pinot_assets.core.file_errors import (
     Unreadable,
     ZoneMissing,
 )
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.contract.bad_rows import BadRowAllowance, BadRowPolicy, Quarantine
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.contract.target_schema import TargetSchema
@@ -44,7 +45,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read(
     folder: Path, data: bytes, input_format: str, limit: str = "100%"
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[list[JsonObject], list[JsonObject]]:
     """Good rows and bad ones."""
     (folder / "x").write_bytes(data)
     verdicts = Quarantine(folder / "bad.parquet", "file:///x", BadRowAllowance.parse(limit))

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
 from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats import content, csv_file, typed
@@ -71,7 +72,7 @@ cells = {
 rows = st.lists(st.fixed_dictionaries({name: st.none() | cell for name, cell in cells.items()}), max_size=8)
 
 
-def as_csv(rows: list[dict[str, Any]]) -> bytes:
+def as_csv(rows: list[JsonObject]) -> bytes:
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow(SCHEMA.names)
@@ -95,34 +96,34 @@ def _cell(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def as_json(rows: list[dict[str, Any]]) -> bytes:
+def as_json(rows: list[JsonObject]) -> bytes:
     return "\n".join(json.dumps(_plain(row), ensure_ascii=False) for row in rows).encode()
 
 
-def as_array(rows: list[dict[str, Any]]) -> bytes:
+def as_array(rows: list[JsonObject]) -> bytes:
     return json.dumps([_plain(row) for row in rows]).encode()
 
 
-def as_pretty_array(rows: list[dict[str, Any]]) -> bytes:
+def as_pretty_array(rows: list[JsonObject]) -> bytes:
     return json.dumps([_plain(row) for row in rows], indent=2).encode()
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
+def _plain(row: JsonObject) -> JsonObject:
     changed = {"y": row["y"] and row["y"].hex(), "t": row["t"] and row["t"].isoformat()}
     return {name: value for name, value in (row | changed).items() if value is not None or name < "m"}
 
 
-def table_of(rows: list[dict[str, Any]]) -> pa.Table:
+def table_of(rows: list[JsonObject]) -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def as_parquet(rows: list[dict[str, Any]]) -> bytes:
+def as_parquet(rows: list[JsonObject]) -> bytes:
     sink = io.BytesIO()
     pq.write_table(table_of(rows), sink, row_group_size=3)
     return sink.getvalue()
 
 
-def as_orc(rows: list[dict[str, Any]]) -> bytes:
+def as_orc(rows: list[JsonObject]) -> bytes:
     sink = io.BytesIO()
     orc.write_table(table_of(rows), sink)
     return sink.getvalue()
@@ -137,7 +138,7 @@ AVRO = {
 }  # fmt: skip
 
 
-def as_avro(rows: list[dict[str, Any]]) -> bytes:
+def as_avro(rows: list[JsonObject]) -> bytes:
     fields = [{"name": name, "type": ["null", kind]} for name, kind in AVRO.items()]
     sink = io.BytesIO()
     fastavro.writer(
@@ -146,7 +147,7 @@ def as_avro(rows: list[dict[str, Any]]) -> bytes:
     return sink.getvalue()
 
 
-WRITERS: dict[str, Callable[[list[dict[str, Any]]], bytes]] = {
+WRITERS: dict[str, Callable[[list[JsonObject]], bytes]] = {
     "csv": as_csv,
     "json": as_json,
     "json array": as_array,
@@ -181,7 +182,7 @@ def _small_blocks():
 @pytest.mark.parametrize("written", WRITERS)
 @settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(rows)
-def test_a_table_comes_out_equal(written: str, rows: list[dict[str, Any]]) -> None:
+def test_a_table_comes_out_equal(written: str, rows: list[JsonObject]) -> None:
     found = read(WRITERS[written](rows), written)
     assert found.schema.equals(SCHEMA)
     assert found.to_pylist() == table_of(rows).to_pylist()

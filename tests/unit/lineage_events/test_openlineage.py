@@ -10,6 +10,7 @@ import pytest
 from openlineage.client.event_v2 import RunEvent
 from openlineage.client.serde import Serde
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.lineage_events.openlineage import (
     MOST_FOLDERS,
     MOST_LOCATIONS,
@@ -60,9 +61,9 @@ NOW = snapshot(OLD, *NEW, parent=SnapshotRef("snapshots/1", "x"))
 BEFORE = snapshot(OLD)
 
 
-def values(event: RunEvent) -> dict[str, Any]:
+def values(event: RunEvent) -> JsonObject:
     """As it is sent."""
-    found: dict[str, Any] = json.loads(Serde.to_json(event))
+    found: JsonObject = json.loads(Serde.to_json(event))
     return found
 
 

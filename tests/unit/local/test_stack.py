@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import stack
 from pinot_assets.local.stack import StartProgress
@@ -37,7 +38,7 @@ def kill(toy: Any, *names: str) -> None:
         time.sleep(0.02)
 
 
-def rewrite(home: Path, change: Callable[[dict[str, Any]], None]) -> None:
+def rewrite(home: Path, change: Callable[[JsonObject], None]) -> None:
     record = json.loads((home / "state.json").read_text())
     change(record)
     (home / "state.json").write_text(json.dumps(record))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Any
 
 from fakes.monitoring.pushgateway import Numbers, numbers
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.metrics.exposition import text_of
 from pinot_assets.metrics.session import Seen, session_samples
 from pinot_assets.session.values.plan import Hold
@@ -41,7 +41,7 @@ SESSION = Session(
 DONE = replace(
     SESSION, state=State.DONE, outcome=Outcome.PUBLISHED, done_ms=T0 + 9000, audit=replace(AUDIT, passed=True)
 )
-HEADER: dict[str, Any] = {
+HEADER: JsonObject = {
     "publishedMs": T0,
     "counts": {"files": 3, "segments": 4, "rows": 50},
     "audit": asdict(replace(AUDIT, passed=True)),

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot.hybrid import time_boundary_ms
 
 HOUR = 3_600_000
 NOON = 1_700_000_000_000
 
 
-def config(frequency: str | None = None, column: str | None = "at") -> dict[str, Any]:
+def config(frequency: str | None = None, column: str | None = "at") -> JsonObject:
     batch = {"segmentIngestionFrequency": frequency} if frequency else {}
     return {
         "segmentsConfig": {"timeColumnName": column} if column else {},

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot import Lineage, LineageEntry, LineageState
 from pinot_assets.pinot.lineage import why_not_end, why_not_revert, why_not_start
 
@@ -57,7 +58,7 @@ def test_the_order_of_entries_does_not_matter_and_they_only_hide(
     assert set("abcdef") - named <= visible
 
 
-def reply(**entries: dict[str, Any]) -> dict[str, Any]:
+def reply(**entries: JsonObject) -> JsonObject:
     return {"tableNameWithType": "t_OFFLINE", "lineageEntries": entries}
 
 
@@ -81,7 +82,7 @@ def test_from_json_is_oldest_first() -> None:
         reply(e={"state": "COMPLETED", "timestamp": "?", "segmentsFrom": [], "segmentsTo": []}),
     ],
 )
-def test_what_is_not_a_lineage_is_refused(value: dict[str, Any]) -> None:
+def test_what_is_not_a_lineage_is_refused(value: JsonObject) -> None:
     with pytest.raises(ValueError, match=r"not a lineage|PAUSED|invalid literal"):
         Lineage.from_json(value)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from fakes.pinot.memory import FakePinot
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.shadow_table import (
     is_shadow,
@@ -18,7 +18,7 @@ from pinot_assets.pinot.shadow_table import (
     shadow_tables,
 )
 
-CONFIG: dict[str, Any] = {
+CONFIG: JsonObject = {
     "tableName": "orders_OFFLINE",
     "tableType": "OFFLINE",
     "tenants": {"broker": "gold", "server": "gold"},
@@ -101,7 +101,7 @@ def test_a_table_that_hides_rows_of_its_own_has_no_shadow() -> None:
         shadow_config({**CONFIG, "upsertConfig": {"mode": "FULL"}}, "orders")
 
 
-def marked(table: str) -> dict[str, Any]:
+def marked(table: str) -> JsonObject:
     return {"metadata": {"customConfigs": {"pinotAssets.shadowOf": table}}}
 
 

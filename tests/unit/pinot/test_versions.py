@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.versions import (
     TRAITS,
@@ -25,7 +25,7 @@ HOUR = 3_600_000
 RELEASES = ("0.11.0", "0.12.1", "1.0.0", "1.5.1", "1.5.2", "1.6.0")
 
 
-def table(kind: str = "REFRESH", **periods: str) -> dict[str, Any]:
+def table(kind: str = "REFRESH", **periods: str) -> JsonObject:
     return {
         "ingestionConfig": {"batchIngestionConfig": {"segmentIngestionType": kind}},
         "segmentsConfig": periods,
@@ -56,7 +56,7 @@ def test_a_replacement_by_nothing() -> None:
         ("1.6.0", table(replacedSegmentsRetentionPeriod="soon"), 24),
     ],
 )
-def test_how_long_what_was_replaced_is_kept(version: str, config: dict[str, Any], hours: int) -> None:
+def test_how_long_what_was_replaced_is_kept(version: str, config: JsonObject, hours: int) -> None:
     assert replaced_segments_kept_ms(version, config) == hours * HOUR
 
 

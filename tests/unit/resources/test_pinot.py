@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from pinot_assets.core.connections.pinot import BasicAuth, Tls, TokenAuth
 from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource, PinotResource, SparkResource
 from pinot_assets.settings.environment import FIELDS, PROFILE
@@ -121,7 +121,7 @@ def mine(pinot: PinotResource, push: ConsistentPushResource) -> None:
     assert auth == push.pinot.settings().pinot.auth == BasicAuth("ada", "s3cret")
 
 
-def resources(pinot: PinotResource, nested: PinotResource) -> dict[str, Any]:
+def resources(pinot: PinotResource, nested: PinotResource) -> JsonObject:
     return {"pinot": pinot, "push": ConsistentPushResource(pinot=nested, spark=SparkResource())}
 
 

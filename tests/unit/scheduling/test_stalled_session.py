@@ -12,6 +12,7 @@ import dagster as dg
 import pytest
 from fakes.tables import SWAP, SYNC, write_table
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.scheduling.stalled_session import (
     DEAD_S,
     FIRST_WAIT_S,
@@ -97,7 +98,7 @@ def test_a_session_whose_driver_died_is_launched_when_nobody_else_did(table: Tab
 
 
 @pytest.mark.parametrize("fields", [{"state": State.INIT}, {"state": State.SWITCH}, {"mode": Mode.ROLLBACK}])
-def test_whatever_its_state(table: Table, fields: dict[str, Any]) -> None:
+def test_whatever_its_state(table: Table, fields: JsonObject) -> None:
     table.session(**fields)
     assert len(table.launches(FIRST_WAIT_S)) == 1
 
@@ -126,7 +127,7 @@ def test_also_when_the_run_never_took_the_lease(table: Table) -> None:
 @pytest.mark.parametrize(
     "progress", [{"counts": {"done": 4}}, {"state": State.SWITCH}, {"switch": 1}, {"id": "cp3-cccccc"}]
 )
-def test_after_progress_it_is_launched_as_soon_as_at_first(table: Table, progress: dict[str, Any]) -> None:
+def test_after_progress_it_is_launched_as_soon_as_at_first(table: Table, progress: JsonObject) -> None:
     launched = table.launches(3 * FIRST_WAIT_S)[-1]
     table.pointer(epoch=6)
     table.session(**progress)

@@ -6,7 +6,6 @@ import json
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
@@ -16,6 +15,7 @@ from fakes.tables import write_table
 from tenacity import wait_none
 
 from pinot_assets.assets.keys import TABLE_TAG, pool_of
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import failure
@@ -61,7 +61,7 @@ class Failures:
 
         @dg.asset_check(asset=segments, blocking=True, pool=pool)
         def consistent_push() -> dg.AssetCheckResult:
-            numbers: dict[str, Any] = {
+            numbers: JsonObject = {
                 "files_built_expected": 5,
                 "files_built_found": number,
                 "said": "2 are torn",

@@ -19,6 +19,7 @@ from fakes.tables import SYNC, write_table
 from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.assets.runs import SENSOR_TAG, TO_START
 from pinot_assets.assets.table import table_assets
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.sensors.schedule import table_schedule
 
 
@@ -100,7 +101,7 @@ def test_a_run_like_its_own_that_waits_is_enough(
     ],
 )
 def test_no_other_run_costs_a_tick_its_retry(
-    tmp_path: Path, instance: dg.DagsterInstance, run: dict[str, Any]
+    tmp_path: Path, instance: dg.DagsterInstance, run: JsonObject
 ) -> None:
     """None of these spends one, and a schedule is the way in which they are spent."""
     waits(instance, **run)

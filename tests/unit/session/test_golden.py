@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from fakes.stores.memory import new_memory
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.parquet_bytes import metadata_of, table_of
 from pinot_assets.core.stored_format import NEWEST, RELEASES, plain, structured
 from pinot_assets.errors import NeedsNewerRelease, SnapshotCorrupt
@@ -203,10 +204,10 @@ def test_its_part_of_a_listing_too(number: int) -> None:
 # --- format 2 --------------------------------------------------------------------------------------
 
 
-def _said(name: str, data: bytes) -> dict[str, Any]:
+def _said(name: str, data: bytes) -> JsonObject:
     if name in ROWS:
         return metadata_of(data)
-    value: dict[str, Any] = json.loads(data)
+    value: JsonObject = json.loads(data)
     return value["simpleFields"] if name in ZNODES else value
 
 
@@ -244,7 +245,7 @@ def test_the_keys_of_starttree_stand_at_starttrees_path(number: int) -> None:
 # --- what this release does not know ---------------------------------------------------------------
 
 
-def _with(name: str, data: bytes, more: dict[str, Any]) -> bytes:
+def _with(name: str, data: bytes, more: JsonObject) -> bytes:
     """The object with more among what it says of itself."""
     if name in ROWS:
         table = table_of(data)

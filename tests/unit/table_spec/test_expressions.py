@@ -12,6 +12,7 @@ from fakes.expressions.legitimate import LEGITIMATE
 from fakes.expressions.rows import ASSERTED, recorded, sent_of
 from pyspark.sql import SparkSession
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError, SpecError, UnsupportedFeature
 from pinot_assets.expressions.tokens import PINOT, read_tokens
 from pinot_assets.ingest.contract.query import Query
@@ -21,7 +22,7 @@ from pinot_assets.segment.functions.pinot_functions import FUNCTIONS
 from pinot_assets.table_spec import Problem
 from pinot_assets.table_spec.blocks.assertion_query import Question
 
-Write = Callable[[dict[str, Any], str], object]
+Write = Callable[[JsonObject, str], object]
 KEYS = {
     "servers": "audit[0].sql",
     "shadow": "audit[0].sql",
@@ -32,7 +33,7 @@ KEYS = {
 }
 
 
-def write(whole: dict[str, Any], place: str, sql: str) -> None:
+def write(whole: JsonObject, place: str, sql: str) -> None:
     """Put an expression into a good spec."""
     if place in ASSERTED:
         whole["audit"] = [{"sql": sql, "expect": ">= 0", "via": place}]
@@ -44,7 +45,7 @@ def write(whole: dict[str, Any], place: str, sql: str) -> None:
         whole["table"]["ingestionConfig"] |= of_pinot(place, sql)["ingestionConfig"]
 
 
-def of_pinot(place: str, sql: str) -> dict[str, Any]:
+def of_pinot(place: str, sql: str) -> JsonObject:
     """A table config with an expression."""
     if place == "filterConfig":
         return {"ingestionConfig": {"filterConfig": {"filterFunction": sql}}}
@@ -137,7 +138,7 @@ def test_a_refusal_names_the_function_and_says_what_can_be_used(
 
 
 def test_a_refused_assertion_says_which_function_and_what_can_be_used(folder: Any) -> None:
-    def audit(whole: dict[str, Any]) -> None:
+    def audit(whole: JsonObject) -> None:
         whole["audit"] = [
             {"sql": "SELECT COUNT(*) FROM flights WHERE date_trunk('DAY', time_hour) > 1", "expect": "= 0"},
             {
@@ -173,9 +174,9 @@ def test_a_refused_assertion_says_which_function_and_what_can_be_used(folder: An
 )
 @pytest.mark.parametrize("sql", ["Groovy({System.getenv()}, carrier)", "lower('${env:PINOT_PASSWORD}')"])
 def test_what_pinot_evaluates_of_a_realtime_table_has_no_code_and_no_variables(
-    folder: Any, change: Callable[[dict[str, Any]], object], sql: str
+    folder: Any, change: Callable[[JsonObject], object], sql: str
 ) -> None:
-    def filled(whole: dict[str, Any]) -> None:
+    def filled(whole: JsonObject) -> None:
         change(whole)
         whole |= _with(whole, sql)
 
@@ -224,7 +225,7 @@ STREAM = {
 }
 
 
-def ingestion(whole: dict[str, Any], **settings: Any) -> None:
+def ingestion(whole: JsonObject, **settings: Any) -> None:
     whole["table"].setdefault("ingestionConfig", {}).update(settings)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, drift, plan_apply
 from pinot_assets.table_spec.tables.difference import SpecDifference, diff_table
@@ -23,7 +24,7 @@ def spec(folder):
     return load_tables(folder.path).realtime["flights"]
 
 
-def held(spec) -> dict[str, Any]:
+def held(spec) -> JsonObject:
     """The config as 1.5 gives it back: the suffix, and its own environment filled in."""
     config = copy.deepcopy(spec.table_json)
     config["tableName"] = "flights_REALTIME"
@@ -91,10 +92,10 @@ def test_a_peer_scheme_of_an_offline_table_is_nobodys_business(folder):
 
 class Store:
     def __init__(self) -> None:
-        self.schemas: dict[str, Any] = {}
-        self.configs: dict[str, Any] = {}
+        self.schemas: JsonObject = {}
+        self.configs: JsonObject = {}
 
-    def get_schema(self, name: str) -> dict[str, Any] | None:
+    def get_schema(self, name: str) -> JsonObject | None:
         return self.schemas.get(name)
 
     def put_schema(self, schema: Any) -> None:
@@ -106,10 +107,10 @@ class Store:
     def validate_table(self, schema: Any, config: Any) -> None:
         pass
 
-    def get_table_config(self, table: str) -> dict[str, Any] | None:
+    def get_table_config(self, table: str) -> JsonObject | None:
         raise AssertionError(f"the OFFLINE half of {table} is another table")
 
-    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+    def get_realtime_config(self, table: str) -> JsonObject | None:
         return self.configs.get(table)
 
     def create_table(self, config: Any) -> None:

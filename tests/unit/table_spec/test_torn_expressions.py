@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
+
 
 @pytest.mark.parametrize("key", ["filter", "transforms.carrier"])
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def test_validate_refuses_an_empty_one(folder: Any, key: str, text: str) -> None
     ],
 )
 def test_validate_refuses_a_torn_function_of_pinots(
-    folder: Any, change: dict[str, Any], key: str, says: str
+    folder: Any, change: JsonObject, key: str, says: str
 ) -> None:
     problems = folder.problems(change=lambda whole: whole["table"]["ingestionConfig"].update(change))
     (problem,) = [problem for problem in problems if problem.key == f"table.ingestionConfig.{key}"]
@@ -70,8 +72,8 @@ def test_validate_refuses_a_torn_assertion(folder: Any, via: str) -> None:
         ({"filterConfig": {"filterFunction": "flight > "}}, "filterConfig"),
     ],
 )
-def test_validate_refuses_it_of_a_realtime_table(folder: Any, change: dict[str, Any], key: str) -> None:
-    def torn(whole: dict[str, Any]) -> None:
+def test_validate_refuses_it_of_a_realtime_table(folder: Any, change: JsonObject, key: str) -> None:
+    def torn(whole: JsonObject) -> None:
         whole["table"].setdefault("ingestionConfig", {}).update(change)
 
     folder.realtime(change=torn)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError, PushRefused, SnapshotIncomplete, SwitchStateUnknown
 from pinot_assets.session.values.state import Outcome
 
@@ -78,7 +79,7 @@ def slow(world: Any, method: str, seconds: float, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("options", [{}, {"consistentPushEnabled": False}])
 def test_r10_servers_are_waited_for_as_long_as_that_takes_and_not_as_many_looks(
-    make_world: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+    make_world: Any, monkeypatch: pytest.MonkeyPatch, options: JsonObject
 ) -> None:
     """A controller that answered after a minute made hours of five minutes."""
     world = make_world("append", **options)

@@ -11,6 +11,7 @@ import pytest
 from fakes.waiting import until
 
 from pinot_assets.core.java import find_java
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.part import Site
@@ -47,8 +48,8 @@ def timed(make_world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     names = make_world.__globals__
     plain = names["_document"]
 
-    def document(*arguments: Any) -> dict[str, Any]:
-        whole: dict[str, Any] = plain(*arguments)
+    def document(*arguments: Any) -> JsonObject:
+        whole: JsonObject = plain(*arguments)
         column = {"name": "at", "dataType": "LONG", "format": "1:MILLISECONDS:EPOCH"}
         whole["schema"]["dateTimeFieldSpecs"] = [{**column, "granularity": "1:MILLISECONDS"}]
         whole["table"]["segmentsConfig"]["timeColumnName"] = "at"

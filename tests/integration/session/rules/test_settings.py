@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SourceError
 from pinot_assets.session.values.state import Outcome
 
@@ -44,7 +45,7 @@ def failed(make_world: Make) -> Any:
     ],
     ids=lambda options: ",".join(options),
 )
-def test_r28_what_shapes_the_outputs_abandons_the_open_session(failed: Any, options: dict[str, Any]) -> None:
+def test_r28_what_shapes_the_outputs_abandons_the_open_session(failed: Any, options: JsonObject) -> None:
     opened = failed.session
     failed.options.update(options)
     failed.run()
@@ -69,7 +70,7 @@ def test_r28_what_shapes_the_outputs_abandons_the_open_session(failed: Any, opti
     ],
     ids=lambda options: ",".join(options),
 )
-def test_e14_what_does_not_leaves_the_session_alone(failed: Any, options: dict[str, Any]) -> None:
+def test_e14_what_does_not_leaves_the_session_alone(failed: Any, options: JsonObject) -> None:
     opened = failed.session
     failed.options.update(options)
     failed.run()

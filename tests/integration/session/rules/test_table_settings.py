@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SpecError, SwitchConflict
 from pinot_assets.pinot import LineageState
 from pinot_assets.session.values.report import TriggerResult
@@ -18,12 +19,12 @@ pytestmark = pytest.mark.integration
 def make_table(make_world: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """`make_table("sync", change)`: a world whose table config was changed by `change(config)`."""
 
-    def make(mode: str, change: Callable[[dict[str, Any]], object], **more: Any) -> Any:
+    def make(mode: str, change: Callable[[JsonObject], object], **more: Any) -> Any:
         names = make_world.__globals__
         plain = names["_document"]
 
-        def document(*arguments: Any) -> dict[str, Any]:
-            whole: dict[str, Any] = plain(*arguments)
+        def document(*arguments: Any) -> JsonObject:
+            whole: JsonObject = plain(*arguments)
             change(whole["table"])
             return whole
 
@@ -33,7 +34,7 @@ def make_table(make_world: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     return make
 
 
-def append_type(config: dict[str, Any]) -> None:
+def append_type(config: JsonObject) -> None:
     config["ingestionConfig"]["batchIngestionConfig"]["segmentIngestionType"] = "APPEND"
 
 

@@ -6,9 +6,8 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.orc as paorc
@@ -23,6 +22,7 @@ from pinot_assets.authoring.infer.draft import Draft, draft, trouble
 from pinot_assets.authoring.infer.rows import read_start
 from pinot_assets.authoring.infer.sample import ending_of, find_sample
 from pinot_assets.core.file_errors import FileTooLarge
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SourceError
 from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
@@ -33,7 +33,7 @@ from pinot_assets.settings.file_limits import COLUMNS, VALUE
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.load import load_any_table
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[JsonMapping]
 _NO_PROPS: dict[str, str] = {}
 
 ints = st.integers(-(2**31), 2**31 - 1)

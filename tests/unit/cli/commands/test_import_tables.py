@@ -18,6 +18,7 @@ from pinot_assets.authoring.importing.notes import ImportNote
 from pinot_assets.authoring.importing.secrets import Secrets
 from pinot_assets.authoring.importing.settings_found import FoundSettings
 from pinot_assets.cli.commands.import_tables import add_import_command
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.table_spec.tables.load import load_table
 
@@ -36,7 +37,7 @@ S3 = {
 }
 
 
-def table(task: dict[str, Any], maps: Any = None, kind: str = "REFRESH") -> dict[str, Any]:
+def table(task: JsonObject, maps: Any = None, kind: str = "REFRESH") -> JsonObject:
     batch = {"segmentIngestionType": kind, "segmentIngestionFrequency": "DAILY"}
     return {
         "tableName": "air_OFFLINE",
@@ -92,10 +93,10 @@ JOB = {
 class Pinot:
     """Holds one table."""
 
-    def get_table_config(self, name: str) -> dict[str, Any] | None:
+    def get_table_config(self, name: str) -> JsonObject | None:
         return GENERATION if name == "air" else None
 
-    def get_schema(self, name: str) -> dict[str, Any] | None:
+    def get_schema(self, name: str) -> JsonObject | None:
         return SCHEMA if name == "air" else None
 
 
@@ -378,7 +379,7 @@ def leaves(value: object, path: str = "") -> Iterator[str]:
 
 
 def test_no_key_of_a_job_goes_without_a_word(folder: Path) -> None:
-    job: dict[str, Any] = json.loads(json.dumps(JOB))
+    job: JsonObject = json.loads(json.dumps(JOB))
     job["recordReaderSpec"] |= {"className": "CSVRecordReader", "configClassName": "Config"}
     job["pinotFSSpecs"].append({"scheme": "hdfs", "configs": {"hadoop.conf.path": "/etc"}})
     Path("job.yaml").write_text(yaml.safe_dump(job))

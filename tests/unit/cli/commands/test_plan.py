@@ -16,6 +16,7 @@ from model.world.table import TABLE, Table
 from typer.testing import CliRunner, Result
 
 from pinot_assets.cli.commands.plan import add_plan_command
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import ListingFailed
 from pinot_assets.pinot import ServerDisk
 from pinot_assets.session.plan_report.plan_report import PlanReport
@@ -138,7 +139,7 @@ def generations(**options: Any) -> Table:
     ("options", "when"),
     [({}, "right before the switch"), ({"rollbackWindow": "pinotDefault"}, "before anything is pushed")],
 )
-def test_what_a_forced_start_deletes_is_what_is_gone_afterwards(options: dict[str, Any], when: str) -> None:
+def test_what_a_forced_start_deletes_is_what_is_gone_afterwards(options: JsonObject, when: str) -> None:
     table = generations(**options)
     plan = planned(table)
     assert plan.switching is not None

@@ -14,6 +14,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from pinot_assets.cli.commands import rollback
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.checks.row_count import RowCount
 from pinot_assets.session.rollback.rollback_options import RollbackPlan, RollbackWay
@@ -56,7 +57,7 @@ RIGHT = (RowCount("http://b1", 4, 4), RowCount("http://b2", 4, 4))
 class FakeDriver:
     """Answers with what it is given; an error is raised."""
 
-    def __init__(self, answers: dict[str, Any]) -> None:
+    def __init__(self, answers: JsonObject) -> None:
         self._answers = answers
         self.asked: list[tuple[Any, ...]] = []
 

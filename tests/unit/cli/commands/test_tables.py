@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pinot_assets.cli.commands.tables import tables_app
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, PinotUnreachable, PreflightRefused, SpecError
 from pinot_assets.realtime.model.table_settings import table_settings
 from pinot_assets.table_spec import load_tables
@@ -17,32 +18,32 @@ from pinot_assets.table_spec.tables.apply import ApplyPlan
 
 class Controller:
     def __init__(self) -> None:
-        self.schemas: dict[str, Any] = {}
-        self.tables: dict[str, Any] = {}
-        self.realtime: dict[str, Any] = {}
+        self.schemas: JsonObject = {}
+        self.tables: JsonObject = {}
+        self.realtime: JsonObject = {}
         self.refused: set[str] = set()
         self.away_from: str | None = None
 
-    def get_schema(self, name: str) -> dict[str, Any] | None:
+    def get_schema(self, name: str) -> JsonObject | None:
         return self.schemas.get(name)
 
-    def put_schema(self, schema: Mapping[str, Any]) -> None:
+    def put_schema(self, schema: JsonMapping) -> None:
         self.schemas[schema["schemaName"]] = dict(schema)
 
     def delete_schema(self, name: str) -> None:
         del self.schemas[name]
 
-    def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
         if config["tableName"] in self.refused:
             raise PinotError("POST /tableConfigs/validate was refused", why="no such tenant")
 
-    def get_table_config(self, table: str) -> dict[str, Any] | None:
+    def get_table_config(self, table: str) -> JsonObject | None:
         return self.tables.get(table)
 
-    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+    def get_realtime_config(self, table: str) -> JsonObject | None:
         return self.realtime.get(table)
 
-    def create_table(self, config: Mapping[str, Any]) -> None:
+    def create_table(self, config: JsonMapping) -> None:
         if config["tableName"] == self.away_from:
             raise PinotUnreachable("no connection")
         tables = self.realtime if config["tableType"] == "REALTIME" else self.tables

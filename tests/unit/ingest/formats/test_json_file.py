@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.core.file_errors import FileRejected, TypeMismatch, Unreadable, ZoneMissing
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
 from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats import json_blocks, json_file
@@ -159,7 +160,7 @@ rest = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(first, rest)
-def test_both_ways_to_read_agree(first: dict[str, Any], rest: list[dict[str, Any]]) -> None:
+def test_both_ways_to_read_agree(first: JsonObject, rest: list[JsonObject]) -> None:
     documents = [first, *rest]
     text = "\n".join(json.dumps(document) for document in documents)
     schema = pa.schema([field for field in SCHEMA if field.name != "j"])
@@ -181,7 +182,7 @@ objects = st.recursive(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.fixed_dictionaries({"j": objects}, optional={"i": cells["i"]}), min_size=1, max_size=4))
-def test_both_ways_to_read_objects_agree(documents: list[dict[str, Any]]) -> None:
+def test_both_ways_to_read_objects_agree(documents: list[JsonObject]) -> None:
     data = "\n".join(map(json.dumps, documents)).encode()
     schema = pa.schema([("i", pa.int32()), ("j", pa.string())])
     fast, slow = (

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED, Layer, Policy
 from pinot_assets.ingest import (
     BuildSpec,
@@ -388,7 +389,7 @@ def test_what_is_wrong_with_a_file_is_a_failure(
     ],
 )
 def test_a_wrong_order_is_a_failure_too(
-    build_spec: BuildSpec, one_task: FileTask, changes: dict[str, Any], code: str
+    build_spec: BuildSpec, one_task: FileTask, changes: JsonObject, code: str
 ) -> None:
     assert failed(replace(build_spec, **changes), one_task).code == code
 

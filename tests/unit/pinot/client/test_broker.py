@@ -6,12 +6,13 @@ from typing import Any
 import httpx
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot import Broker, NoResult, PinotConnection, QueryResult
 from pinot_assets.pinot.client.http import ClientPool
 
 URL = "http://127.0.0.1:8099"
-GOOD: dict[str, Any] = {
+GOOD: JsonObject = {
     "resultTable": {
         "dataSchema": {"columnNames": ["carrier", "count(*)"], "columnDataTypes": ["STRING", "LONG"]},
         "rows": [["UA", 5], ["AA", 2]],
@@ -64,7 +65,7 @@ def test_a_whole_answer() -> None:
         ({"numSegmentsPrunedInvalid": 2}, "left 2 segments out"),
     ],
 )
-def test_a_part_of_an_answer_is_an_error(change: dict[str, Any], told: str) -> None:
+def test_a_part_of_an_answer_is_an_error(change: JsonObject, told: str) -> None:
     with pytest.raises(PinotError, match=told):
         broker({**GOOD, **change}).query("SELECT 1")
 
@@ -72,7 +73,7 @@ def test_a_part_of_an_answer_is_an_error(change: dict[str, Any], told: str) -> N
 @pytest.mark.parametrize(
     "table", [None, {"dataSchema": {"columnNames": [], "columnDataTypes": []}, "rows": None}]
 )
-def test_no_result_is_an_error_of_its_own(table: dict[str, Any] | None) -> None:
+def test_no_result_is_an_error_of_its_own(table: JsonObject | None) -> None:
     with pytest.raises(NoResult):
         broker({**GOOD, "resultTable": table}).query("SELECT 1")
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot import BasicAuth, PinotConnection, Tls, TokenAuth
 from pinot_assets.pinot.client.http import ClientPool
 from pinot_assets.pinot.client.lead_controller import TRY_AGAIN_SECONDS, LeadControllers, lead_of
@@ -18,7 +19,7 @@ STAT = {"czxid": 77, "ctime": 1_700_000_000_000, "mzxid": 80}
 class Cluster:
     """Controllers by host: path → answer; hosts that are not there refuse connections."""
 
-    def __init__(self, **answers: dict[str, Any]) -> None:
+    def __init__(self, **answers: JsonObject) -> None:
         self.answers = answers
         self.asked: list[str] = []
         self.now = 0.0
@@ -35,7 +36,7 @@ class Cluster:
         return httpx.Response(404) if answer is None else httpx.Response(200, text=json.dumps(answer))
 
 
-def of_leader(name: str | None) -> dict[str, Any]:
+def of_leader(name: str | None) -> JsonObject:
     entry = {"leadControllerId": name, "tableNames": ["t"]}
     return {
         "leadControllerResourceEnabled": True,

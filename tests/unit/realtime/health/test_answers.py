@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from fakes.realtime.memory import MINUTE_MS, S1, S2, FakeRealtime
 
 from pinot_assets.core.check_result import Severity
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.realtime.health.answers import answers, new_segments_on_dead_servers
 
 FIRST, SECOND = "http://broker1:8099", "http://broker2:8099"
@@ -70,7 +69,7 @@ def test_offsets_that_are_no_rows_ask_for_one_row_only() -> None:
         {"tableIndexConfig": {"aggregateMetrics": True}},
     ],
 )
-def test_rows_that_the_table_itself_drops_are_not_left_out(config: dict[str, Any]) -> None:
+def test_rows_that_the_table_itself_drops_are_not_left_out(config: JsonObject) -> None:
     """That every message of the segments before became a row says nothing of the next message."""
     pinot = table()
     ingestion = {**pinot.config["ingestionConfig"], **config.get("ingestionConfig", {})}

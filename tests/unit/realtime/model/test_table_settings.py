@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot.client.app_config import AppConfig
 from pinot_assets.realtime.model.settings import reingests
 from pinot_assets.realtime.model.table_settings import cluster_settings, table_settings
 
 
-def config(segments: dict[str, Any] | None = None, **rest: Any) -> dict[str, Any]:
+def config(segments: JsonObject | None = None, **rest: Any) -> JsonObject:
     return {"tableName": "t_REALTIME", "segmentsConfig": segments or {}, **rest}
 
 
-def streams(**stream: str) -> dict[str, Any]:
+def streams(**stream: str) -> JsonObject:
     return {"streamIngestionConfig": {"streamConfigMaps": [{"streamType": "kafka", **stream}]}}
 
 

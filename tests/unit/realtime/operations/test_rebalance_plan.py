@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from fakes.realtime.hurt_pinot import Clock
@@ -22,6 +21,7 @@ from fakes.zookeeper.memory import FakeZooKeeper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import RealtimeState, Replica, SegmentStatus, StreamPartition
@@ -184,7 +184,7 @@ def test_pinots_own_pre_checks_count() -> None:
 
 
 @pytest.mark.parametrize("told", [{}, {"preChecksResult": None}, {"preChecksResult": {}}])
-def test_pre_checks_that_pinot_could_not_run_are_not_known(told: dict[str, Any]) -> None:
+def test_pre_checks_that_pinot_could_not_run_are_not_known(told: JsonObject) -> None:
     target = {STORED.name: {"b": "ONLINE", "c": "ONLINE"}}
     state = table(STORED, servers=THREE)
     without = Preview.from_json({"status": "DONE", "segmentAssignment": target, **told})
@@ -246,10 +246,10 @@ class RebalancingPinot:
         self.state, self.after = state, after
         self.started = False
         self.statuses = ["IN_PROGRESS", "IN_PROGRESS", "DONE"]
-        self.answer: Mapping[str, Any] | Exception = {"jobId": "j1", "status": "IN_PROGRESS"}
+        self.answer: JsonMapping | Exception = {"jobId": "j1", "status": "IN_PROGRESS"}
         self.polls = 0
 
-    def preview_rebalance(self, name: str, options: Mapping[str, str]) -> Mapping[str, Any]:
+    def preview_rebalance(self, name: str, options: Mapping[str, str]) -> JsonMapping:
         assert options["includeConsuming"] == "true"
         target = {s.name: dict.fromkeys(self.after, "ONLINE") for s in self.state.segments}
         same = all({r.server for r in s.replicas} == set(self.after) for s in self.state.segments)
@@ -257,13 +257,13 @@ class RebalancingPinot:
         status = "NO_OP" if same else "DONE"
         return {"status": status, "segmentAssignment": target, "preChecksResult": checks}
 
-    def rebalance(self, name: str, options: Mapping[str, str]) -> Mapping[str, Any]:
+    def rebalance(self, name: str, options: Mapping[str, str]) -> JsonMapping:
         self.started = True
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
-    def rebalance_status(self, job: str) -> Mapping[str, Any]:
+    def rebalance_status(self, job: str) -> JsonMapping:
         status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
         if status == "GONE":
             raise PinotNotFound("no such job")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from fakes.realtime.hurt_pinot import Clock
 from fakes.realtime.hurt_tables import BYPASS, NOW, OLD, PAUSELESS, consuming, replicas, segment, table
 from fakes.zookeeper.memory import FakeZooKeeper
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import PinotError, PinotUnreachable, SessionError, SwitchStateUnknown
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.settings import ClusterSettings
@@ -116,7 +117,7 @@ class DeletingPinot:
         self.state = replace(self.state, segments=ended, pause=Pause(PauseReason.ADMINISTRATIVE))
         self._called("pause")
 
-    def preview_delete_from(self, name: str, segments: Collection[str]) -> Mapping[str, Any]:
+    def preview_delete_from(self, name: str, segments: Collection[str]) -> JsonMapping:
         (first,) = [s.sequence for s in self.state.segments if s.name in segments]
         names = [s.name for s in self.state.segments if s.partition == 0 and s.sequence >= first]
         return {"partitions": {"0": {"segmentsToDelete": [*names, *self.also_means]}}}

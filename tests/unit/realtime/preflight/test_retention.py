@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaConnectionError
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SourceError, StreamUnreadable
 from pinot_assets.realtime.preflight.facts import StreamRetention
 from pinot_assets.realtime.preflight.retention import read_retention, retention_of
@@ -35,14 +36,14 @@ def test_what_a_topic_says(config, kept):
 class Admin:
     """Kafka's, as far as it is asked here."""
 
-    DEFAULT_CONFIG: dict[str, Any] = {"bootstrap_servers": None}  # noqa: RUF012
-    topics: dict[str, Any] = {"t": {"retention.ms": {"value": "7000"}}}  # noqa: RUF012
+    DEFAULT_CONFIG: JsonObject = {"bootstrap_servers": None}  # noqa: RUF012
+    topics: JsonObject = {"t": {"retention.ms": {"value": "7000"}}}  # noqa: RUF012
 
     def __init__(self, **settings: Any) -> None:
         assert settings["bootstrap_servers"] == ["127.0.0.1:1"]
         assert "isolation_level" not in settings
 
-    def describe_configs(self, resources: list[Any], config_filter: str) -> dict[str, Any]:
+    def describe_configs(self, resources: list[Any], config_filter: str) -> JsonObject:
         assert config_filter == "all"
         return {"topic": {one.name: self.topics.get(one.name, {}) for one in resources}}
 

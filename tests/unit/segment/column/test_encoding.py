@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.segment.column.encoding import Codec, Encoding, Optimize, RawFormat
@@ -22,14 +23,14 @@ NAMES = ["s", "i", "mi", "ms", "m"]
 
 
 def encodings(
-    indexing: dict[str, Any] | None = None, *fields: dict[str, Any], server: str = "1.5"
+    indexing: JsonObject | None = None, *fields: JsonObject, server: str = "1.5"
 ) -> dict[str, Encoding]:
     config = {"tableIndexConfig": indexing or {}, "fieldConfigList": list(fields)}
     spec = SegmentSpec.from_pinot(SCHEMA, config, min_server=server)
     return {column.name: column.encoding for column in spec.columns}
 
 
-def forward(name: str, **settings: Any) -> dict[str, Any]:
+def forward(name: str, **settings: Any) -> JsonObject:
     return {"name": name, "encodingType": "RAW", "indexes": {"forward": settings}}
 
 
@@ -44,7 +45,7 @@ def forward(name: str, **settings: Any) -> dict[str, Any]:
         ({"optimizeDictionary": True}, [{"name": "s", "indexTypes": ["TEXT"]}]),
     ],
 )
-def test_places_that_make_a_column_raw(indexing: dict[str, Any], fields: list[dict[str, Any]]) -> None:
+def test_places_that_make_a_column_raw(indexing: JsonObject, fields: list[JsonObject]) -> None:
     found = encodings(indexing, *fields)
     assert [name for name in NAMES if not found[name].has_dictionary] == ["s"]
 
@@ -57,7 +58,7 @@ def test_places_that_make_a_column_raw(indexing: dict[str, Any], fields: list[di
     ],
 )
 def test_places_that_ask_for_a_variable_length_dictionary(
-    indexing: dict[str, Any], fields: list[dict[str, Any]]
+    indexing: JsonObject, fields: list[JsonObject]
 ) -> None:
     found = encodings(indexing, *fields)
     assert [name for name in NAMES if found[name].variable_length] == ["s"]
@@ -127,7 +128,7 @@ def test_trap18_versions_fall_back_to_4(name: str, asked: int, written: int) -> 
         ),
     ],
 )
-def test_what_cannot_be_written_is_refused_by_name(field: dict[str, Any], problem: str) -> None:
+def test_what_cannot_be_written_is_refused_by_name(field: JsonObject, problem: str) -> None:
     with pytest.raises(UnsupportedFeature) as caught:
         encodings({}, field)
     assert problem in str(caught.value)
@@ -155,7 +156,7 @@ def test_trap32_an_old_server_gets_version_2_of_multi_value_raw_columns() -> Non
     ],
 )
 def test_trap32_what_an_older_server_cannot_read_is_refused(
-    field: dict[str, Any], before: str, since: str
+    field: JsonObject, before: str, since: str
 ) -> None:
     encodings({}, field, server=since)
     with pytest.raises(UnsupportedFeature, match=rf"column {field['name']}: .*since {since}"):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.segment.column.encoding import Codec
@@ -15,14 +16,14 @@ from pinot_assets.segment.functions.time_format import PATTERNS
 SINGLE = ["INT", "LONG", "FLOAT", "DOUBLE", "BIG_DECIMAL", "BOOLEAN", "TIMESTAMP", "STRING", "JSON", "BYTES"]
 MULTIPLE = [kind for kind in SINGLE if kind not in ("BIG_DECIMAL", "JSON")]
 
-Example = tuple[dict[str, Any], dict[str, Any]]
+Example = tuple[JsonObject, JsonObject]
 
 
-def dimension(kind: str = "STRING", **options: Any) -> dict[str, Any]:
+def dimension(kind: str = "STRING", **options: Any) -> JsonObject:
     return {"dimensionFieldSpecs": [{"name": "c", "dataType": kind, **options}]}
 
 
-def metric(kind: str, **options: Any) -> dict[str, Any]:
+def metric(kind: str, **options: Any) -> JsonObject:
     return {"metricFieldSpecs": [{"name": "c", "dataType": kind, **options}]}
 
 
@@ -51,12 +52,12 @@ def transform(function: str) -> Example:
     return ingestion(transformConfigs=[{"columnName": "c", "transformFunction": function}])
 
 
-def partitioned(schema: dict[str, Any], name: str, count: int = 2, **config: Any) -> Example:
+def partitioned(schema: JsonObject, name: str, count: int = 2, **config: Any) -> Example:
     entry = {"functionName": name, "numPartitions": count, "functionConfig": config}
     return schema, {"tableIndexConfig": {"segmentPartitionConfig": {"columnPartitionMap": {"c": entry}}}}
 
 
-def plain(schema: dict[str, Any]) -> Example:
+def plain(schema: JsonObject) -> Example:
     return schema, {}
 
 

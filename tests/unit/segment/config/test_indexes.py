@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.segment.column.fields import read_columns
 from pinot_assets.segment.config.indexes import BloomFilter, Indexes, read_indexes
 
@@ -17,7 +18,7 @@ TOLD = "column c: the server builds the inverted index when it loads the segment
 
 
 def read(
-    indexing: dict[str, Any] | None = None, field: dict[str, Any] | None = None, **config: Any
+    indexing: JsonObject | None = None, field: JsonObject | None = None, **config: Any
 ) -> tuple[dict[str, Indexes], list[str], list[str]]:
     fields = [] if field is None else [{"name": "c", **field}]
     return read_indexes({"tableIndexConfig": indexing or {}, "fieldConfigList": fields, **config}, COLUMNS)
@@ -35,7 +36,7 @@ def read(
     ],
 )
 def test_inverted_indexes_are_written_when_pinots_builder_writes_them(
-    indexing: dict[str, Any], field: dict[str, Any] | None, written: bool
+    indexing: JsonObject, field: JsonObject | None, written: bool
 ) -> None:
     assert read(indexing, field) == ({"c": INVERTED} if written else {}, [], [] if written else [TOLD])
 
@@ -62,7 +63,7 @@ def test_the_deprecated_switch_counts() -> None:
     ],
 )
 def test_bloom_filters_are_written(
-    indexing: dict[str, Any], field: dict[str, Any] | None, bloom: BloomFilter | None
+    indexing: JsonObject, field: JsonObject | None, bloom: BloomFilter | None
 ) -> None:
     assert read(indexing, field) == ({} if bloom is None else {"c": Indexes(bloom=bloom)}, [], [])
 
@@ -81,7 +82,7 @@ def test_bloom_filters_are_written(
     ],
 )
 def test_what_cannot_be_written_is_refused_by_name(
-    indexing: dict[str, Any], field: dict[str, Any] | None, problem: str
+    indexing: JsonObject, field: JsonObject | None, problem: str
 ) -> None:
     _, problems, _ = read(indexing, field)
     assert [problem in found for found in problems] == [True]

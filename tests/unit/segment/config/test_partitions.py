@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.segment.column.fields import Column, read_columns
 from pinot_assets.segment.config.partitions import read_partitionings, read_sort_order
 from pinot_assets.segment.values.partition import PartitionFunction, Partitioning
@@ -15,7 +16,7 @@ def columns(kind: str = "STRING", **options: Any) -> list[Column]:
     return read_columns({"dimensionFieldSpecs": [{"name": "c", "dataType": kind, **options}]}, False)[0]
 
 
-def read(entry: dict[str, Any], kind: str = "STRING", server: tuple[int, int] = NOW) -> Any:
+def read(entry: JsonObject, kind: str = "STRING", server: tuple[int, int] = NOW) -> Any:
     config = {"segmentPartitionConfig": {"columnPartitionMap": {"c": entry, "elsewhere": {}}}}
     found, problems = read_partitionings(config, columns(kind), server)
     return found.get("c") or problems
@@ -84,7 +85,7 @@ BOUNDED = {"functionName": "BoundedColumnValue", "numPartitions": 3}
         ),
     ],
 )
-def test_what_has_no_partition_is_refused_by_name(entry: dict[str, Any], kind: str, why: str) -> None:
+def test_what_has_no_partition_is_refused_by_name(entry: JsonObject, kind: str, why: str) -> None:
     (problem,) = read(entry, kind)
     assert problem.startswith("column c: partition metadata (segmentPartitionConfig): ")
     assert why in problem

@@ -6,13 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec
 
 SCHEMA = {"dimensionFieldSpecs": [{"name": "c", "dataType": "STRING"}, {"name": "t", "dataType": "LONG"}]}
 
 
-def problems(schema: dict[str, Any], config: dict[str, Any], **options: str) -> str:
+def problems(schema: JsonObject, config: JsonObject, **options: str) -> str:
     with pytest.raises(UnsupportedFeature) as caught:
         SegmentSpec.from_pinot(schema, config, **options)
     return str(caught.value)
@@ -89,7 +90,7 @@ def test_all_problems_are_named_at_once() -> None:
         ({"segmentsConfig": {"timeColumnName": "gone"}}, "column gone: the table's time column"),
     ],
 )
-def test_features_of_a_table_that_are_refused(config: dict[str, Any], problem: str) -> None:
+def test_features_of_a_table_that_are_refused(config: JsonObject, problem: str) -> None:
     assert problem in problems(SCHEMA, config)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.segment.config.transforms import Transforms, read_transforms
 
 
-def config(*functions: tuple[str, str], where: str | None = None) -> dict[str, Any]:
+def config(*functions: tuple[str, str], where: str | None = None) -> JsonObject:
     transforms = [{"columnName": column, "transformFunction": text} for column, text in functions]
-    ingestion: dict[str, Any] = {"transformConfigs": transforms}
+    ingestion: JsonObject = {"transformConfigs": transforms}
     if where is not None:
         ingestion["filterConfig"] = {"filterFunction": where}
     return {"ingestionConfig": ingestion}

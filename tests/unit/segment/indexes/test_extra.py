@@ -5,11 +5,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError
 from pinot_assets.segment import Segment, SegmentSpec, build_segment
 
 
-def build(kind: str, values: Any, indexing: dict[str, Any], **options: Any) -> Segment:
+def build(kind: str, values: Any, indexing: JsonObject, **options: Any) -> Segment:
     schema = {"dimensionFieldSpecs": [{"name": "c", "dataType": kind, **options}]}
     spec = SegmentSpec.from_pinot(schema, {"tableIndexConfig": indexing})
     return build_segment(
@@ -40,7 +41,7 @@ def test_a_sorted_column_has_no_inverted_index() -> None:
     assert "inverted_index" not in buffers(build("INT", pa.array([1, 2, 3], pa.int32()), EVERY))
 
 
-def partitioned(function: str) -> dict[str, Any]:
+def partitioned(function: str) -> JsonObject:
     entry = {"functionName": function, "numPartitions": 4}
     return {"segmentPartitionConfig": {"columnPartitionMap": {"c": entry}}}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError, PushRefused
 from pinot_assets.pinot import Lineage, ServerDisk
 from pinot_assets.session.checks.capacity import quota_bytes, require_capacity
@@ -29,7 +30,7 @@ def run(
     disks: dict[str, ServerDisk | PinotError] | None = None,
     servers: tuple[str, ...] = ("s1", "s2"),
 ) -> Any:
-    table: dict[str, Any] = {"segmentsConfig": {"replication": "2"}}
+    table: JsonObject = {"segmentsConfig": {"replication": "2"}}
     if quota is not None:
         table["quota"] = {"storage": quota}
     pinot = SimpleNamespace(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fakes.builder import make_order, tasks_of
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest import BuildSpec, build_file
 from pinot_assets.ingest.cast.empty_columns import Values
@@ -44,7 +45,7 @@ def built(root: Path, build_spec: BuildSpec, text: str) -> Receipt:
 
 def rebuilt(
     root: Path, build_spec: BuildSpec, before: str | Receipt, after: str, *checks: CheckBound, **changed: Any
-) -> dict[str, Any]:
+) -> JsonObject:
     """What is found where a file was published and is built again, by the name of the check.
 
     :param changed: what the table spec says otherwise since, as keys of the order.

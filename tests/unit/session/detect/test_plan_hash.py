@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PlanOutdated
 from pinot_assets.session.detect.plan_hash import PARTS, SHORTEST, PlanBasis
 
-VALUES: dict[str, Any] = {name: [name, 1] for name in PARTS}
+VALUES: JsonObject = {name: [name, 1] for name in PARTS}
 
 
 def basis(**changed: Any) -> PlanBasis:

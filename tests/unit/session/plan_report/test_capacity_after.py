@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot import ServerDisk
 from pinot_assets.session.plan_report.capacity_after import capacity_after_switch
@@ -26,7 +27,7 @@ def run(
             raise disks
         return disks or {}
 
-    table: dict[str, Any] = {"segmentsConfig": {"replication": "2"}}
+    table: JsonObject = {"segmentsConfig": {"replication": "2"}}
     if quota is not None:
         table["quota"] = {"storage": quota}
     pinot = SimpleNamespace(

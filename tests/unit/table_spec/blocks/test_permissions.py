@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED, Layer, Policy
 from pinot_assets.errors import SettingError, SourceError, SpecError
 from pinot_assets.session.connect import open_hints, open_source, open_staging
@@ -237,7 +238,7 @@ def test_a_region_does_not_make_another_host_of_the_clouds(folder: Any, region: 
 
 
 def test_a_schema_file_lies_where_files_may_lie(folder: Any) -> None:
-    def elsewhere(whole: dict[str, Any]) -> None:
+    def elsewhere(whole: JsonObject) -> None:
         del whole["schema"]
         whole["schemaFile"] = "/etc/hostname"
 
@@ -250,7 +251,7 @@ GROOVY = {"columnName": "day", "transformFunction": "Groovy({1}, at)"}
 def test_code_is_refused_unless_the_installation_allows_it(
     folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def with_code(whole: dict[str, Any]) -> None:
+    def with_code(whole: JsonObject) -> None:
         whole["table"]["ingestionConfig"] = {"transformConfigs": [GROOVY]}
 
     folder.realtime(change=with_code)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.tables.apply import ApplyPlan, Change, apply_plan, refuse_unless_valid
@@ -98,7 +99,7 @@ HARMLESS_STREAMS = [
 ]
 
 
-def lay(whole: dict[str, Any], place: str, settings: dict[str, str]) -> None:
+def lay(whole: JsonObject, place: str, settings: dict[str, str]) -> None:
     """Write settings of a stream at one of the places where Pinot takes them."""
     stream = whole["realtime"]["stream"] | settings
     if place == "block":
@@ -137,10 +138,10 @@ def test_what_a_stream_may_reach(folder: Any, place: str, settings: dict[str, st
     assert folder.check()[1] == []
 
 
-def table(*path: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
+def table(*path: str | int, value: Any) -> Callable[[JsonObject], None]:
     """A change of a table config."""
 
-    def change(whole: dict[str, Any]) -> None:
+    def change(whole: JsonObject) -> None:
         inner = whole["table"]
         for step in path[:-1]:
             inner = inner.setdefault(step, {})
@@ -149,19 +150,19 @@ def table(*path: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
     return change
 
 
-def batch(**settings: str) -> Callable[[dict[str, Any]], None]:
+def batch(**settings: str) -> Callable[[JsonObject], None]:
     return table("ingestionConfig", "batchIngestionConfig", "batchConfigMaps", value=[settings])
 
 
-def task(**settings: str) -> Callable[[dict[str, Any]], None]:
+def task(**settings: str) -> Callable[[JsonObject], None]:
     return table("task", "taskTypeConfigsMap", "SegmentGenerationAndPushTask", value=settings)
 
 
-def view(**settings: str) -> Callable[[dict[str, Any]], None]:
+def view(**settings: str) -> Callable[[JsonObject], None]:
     return table("task", "taskTypeConfigsMap", "MaterializedViewTask", value=settings)
 
 
-def provided(whole: dict[str, Any]) -> None:
+def provided(whole: JsonObject) -> None:
     whole["schema"]["dimensionFieldSpecs"][0]["virtualColumnProvider"] = "com.example.Provider"
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec.blocks.pinot_settings import bearings, refuse_settings
 
 
-def laid(path: tuple[str, ...], value: object) -> dict[str, Any]:
+def laid(path: tuple[str, ...], value: object) -> JsonObject:
     for step in reversed(path):
         value = {step: value}
     assert isinstance(value, dict)
@@ -94,7 +95,7 @@ def test_accepted_and_said(path: tuple[str, ...], value: object, told: str) -> N
         {"segmentsConfig": "1d", "task": ["MergeRollupTask"], "ingestionConfig": None},
     ],
 )
-def test_nothing_to_say(config: dict[str, Any]) -> None:
+def test_nothing_to_say(config: JsonObject) -> None:
     assert list(bearings(config)) == []
 
 

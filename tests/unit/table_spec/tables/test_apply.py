@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecDrift, SwitchStateUnknown
 from pinot_assets.table_spec.tables.apply import apply_plan, drift, plan_apply, refuse_drift
 
@@ -14,8 +13,8 @@ class Controller:
     """Schemas and table configs in memory, stored as Pinot stores them; writes are recorded."""
 
     def __init__(self, forgets: str | None = None) -> None:
-        self.schemas: dict[str, dict[str, Any]] = {}
-        self.tables: dict[str, dict[str, Any]] = {}
+        self.schemas: dict[str, JsonObject] = {}
+        self.tables: dict[str, JsonObject] = {}
         self.writes: list[str] = []
         self._forgets = forgets
         self.refuses: dict[str, PinotError] = {}
@@ -24,10 +23,10 @@ class Controller:
         if method in self.refuses:
             raise self.refuses[method]
 
-    def get_schema(self, name: str) -> dict[str, Any] | None:
+    def get_schema(self, name: str) -> JsonObject | None:
         return self.schemas.get(name)
 
-    def put_schema(self, schema: Mapping[str, Any]) -> None:
+    def put_schema(self, schema: JsonMapping) -> None:
         self._may("put_schema")
         self.writes.append("schema")
         stored = copy.deepcopy(dict(schema))
@@ -38,29 +37,29 @@ class Controller:
         self.writes.append("delete schema")
         del self.schemas[name]
 
-    def validate_table(self, schema: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
         assert schema["schemaName"] == config["tableName"]
         self._may("validate_table")
 
-    def get_table_config(self, table: str) -> dict[str, Any] | None:
+    def get_table_config(self, table: str) -> JsonObject | None:
         return self.tables.get(table)
 
-    def get_realtime_config(self, table: str) -> dict[str, Any] | None:
+    def get_realtime_config(self, table: str) -> JsonObject | None:
         return None
 
-    def create_table(self, config: Mapping[str, Any]) -> None:
+    def create_table(self, config: JsonMapping) -> None:
         self._may("create_table")
         assert config["tableName"] not in self.tables
         self.writes.append("create")
         self._store(config)
 
-    def update_table(self, config: Mapping[str, Any]) -> None:
+    def update_table(self, config: JsonMapping) -> None:
         self._may("update_table")
         assert config["tableName"] in self.tables
         self.writes.append("update")
         self._store(config)
 
-    def _store(self, config: Mapping[str, Any]) -> None:
+    def _store(self, config: JsonMapping) -> None:
         stored = copy.deepcopy(dict(config))
         stored["tenants"] = {"broker": "DefaultTenant", **stored["tenants"]}
         if self._forgets:

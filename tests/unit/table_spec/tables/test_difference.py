@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec.tables.difference import SpecDifference, diff_json, diff_schema, diff_table
 
 STORED = Path(__file__).parent / "stored"
@@ -23,12 +24,12 @@ PINOTS = ["pinot-0.11.0", "pinot-1.5.1"]
 
 
 @pytest.fixture(params=PINOTS)
-def stored(request) -> dict[str, Any]:
+def stored(request) -> JsonObject:
     """Schema and table config as one version of Pinot stores them."""
     return json.loads((STORED / f"{request.param}.json").read_text())
 
 
-def changed(value: dict[str, Any], *steps: str | int, to: Any) -> dict[str, Any]:
+def changed(value: JsonObject, *steps: str | int, to: Any) -> JsonObject:
     result = copy.deepcopy(value)
     inner: Any = result
     for step in steps[:-1]:

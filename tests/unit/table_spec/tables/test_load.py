@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec import check_tables, load_tables
 
@@ -71,7 +72,7 @@ def test_the_block_of_seed_000_can_be_pasted_at_its_own_place(folder):
 
 
 def test_other_tasks_of_the_table_stay(folder):
-    def paste(whole: dict[str, Any]) -> None:
+    def paste(whole: JsonObject) -> None:
         block = whole.pop("fileIngestion")
         whole["table"]["task"] = {"taskTypeConfigsMap": {"FileIngestionTask": block, "PurgeTask": {"a": "b"}}}
 
@@ -79,7 +80,7 @@ def test_other_tasks_of_the_table_stay(folder):
 
 
 def test_a_block_at_both_places_is_refused(folder):
-    def paste(whole: dict[str, Any]) -> None:
+    def paste(whole: JsonObject) -> None:
         whole["table"]["task"] = {"taskTypeConfigsMap": {"FileIngestionTask": dict(whole["fileIngestion"])}}
 
     (problem,) = folder.problems(change=paste)
@@ -142,7 +143,7 @@ def test_two_tables_with_one_asset_name_are_refused(folder):
     assert (specs, len(problems)) == ([], 2)
 
 
-def _rename(whole: dict[str, Any], name: str) -> None:
+def _rename(whole: JsonObject, name: str) -> None:
     whole["table"]["tableName"] = whole["schema"]["schemaName"] = name
 
 
@@ -215,7 +216,7 @@ def test_a_near_column_is_suggested(folder):
 
 
 def test_the_older_push_type_counts_as_refresh(folder):
-    def older(whole: dict[str, Any]) -> None:
+    def older(whole: JsonObject) -> None:
         del whole["table"]["ingestionConfig"]
         whole["table"]["segmentsConfig"]["segmentPushType"] = "REFRESH"
 
@@ -367,7 +368,7 @@ def test_a_blank_in_the_name_of_a_column_is_refused_as_pinot_does(folder, kind, 
     assert problem.fix.startswith(f"call it {usable};")
 
 
-def with_names_in_other_case(whole: dict[str, Any]) -> None:
+def with_names_in_other_case(whole: JsonObject) -> None:
     whole["schema"]["dimensionFieldSpecs"] += [{"name": "Carrier", "dataType": "STRING"}]
     whole["schema"]["metricFieldSpecs"] += [{"name": "CARRIER", "dataType": "INT"}]
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+
+from pinot_assets.core.json_object import JsonObject
 
 ENVIRONMENT = {"inputDirURI": "${TABLE_DATA_HERE:-data}/x"}
 
 
-def _schema_type(whole: dict[str, Any]) -> None:
+def _schema_type(whole: JsonObject) -> None:
     whole["schema"]["dimensionFieldSpecs"][1]["dataType"] = "LONG"
 
 
@@ -83,7 +83,7 @@ def test_the_writer_version_and_the_environment_are_part_of_it(folder, monkeypat
 
 
 def test_the_order_of_keys_in_the_file_is_not(folder):
-    def turned(whole: dict[str, Any]) -> None:
+    def turned(whole: JsonObject) -> None:
         whole["table"] = dict(reversed(whole["table"].items()))
         whole["schema"] = dict(reversed(whole["schema"].items()))
 

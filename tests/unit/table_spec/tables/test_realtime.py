@@ -6,23 +6,24 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec import RealtimeTableSpec, TableSpec, load_any_table, load_table, load_tables
 
 FLUSH = "realtime.segment.flush.threshold."
 
 
-def load(folder, block: dict[str, Any] | None = None, **more: Any) -> RealtimeTableSpec:
+def load(folder, block: JsonObject | None = None, **more: Any) -> RealtimeTableSpec:
     folder.realtime(block, **more)
     return load_tables(folder.path).realtime["flights"]
 
 
-def problems(folder, block: dict[str, Any] | None = None, **more: Any) -> dict[str, str]:
+def problems(folder, block: JsonObject | None = None, **more: Any) -> dict[str, str]:
     folder.realtime(block, **more)
     return {problem.key: f"{problem.reason} → {problem.fix}" for problem in folder.check()[1]}
 
 
-def stream_of(spec: RealtimeTableSpec) -> dict[str, Any]:
+def stream_of(spec: RealtimeTableSpec) -> JsonObject:
     (stream,) = spec.table_json["ingestionConfig"]["streamIngestionConfig"]["streamConfigMaps"]
     return dict(stream)
 
@@ -78,7 +79,7 @@ def test_a_size_in_the_table_config_is_left_as_it_is(folder):
 
 
 def test_a_stream_at_its_former_place_is_moved_with_a_note(folder):
-    def put(whole: dict[str, Any]) -> None:
+    def put(whole: JsonObject) -> None:
         whole["table"]["tableIndexConfig"]["streamConfigs"] = whole["realtime"].pop("stream")
 
     spec = load(folder, {"flushThresholdTime": "30m"}, change=put)
@@ -89,17 +90,17 @@ def test_a_stream_at_its_former_place_is_moved_with_a_note(folder):
 
 
 def test_an_empty_block_leaves_a_whole_config_as_it_is(folder):
-    def put(whole: dict[str, Any]) -> None:
+    def put(whole: JsonObject) -> None:
         streams = {"streamConfigMaps": [whole["realtime"].pop("stream")], "pauselessConsumptionEnabled": True}
         whole["table"]["ingestionConfig"] = {"streamIngestionConfig": streams}
         self_given.append(whole["table"])
 
-    self_given: list[dict[str, Any]] = []
+    self_given: list[JsonObject] = []
     assert load(folder, change=put).table_json == self_given[0]
 
 
 def test_contradictions_name_the_other_line(folder):
-    def put(whole: dict[str, Any]) -> None:
+    def put(whole: JsonObject) -> None:
         whole["table"]["segmentsConfig"]["peerSegmentDownloadScheme"] = "https"
         whole["table"]["ingestionConfig"] = {
             "streamIngestionConfig": {"streamConfigMaps": [{f"{FLUSH}rows": "5", "streamType": "pulsar"}]}
@@ -175,7 +176,7 @@ def test_a_table_config_that_is_none_of_a_realtime_table(folder, change, key, sa
 
 
 def test_one_stream_for_several(folder):
-    def put(whole: dict[str, Any]) -> None:
+    def put(whole: JsonObject) -> None:
         streams = [{"streamType": "kafka", "stream.kafka.topic.name": name} for name in "ab"]
         whole["table"]["ingestionConfig"] = {"streamIngestionConfig": {"streamConfigMaps": streams}}
 
@@ -186,7 +187,7 @@ def test_one_stream_for_several(folder):
 
 
 def test_streams_at_both_places(folder):
-    def put(whole: dict[str, Any]) -> None:
+    def put(whole: JsonObject) -> None:
         whole["table"]["tableIndexConfig"]["streamConfigs"] = {"streamType": "kafka"}
         whole["table"]["ingestionConfig"] = {"streamIngestionConfig": {"streamConfigMaps": [{}]}}
 
