@@ -8,8 +8,7 @@ from pathlib import Path
 import dagster as dg
 
 from pinot_assets.code_location.left_out import build_left_out_definitions, built_or_left_out
-from pinot_assets.code_location.realtime import build_realtime_definitions
-from pinot_assets.code_location.table import build_table_definitions
+from pinot_assets.code_location.table import build_realtime_definitions, build_table_definitions
 from pinot_assets.resources import profile_resources, with_object_store
 from pinot_assets.sensors import failure_sensor
 from pinot_assets.settings.environment import tables_directory

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import dagster as dg
 
 from pinot_assets.assets.budget import LATE_HINT, LISTING_S, LOOK_S, TICK_S, Budget
-from pinot_assets.assets.evaluations import evaluations, unseen
+from pinot_assets.assets.health import evaluations, unseen
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of

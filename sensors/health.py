@@ -11,7 +11,7 @@ import dagster as dg
 
 from pinot_assets import health
 from pinot_assets.assets.budget import look_in_time
-from pinot_assets.assets.evaluations import evaluations, examine_table
+from pinot_assets.assets.health import evaluations, examine_table
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.core.check_result import unknown
 from pinot_assets.core.timeouts import Patience

@@ -12,8 +12,8 @@ import dagster as dg
 
 from pinot_assets.assets.budget import TICK_S, Budget
 from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.published import data_version_of, publication
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
+from pinot_assets.assets.snapshot import data_version_of, publication
 from pinot_assets.assets.table import TableAssets
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import HttpPinotClient

@@ -1,4 +1,4 @@
-"""Jobs for what people do to a table now and then: rollback, resume, clear, gc.
+"""Jobs for what people do to a table now and then: plan, rollback, resume, clear, gc.
 
 They do what the commands of the same names do, and tell Dagster what queries see afterwards.
 """
@@ -6,16 +6,17 @@ They do what the commands of the same names do, and tell Dagster what queries se
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
 from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.keys import TABLE_TAG, pool_of
+from pinot_assets.assets.keys import TABLE_TAG, keys_of, pool_of
+from pinot_assets.assets.metadata import Metadata, cell
 from pinot_assets.assets.partition_events import Event
-from pinot_assets.assets.published import publication_by
-from pinot_assets.assets.run_driver import driver_of
+from pinot_assets.assets.run_driver import RunLog, driver_of
+from pinot_assets.assets.snapshot import publication_by
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.gc.collect import collect
@@ -25,6 +26,16 @@ from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.plan_report.plan_report import PlanReport
+from pinot_assets.session.plan_report.rendering import (
+    SECTIONS,
+    Line,
+    command,
+    file_counts,
+    file_lines,
+    headline,
+    mode_lines,
+)
 from pinot_assets.session.plan_report.rollback_preview import preview
 from pinot_assets.table_spec import TableSpec
 
@@ -183,3 +194,86 @@ def _job(spec: TableSpec, operation: _Operation) -> dg.JobDefinition:
         act()
 
     return job
+
+
+def plan_job(spec: TableSpec) -> dg.JobDefinition:
+    """The job. Without the table's tag and pool: it only reads, and keeps no run of the table waiting."""
+    name = f"{spec.asset_name}_plan"
+
+    @dg.op(name=f"{name}_op", out={}, description="Reads, decides and adds up; writes nothing.")
+    def plan(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[dg.AssetObservation]:
+        found = push.driver(spec, context.run.run_id, RunLog(context.log)).plan()
+        for line in lines_of(found):
+            context.log.info(line)
+        yield dg.AssetObservation(keys_of(spec).snapshot, metadata=metadata_of(found))
+
+    @dg.job(
+        name=name,
+        executor_def=dg.in_process_executor,
+        description=f"What a run of {spec.name} would do now: files, segments, rows, room, and what cannot "
+        "be undone. Changes nothing and takes no lease; the plan is in the run's log and on the asset "
+        f"`{spec.asset_name}/snapshot`.",
+    )
+    def job() -> None:
+        plan()
+
+    return job
+
+
+def lines_of(plan: PlanReport) -> Iterator[str]:
+    """For the log."""
+    yield headline(plan)
+    yield from _labelled(file_counts(plan))
+    for file in file_lines(plan):
+        yield " ".join(file).strip()
+    for part in SECTIONS.values():
+        yield from _labelled(part(plan))
+    for mode, builds, removes, remark in mode_lines(plan):
+        yield f"mode {mode}: builds {builds}, removes {removes}" + (f" ({remark})" if remark else "")
+    yield f"exactly this: {command(plan)}"
+
+
+def _labelled(lines: Iterable[Line]) -> Iterator[str]:
+    for line in lines:
+        yield f"{line.label}: {line.text}".lstrip(": ")
+
+
+def metadata_of(plan: PlanReport) -> Metadata:
+    """The whole plan as a page, and its numbers to plot."""
+    return {
+        "plan": dg.MetadataValue.md(_page(plan)),
+        "plan_hash": plan.planned.plan_basis.hash,
+        "step": str(plan.decision.step),
+        "files_new": len(plan.of_kind("new")),
+        "files_rewritten": len(plan.of_kind("rewritten")),
+        "files_deleted": len(plan.of_kind("deleted")),
+        "files_to_build": len(plan.build),
+        "bytes_to_build": plan.build_bytes,
+        "segments_replaced": len(plan.planned.segments_from),
+    }
+
+
+def _page(plan: PlanReport) -> str:
+    files = [(mark, cell(f"`{uri}`"), cell(text)) for mark, uri, text in file_lines(plan)]
+    parts = [
+        f"**{cell(headline(plan))}**",
+        _table(("files", ""), _rows(file_counts(plan))),
+        _table(("", "file", "version"), files),
+        *(_table((title, ""), _rows(part(plan))) for title, part in SECTIONS.items()),
+        _table(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
+        f"`{command(plan)}`",
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _rows(lines: Iterable[Line]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        yield cell(line.label), f"**{cell(line.text)}**" if line.warns else cell(line.text)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table of cells; nothing where there are no rows."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    if not lines:
+        return ""
+    return "\n".join([f"| {' | '.join(head)} |", "|" + "---|" * len(head), *lines])

@@ -11,9 +11,17 @@ import dagster as dg
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.metadata import Metadata, of_files
-from pinot_assets.assets.partitions import ALL_FILES, FilePartitioning, choose, path_of
+from pinot_assets.assets.partitions import (
+    ALL_FILES,
+    DELETED,
+    FilePartitioning,
+    by_partition,
+    choose,
+    digest,
+    path_of,
+    published_versions,
+)
 from pinot_assets.assets.source_rows import SourceRows
-from pinot_assets.assets.versions import DELETED, by_partition, digest, published_versions
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import SourceFile

@@ -3,15 +3,21 @@
 Dagster writes some thirty events a second and its pages elide long keys in the middle, so keys are few, short
 and differ at their end. What a key looks like tells whether it stands for a file or for a group, so nothing
 has to be remembered beside the partitions themselves.
+
+A partition of one file has that file's version; a group's is a digest of its files'. Two equal versions mean
+equal content as far as listing and ledger tell, so a file that is rewritten and then written back has the
+version that it had before.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from pinot_assets.snapshot.manifest import PublishedFile
 from pinot_assets.source.uris import unquote_key
 from pinot_assets.table_spec import TableSpec
 
@@ -126,3 +132,38 @@ def _hashed(buckets: int) -> FilePartitioning:
 
 def _digest(path: str) -> bytes:
     return hashlib.sha256(path.encode(errors="surrogatepass")).digest()
+
+
+DELETED = "deleted"
+"""Version of a file that is published and gone from the source."""
+
+Versions = Mapping[str, str]
+"""Version by path or by partition key."""
+
+
+def published_versions(spec: TableSpec, ledger: Mapping[str, PublishedFile]) -> dict[str, str]:
+    """Versions that queries see, by path."""
+    return {path_of(spec, uri): file.version for uri, file in ledger.items()}
+
+
+def by_partition(versions: Versions, key_of: KeyOf) -> dict[str, str]:
+    """Versions by partition key; a group's is a digest over its paths and versions, and so is the table's."""
+    members: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for path, version in versions.items():
+        members[key_of(path)].append((path, version))
+    versions_by_key = {
+        key: _joined(pairs) if is_group(key) else pairs[0][1] for key, pairs in members.items()
+    }
+    return versions_by_key | {ALL_FILES: _joined(list(versions.items()))}
+
+
+def _joined(pairs: Iterable[tuple[str, str]]) -> str:
+    """Files that are gone take no part: once their rows are gone, too, nothing is left of them to compare."""
+    there = [f"{path}\t{version}" for path, version in pairs if version != DELETED]
+    return digest(there) if there else DELETED
+
+
+def digest(lines: Iterable[str]) -> str:
+    """Twelve hex digits of some lines, in whatever order they come."""
+    text = "\n".join(sorted(lines))
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]

@@ -17,14 +17,12 @@ from dagster._core.storage.tags import (
     EXTERNALLY_MANAGED_ASSETS_TAG,
 )
 
-from pinot_assets.assets.asset_attributes import asset_attributes, file_partitions
-from pinot_assets.assets.automation import segments_condition
+from pinot_assets.assets.asset_attributes import asset_attributes, file_partitions, segments_condition
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import ATTEMPT_TAG, GATE, SESSION_TAG, TABLE_TAG, keys_of, pool_of
 from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.partition_events import Event, PartitionEvents
-from pinot_assets.assets.progress import BuildLog
-from pinot_assets.assets.run_driver import driver_of, trigger
+from pinot_assets.assets.run_driver import BuildLog, driver_of, trigger
 from pinot_assets.assets.runs import job_name
 from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import is_assertion

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinot_assets.assets.partitions import ALL_FILES, FilePartitioning, path_of
-from pinot_assets.assets.versions import DELETED, by_partition
+from pinot_assets.assets.partitions import ALL_FILES, DELETED, FilePartitioning, by_partition, path_of
 from pinot_assets.snapshot.manifest import Snapshot, tokens_of, versions_of
 from pinot_assets.source.diff import differing
 from pinot_assets.source.file_table import files_of, in_order, text_of, without_root

@@ -1,4 +1,4 @@
-"""One table in Dagster: for the code location of this project and for those of others.
+"""One table in Dagster, OFFLINE or REALTIME: for the code location of this project and for those of others.
 
 Apart from `definitions`, which loads a whole directory when it is imported.
 """
@@ -8,10 +8,17 @@ from __future__ import annotations
 import dagster as dg
 
 from pinot_assets.assets.health import health_job, table_health
-from pinot_assets.assets.plan import plan_job
+from pinot_assets.assets.operations import plan_job
+from pinot_assets.assets.realtime.assets import (
+    realtime_asset,
+    realtime_health,
+    realtime_health_job,
+    realtime_jobs,
+)
 from pinot_assets.assets.table import table_assets
 from pinot_assets.sensors import files_sensor, health_sensor, session_sensor, table_schedule
-from pinot_assets.table_spec import TableSpec
+from pinot_assets.sensors.realtime import realtime_sensor
+from pinot_assets.table_spec import RealtimeTableSpec, TableSpec
 
 
 def build_table_definitions(spec: TableSpec) -> dg.Definitions:
@@ -28,4 +35,14 @@ def build_table_definitions(spec: TableSpec) -> dg.Definitions:
         jobs=[table.job, *table.operations, plan_job(spec), health_job(spec)],
         sensors=[files_sensor(table), session_sensor(table), health_sensor(spec)],
         schedules=[schedule] if schedule is not None else [],
+    )
+
+
+def build_realtime_definitions(spec: RealtimeTableSpec) -> dg.Definitions:
+    """Everything that Dagster needs of one REALTIME table, but for the resource `pinot`."""
+    return dg.Definitions(
+        assets=[realtime_asset(spec)],
+        asset_checks=[realtime_health(spec)],
+        jobs=[*realtime_jobs(spec), realtime_health_job(spec)],
+        sensors=[realtime_sensor(spec)],
     )

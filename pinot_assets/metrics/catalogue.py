@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pinot_assets.metrics import collector, health, realtime, run, session, source
+from pinot_assets.metrics import collector, health, pushing, realtime, session, source
 from pinot_assets.metrics.family import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -11,5 +11,5 @@ FAMILIES: tuple[Family, ...] = (
     *source.FAMILIES,
     *health.FAMILIES,
     *realtime.FAMILIES,
-    *run.FAMILIES,
+    *pushing.FAMILIES,
 )

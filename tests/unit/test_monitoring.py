@@ -16,7 +16,7 @@ from fakes.project import ROOT
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.metrics.catalogue import FAMILIES
-from pinot_assets.metrics.run import run_samples
+from pinot_assets.metrics.pushing import run_samples
 
 DASHBOARD: JsonObject = json.loads((ROOT / "deploy" / "grafana" / "pinot-assets.json").read_text())
 RULES = [

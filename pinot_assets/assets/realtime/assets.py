@@ -1,7 +1,8 @@
-"""A REALTIME table in Dagster: an external asset, observations of its segments, its health as asset checks.
+"""A REALTIME table in Dagster: an external asset, observations of its segments, its checks and its jobs.
 
 Nothing here makes the table: its servers do, without a run. What a look finds becomes one observation with
-numbers to plot and one evaluation of each check, whoever looked: a run, or `sensors/realtime.py`.
+numbers to plot and one evaluation of each check, whoever looked: a run, or `sensors/realtime.py`. There is
+one job for each operation, one at a time, with a look at the table after it.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -12,8 +13,11 @@ import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from pinot_assets.assets.asset_attributes import asset_attributes
-from pinot_assets.assets.evaluations import said
+from pinot_assets.assets.health import said
+from pinot_assets.assets.keys import TABLE_TAG, pool_of, tag_of
 from pinot_assets.assets.metadata import cell
+from pinot_assets.assets.operations import TAGS
+from pinot_assets.assets.realtime.operations import CONFIRMED, OPERATIONS, Operation, OperationInputs
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.health.numbers import numbers
 from pinot_assets.realtime.health.rows import segment_rows
@@ -128,3 +132,36 @@ def _what_is_set(settings: RealtimeSettings) -> dict[str, str | int | bool]:
         "peer_scheme": settings.peer_scheme or "none",
         "streams": len(settings.streams),
     }
+
+
+def realtime_jobs(spec: RealtimeTableSpec) -> tuple[dg.JobDefinition, ...]:
+    """`<name>_realtime_preflight`, and so forth."""
+    return tuple(_job(spec, operation) for operation in (*OPERATIONS, *CONFIRMED))
+
+
+def _job(spec: RealtimeTableSpec, operation: Operation) -> dg.JobDefinition:
+    name = job_name(spec, operation.name)
+
+    @dg.op(
+        name=f"{name}_op",
+        out={},
+        pool=pool_of(spec),
+        description=operation.description,
+        config_schema=dict(operation.config) or None,
+    )
+    def act(context: dg.OpExecutionContext, pinot: PinotResource) -> Iterator[dg.AssetObservation]:
+        run = f"run {context.run.run_id}"
+        work = OperationInputs(spec, pinot.settings(), run, context.op_config or {}, context.log)
+        context.log.info(operation.act(work))
+        yield from observations(spec, look(spec.name, pinot.settings))
+
+    @dg.job(
+        name=name,
+        tags={TABLE_TAG: tag_of(spec), **TAGS},
+        executor_def=dg.in_process_executor,
+        description=operation.description,
+    )
+    def job() -> None:
+        act()
+
+    return job

@@ -1,16 +1,76 @@
-"""The settings of another ingestion as a `fileIngestion` block, key by key."""
+"""The settings of another ingestion as a `fileIngestion` block, key by key, and as a table spec with
+comments.
+
+Secrets on their way into a spec become references to the environment; the values go nowhere.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Set
 from typing import Any, Final
 
 from pinot_assets.authoring.importing.notes import Disposition, ImportNote
-from pinot_assets.authoring.importing.secrets import Secrets
 from pinot_assets.authoring.importing.settings_found import FILE_INGESTION, FoundSettings
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.pinot.table_config import is_refresh
+from pinot_assets.source.settings.references import is_reference
 from pinot_assets.table_spec.blocks.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
+from pinot_assets.table_spec.yaml.environment import is_secret_key, is_secret_value, variable_for
+from pinot_assets.table_spec.yaml.writer import dumped
+
+
+class Secrets:
+    """Those of one spec: different values never become one variable, equal ones of one kind do.
+
+    :param told: gets a line for each.
+    :param taken: names that the config refers to already, whose values nobody knows here.
+    :ivar variables: what must be set, in the order in which it was met.
+    """
+
+    def __init__(self, told: list[ImportNote], taken: Set[str] = frozenset()) -> None:
+        self._told = told
+        self._taken = taken
+        self._values: dict[str, str] = {}
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the variables that must be set."""
+        return tuple(self._values)
+
+    def taken_out(self, value: Any, path: str = "", key: str = "") -> Any:
+        """The same JSON value with references in place of literal secrets, each of them told.
+
+        :param path: where the value stands, for people.
+        :param key: the key that it stands at.
+        """
+        if isinstance(value, dict):
+            return {
+                name: self.taken_out(inner, f"{path}.{name}" if path else name, name)
+                for name, inner in value.items()
+            }
+        if isinstance(value, list):
+            return [self.taken_out(inner, f"{path}[{n}]", key) for n, inner in enumerate(value)]
+        if not _is_secret(key, value):
+            return value
+        name = self._variable(variable_for(key) if key else "SECRET", value)
+        why = f"a secret is never written; put it into the environment as {name}"
+        self._told.append(ImportNote(Disposition.CHANGED, path, why))
+        return f"${{{name}}}"
+
+    def _variable(self, wanted: str, value: str) -> str:
+        name, number = wanted, 1
+        while name in self._taken or self._values.setdefault(name, value) != value:
+            number += 1
+            name = f"{wanted}_{number}"
+        return name
+
+
+def _is_secret(key: str, value: object) -> bool:
+    if not isinstance(value, str) or not value or is_reference(value):
+        return False
+    return is_secret_key(key) or is_secret_value(value)
+
 
 STAGING: Final = "output.segment.dir.uri"
 SWAP: Final = "consistentPushSwapEnabled"
@@ -140,3 +200,29 @@ def _no_use(key: str, value: Any) -> str | None:
     if key.startswith(_NAMES):
         return "segment names are given by the session"
     return _INSTEAD.get(key) or UNUSED_KEYS.get(key, "it is not known here")
+
+
+def spec_text(
+    origin: str,
+    schema: JsonMapping,
+    table: JsonMapping,
+    block: JsonMapping,
+    told: Iterable[ImportNote],
+) -> str:
+    """The whole YAML.
+
+    :param origin: what it was made of, for people.
+    """
+    lines = [f"# Written by `pinot-assets tables import` from {_plain(origin)}."]
+    lines += [f"# {_plain(str(line))}" for line in told if line.fate is not Disposition.CARRIED]
+    parts = [
+        "\n".join(lines),
+        dumped({"schema": dict(schema)}),
+        dumped({"table": dict(table)}),
+        dumped({"fileIngestion": dict(block)}),
+    ]
+    return "\n".join(parts)
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from pinot_assets.authoring.infer.column import PARTS, SampledColumn
+from pinot_assets.authoring.infer.csv_shape import pinot_names
 from pinot_assets.authoring.infer.kinds import FRACTIONS, INTEGERS, NUMBERS, ValueKind
-from pinot_assets.authoring.infer.names import pinot_names
 from pinot_assets.core.text import plural
 from pinot_assets.segment.column.types import FieldType
 from pinot_assets.segment.functions.pinot_expression import quoted

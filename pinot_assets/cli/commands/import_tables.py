@@ -11,11 +11,9 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from pinot_assets.authoring.importing.block import block_of
+from pinot_assets.authoring.importing.block import Secrets, block_of, spec_text
 from pinot_assets.authoring.importing.notes import Disposition, ImportNote, each_once
-from pinot_assets.authoring.importing.secrets import Secrets
 from pinot_assets.authoring.importing.settings_found import in_job, in_table, table_and_schema
-from pinot_assets.authoring.importing.yaml_text import spec_text
 from pinot_assets.cli.options import AsJson, new_console, show_json
 from pinot_assets.cli.tables_rendering import findings_values
 from pinot_assets.core.exit_codes import ExitCode

@@ -61,7 +61,7 @@ def metrics(
     """
     # Imported here: other commands need not wait for it.
     from pinot_assets.metrics.collector import Collector
-    from pinot_assets.metrics.exposition import text_of
+    from pinot_assets.metrics.family import text_of
     from pinot_assets.metrics.probe import cheap_parts, dear_parts, left_out_parts
 
     chosen = any_tables(tables or [], directory)
@@ -85,7 +85,7 @@ def metrics(
 def _listen(collector: Collector, listen: str) -> None:
     from prometheus_client import start_http_server
 
-    from pinot_assets.metrics.exposition import registry_of
+    from pinot_assets.metrics.family import registry_of
 
     host, port = address_of(listen)
     try:
@@ -139,7 +139,7 @@ def _write(collector: Collector, textfile: Path) -> None:
     """Whole or not at all: it is moved into place."""
     from prometheus_client import write_to_textfile
 
-    from pinot_assets.metrics.exposition import registry_of
+    from pinot_assets.metrics.family import registry_of
 
     try:
         write_to_textfile(str(textfile), registry_of(collector.samples))

@@ -16,8 +16,8 @@ from pinot_assets.metrics.collector import Collector
 from pinot_assets.metrics.family import Sample
 from pinot_assets.metrics.health import health_samples, rollback_sample
 from pinot_assets.metrics.probe import ScrapePart
+from pinot_assets.metrics.pushing import run_samples
 from pinot_assets.metrics.realtime import realtime_samples
-from pinot_assets.metrics.run import run_samples
 from pinot_assets.metrics.session import Seen, session_samples
 from pinot_assets.metrics.source import LEFT_OUT, source_samples
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS

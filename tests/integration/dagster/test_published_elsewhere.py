@@ -15,7 +15,7 @@ from fakes.locations.code_location import Table
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.assets.published import data_version_of
+from pinot_assets.assets.snapshot import data_version_of
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.connect import open_clients
 from pinot_assets.session.driver import Driver

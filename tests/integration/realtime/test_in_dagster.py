@@ -9,7 +9,7 @@ import pytest
 import yaml
 from fakes.realtime.kafka_table import Clicks, schema
 
-from pinot_assets.code_location.realtime import build_realtime_definitions
+from pinot_assets.code_location.table import build_realtime_definitions
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.model.state import Copy, SegmentStatus
 from pinot_assets.resources import PinotResource

@@ -9,8 +9,7 @@ import dagster as dg
 import pytest
 from fakes.tables import SYNC, write_table
 
-from pinot_assets.assets.evaluations import metadata_of
-from pinot_assets.assets.health import freshness_policy, health_job, table_health
+from pinot_assets.assets.health import freshness_policy, health_job, metadata_of, table_health
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.runs import works_on
 from pinot_assets.core.check_result import unknown

@@ -10,8 +10,15 @@ from fakes.tables import SYNC, write_table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinot_assets.assets.partitions import ALL_FILES, LONGEST, choose, file_key, is_group, path_of
-from pinot_assets.assets.versions import by_partition
+from pinot_assets.assets.partitions import (
+    ALL_FILES,
+    LONGEST,
+    by_partition,
+    choose,
+    file_key,
+    is_group,
+    path_of,
+)
 from pinot_assets.table_spec import TableSpec
 
 PARTS = [

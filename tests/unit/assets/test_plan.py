@@ -13,7 +13,7 @@ from fakes.tables import SYNC, write_table
 from model.world.lives import lived, planned
 
 from pinot_assets.assets.keys import keys_of
-from pinot_assets.assets.plan import metadata_of, plan_job
+from pinot_assets.assets.operations import metadata_of, plan_job
 from pinot_assets.assets.runs import works_on
 from pinot_assets.resources import ConsistentPushResource, PinotResource
 from pinot_assets.session.plan_report.plan_report import PlanReport

@@ -10,7 +10,7 @@ import pytest
 from fakes.pinot.memory import FakePinot
 from fakes.tables import write_table
 
-from pinot_assets.assets.published import Publication, publication
+from pinot_assets.assets.snapshot import Publication, publication
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.plan import NO_HOLD
 from pinot_assets.session.values.state import Mode, Pointer

@@ -16,8 +16,7 @@ from fakes.waiting import until
 
 from pinot_assets.errors import SourceError
 from pinot_assets.metrics.collector import AT_A_TIME, HANGS_S, Collector
-from pinot_assets.metrics.exposition import text_of
-from pinot_assets.metrics.family import Sample
+from pinot_assets.metrics.family import Sample, text_of
 from pinot_assets.metrics.probe import ScrapePart
 from pinot_assets.metrics.session import OPEN
 

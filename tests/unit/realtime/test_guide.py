@@ -9,8 +9,7 @@ import pytest
 from fakes.project import ROOT
 from typer.main import get_group
 
-from pinot_assets.assets.realtime.confirmed import CONFIRMED
-from pinot_assets.assets.realtime.operations import OPERATIONS
+from pinot_assets.assets.realtime.operations import CONFIRMED, OPERATIONS
 from pinot_assets.cli.realtime.group import app
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.model.table_settings import table_settings

@@ -10,8 +10,7 @@ import dagster as dg
 import pytest
 from fakes.tables import SYNC, write_table
 
-from pinot_assets.assets.evaluations import evaluations
-from pinot_assets.assets.health import health_job, table_health
+from pinot_assets.assets.health import evaluations, health_job, table_health
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.core.check_result import unknown
 from pinot_assets.health import CHECKS, CheckResult, Severity, source

@@ -13,7 +13,7 @@ from fakes.realtime.memory import FakeRealtime
 from fakes.realtime.specs import write_realtime_table
 
 from pinot_assets.assets.keys import TABLE_TAG
-from pinot_assets.assets.realtime.jobs import realtime_jobs
+from pinot_assets.assets.realtime.assets import realtime_jobs
 from pinot_assets.assets.runs import WHY_TAG
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.health.checks import CHECKS, examine

@@ -12,7 +12,7 @@ from fakes.tables import write_table
 
 from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.assets.realtime.assets import key_of, observed
-from pinot_assets.code_location.realtime import build_realtime_definitions
+from pinot_assets.code_location.table import build_realtime_definitions
 from pinot_assets.definitions import build_definitions
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.preflight import Aim
@@ -49,7 +49,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRealtime:
         return gather(pinot, table, config, aim, lambda _: StreamRetention(7 * 86_400_000))  # type: ignore[arg-type]
 
     monkeypatch.setattr("pinot_assets.assets.realtime.assets.look", seen)
-    monkeypatch.setattr("pinot_assets.assets.realtime.jobs.look", seen)
+    monkeypatch.setattr("pinot_assets.assets.realtime.assets.look", seen)
     monkeypatch.setattr("pinot_assets.assets.realtime.operations.RealtimePinot", lambda _: made.pinot())
     monkeypatch.setattr("pinot_assets.assets.realtime.operations.gather", facts)
     return made

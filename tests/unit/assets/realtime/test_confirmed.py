@@ -12,9 +12,8 @@ from fakes.realtime.memory import S1, S2, FakeRealtime
 from fakes.realtime.specs import write_realtime_table
 from fakes.zookeeper.memory import FakeZooKeeper
 
-from pinot_assets.assets.realtime import confirmed, operations
-from pinot_assets.assets.realtime.confirmed import BREAK, CONFIRMED, LOAD_FROM_PEERS, MEND
-from pinot_assets.assets.realtime.operations import OperationInputs
+from pinot_assets.assets.realtime import operations
+from pinot_assets.assets.realtime.operations import BREAK, CONFIRMED, LOAD_FROM_PEERS, MEND, OperationInputs
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.realtime.operations import table_operation
@@ -89,7 +88,7 @@ class WatchedDrill:
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(confirmed, "Drill", WatchedDrill)
+    monkeypatch.setattr(operations, "Drill", WatchedDrill)
     for name in (BREAK, MEND, LOAD_FROM_PEERS):
         monkeypatch.setenv(name, f"touch {tmp_path / name}")
     return tmp_path

@@ -12,7 +12,7 @@ from fakes.zookeeper.memory import FakeZooKeeper
 from fakes.zookeeper.opened import opened_zookeeper
 
 from pinot_assets.assets.realtime import operations
-from pinot_assets.assets.realtime.jobs import realtime_jobs
+from pinot_assets.assets.realtime.assets import realtime_jobs
 from pinot_assets.assets.realtime.operations import OPERATIONS, OperationInputs
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.lease import OperationsStore
@@ -44,7 +44,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, zookeeper: FakeZooKeeper) -> FakeRealt
         state = made.look()
         return RealtimeView(state, examine(state))
 
-    monkeypatch.setattr("pinot_assets.assets.realtime.jobs.look", seen)
+    monkeypatch.setattr("pinot_assets.assets.realtime.assets.look", seen)
     for name, stand_in in {
         "RealtimePinot": lambda _: made.pinot(),
         "open_deep_store": lambda _: None,

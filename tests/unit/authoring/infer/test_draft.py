@@ -18,8 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.authoring.infer import sample as sampling
-from pinot_assets.authoring.infer.draft import Draft, draft, trouble
-from pinot_assets.authoring.infer.rows import read_start
+from pinot_assets.authoring.infer.draft import Draft, draft, read_start, trouble
 from pinot_assets.authoring.infer.sample import ending_of, find_sample
 from pinot_assets.core.file_errors import FileTooLarge
 from pinot_assets.core.json_object import JsonMapping

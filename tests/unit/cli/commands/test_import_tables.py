@@ -13,9 +13,8 @@ import typer
 import yaml
 from typer.testing import CliRunner, Result
 
-from pinot_assets.authoring.importing.block import block_of
+from pinot_assets.authoring.importing.block import Secrets, block_of
 from pinot_assets.authoring.importing.notes import ImportNote
-from pinot_assets.authoring.importing.secrets import Secrets
 from pinot_assets.authoring.importing.settings_found import FoundSettings
 from pinot_assets.cli.commands.import_tables import add_import_command
 from pinot_assets.core.json_object import JsonObject

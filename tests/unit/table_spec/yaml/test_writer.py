@@ -10,7 +10,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pinot_assets.authoring.importing.yaml_text import spec_text
+from pinot_assets.authoring.importing.block import spec_text
 from pinot_assets.authoring.starter import TableType, starting_spec
 from pinot_assets.table_spec.yaml.document import parse_document
 from pinot_assets.table_spec.yaml.writer import dumped, in_line
