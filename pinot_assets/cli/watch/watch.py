@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from pinot_assets.cli.program import of_system
+from pinot_assets.core.deadline import doubled
 from pinot_assets.core.exit_codes import ExitCode, code_of
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, SessionHeld
@@ -147,7 +148,7 @@ def _failed(table: Watched, error: PinotAssetsError, now_s: int, interval_s: int
     """What was decided before is kept: a run that failed is not launched again at once."""
     if table.state is TableState.RUNS:
         table = replace(table, last="failed", last_s=now_s)
-    wait = min(interval_s * 2 ** min(table.errors, 16), max(LONGEST_S, interval_s))
+    wait = doubled(interval_s, table.errors + 1, max(LONGEST_S, interval_s))
     since_s = table.failing_s or now_s
     return replace(
         table,

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from pinot_assets.core.deadline import doubled
 from pinot_assets.core.text import duration
 from pinot_assets.errors import PinotAssetsError, SettingError, SourceError, StoreConflict, TooLarge
 from pinot_assets.session.values.plan import STALLS
@@ -61,9 +62,8 @@ def again_ms(session: Session) -> int:
     """
     since = since_ms(session)
     last = max(since, session.attempt_started_ms)
-    deaths = min(max(session.stalls - STALLS, 0), 4)
-    wait = max(last - since + FIRST_WAIT_MS, FIRST_WAIT_MS << deaths)
-    return last + min(wait, LONGEST_WAIT_MS)
+    by_deaths = doubled(FIRST_WAIT_MS, max(session.stalls - STALLS, 0) + 1, LONGEST_WAIT_MS)
+    return last + min(max(last - since + FIRST_WAIT_MS, by_deaths), LONGEST_WAIT_MS)
 
 
 def lasts(session: Session, now_ms: int) -> bool:
