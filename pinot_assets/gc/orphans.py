@@ -17,8 +17,8 @@ from pinot_assets.health.leftovers import SEGMENTS, unreferenced
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.detect.paged_listing import KEPT_S
 from pinot_assets.session.recover.abandon import unknown_of
-from pinot_assets.session.stores.lease import KEPT_SESSIONS
 from pinot_assets.session.stores.listing_parts import PART_KEY
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS
 from pinot_assets.session.stores.staging import Reach
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
 from pinot_assets.session.values.state import Session, is_ours

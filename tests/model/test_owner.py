@@ -123,7 +123,7 @@ def unnamed(table: Table) -> None:
     path = next(p for p in table.zookeeper.nodes if p.endswith("/consistentPush"))
     node = table.zookeeper.nodes[path]
     pointer = replace(pointer_from_bytes(node.data), current_snapshot=parent)
-    node.data = pointer_to_bytes(pointer, "consistentPush")
+    node.data = pointer_to_bytes(pointer)
 
 
 @pytest.mark.parametrize(

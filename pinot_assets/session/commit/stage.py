@@ -12,7 +12,7 @@ from pinot_assets.session.checks.capacity import require_capacity
 from pinot_assets.session.commit import no_segment_change
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.detect.hybrid import note_time_boundary
-from pinot_assets.session.lineage.lineage_size import require_lineage_capacity
+from pinot_assets.session.lineage.node_size import require_lineage_capacity
 from pinot_assets.session.recover.finalize import load_switch
 from pinot_assets.session.recover.placeholder_segment import add_placeholder, needs_placeholder
 from pinot_assets.session.recover.resolve_interrupted import is_lost, renewed, without_entry

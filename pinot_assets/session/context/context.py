@@ -14,8 +14,8 @@ from pinot_assets.printable import visible
 from pinot_assets.session.lineage.stale_pointer import refuse_published
 from pinot_assets.session.lineage.switch import Switcher
 from pinot_assets.session.stores.clients import TableClients
-from pinot_assets.session.stores.lease import Lease
-from pinot_assets.session.values.plan import NO_HOLD, Hold
+from pinot_assets.session.stores.session_store import Lease
+from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.report import Progress
 from pinot_assets.session.values.state import Mode, ObjectRef, PushKind, Session
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef

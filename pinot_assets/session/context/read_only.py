@@ -9,8 +9,7 @@ from typing import NoReturn
 from pinot_assets.errors import LeaseLost
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.clients import TableClients
-from pinot_assets.session.stores.lease import Lease
-from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.session_store import Lease, SessionStore
 from pinot_assets.session.values.report import Progress
 from pinot_assets.session.values.state import Pointer, Session
 from pinot_assets.table_spec import TableSpec

@@ -13,7 +13,8 @@ from pinot_assets.session.lineage.stale_pointer import newer_than
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import read_snapshots
-from pinot_assets.session.values.plan import NO_HOLD, Hold, Plan, RowStatus
+from pinot_assets.session.values.hold import NO_HOLD, Hold
+from pinot_assets.session.values.plan import Plan, RowStatus
 from pinot_assets.session.values.state import Owner, Pointer, Session, is_ours
 from pinot_assets.session.values.trouble import passes, stands
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, versions_of

@@ -10,7 +10,7 @@ from pinot_assets.session.context.naming import beyond_all, is_fresh
 from pinot_assets.session.lineage.stale_pointer import Behind, look, number_of, stop
 from pinot_assets.session.recover.rebuild import close_lost_entries, hold_of_last_rollback
 from pinot_assets.session.stores.clients import TableClients
-from pinot_assets.session.stores.lease import KEPT_SESSIONS
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, outlines, snapshot_refs
 from pinot_assets.session.values.hold import still_held
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Pointer, Session, close

@@ -12,8 +12,8 @@ from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.recover.finalize import finalize, load_switch
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values.plan import STALLS
 from pinot_assets.session.values.state import Session
+from pinot_assets.session.values.trouble import STALLS
 
 
 def resolve_interrupted(context: TriggerContext, session: Session) -> Session | None:

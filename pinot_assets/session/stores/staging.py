@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import io
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.stored_format import FIRST, Marks, Stored, marks, plain, structured
-from pinot_assets.core.untrusted import listed, read_json
-from pinot_assets.session.stores.staged_files import StagedFiles
-from pinot_assets.session.values.plan import Hold, Plan, plan_from_parquet, plan_to_parquet
-from pinot_assets.session.values.state import ObjectRef
+from pinot_assets.core.parquet_bytes import (
+    kept_fields,
+    kept_of,
+    metadata_of,
+    require_schema,
+    require_values,
+    table_of,
+)
+from pinot_assets.core.stored_format import FIRST, FORMAT, NEEDS, Marks, Stored, marks, plain, structured
+from pinot_assets.core.thread_map import in_threads
+from pinot_assets.core.untrusted import fitting, listed, read_json
+from pinot_assets.errors import SourceError
+from pinot_assets.ingest.contract.keys import attempt_of, file_id
+from pinot_assets.session.stores.staged_files import THREADS, StagedFiles
+from pinot_assets.session.values.hold import Hold
+from pinot_assets.session.values.plan import Plan, Row, RowStatus
+from pinot_assets.session.values.state import Mode, ObjectRef
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
     PublishedFiles,
     Snapshot,
@@ -23,7 +41,7 @@ from pinot_assets.snapshot.manifest import (
     header_to_bytes,
     snapshot_from,
 )
-from pinot_assets.snapshot.receipt import Failure, Output
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source.object_info import ObjectInfo
 
 T = TypeVar("T")
@@ -204,7 +222,127 @@ def _by_keys(kind: type[T], keys: Mapping[str, str], data: bytes, what: str) -> 
     return structured(kind, value, what)
 
 
+# --- a plan as Parquet ------------------------------------------------------------------------------
+
+_ROWS = pa.schema(
+    [
+        pa.field("uri", pa.string(), nullable=False),
+        pa.field("ordinal", pa.int64(), nullable=False),
+        pa.field("size", pa.int64()),
+        pa.field("mtime_us", pa.int64()),
+        pa.field("etag", pa.string()),
+        pa.field("version_id", pa.string()),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("receipt", pa.string(), nullable=False),
+    ]
+)
+# Removals and touched files are rows, too: they may be as many as the files themselves.
+_REMOVAL, _TOUCHED = "REMOVAL", "TOUCHED"
+_META = frozenset({"session", "attempt", "mode", "listingDigest", FORMAT, NEEDS})
+
+
+def plan_to_parquet(plan: Plan) -> bytes:
+    """The plan as one Parquet object."""
+    rows = [_row(r.uri, r.ordinal, r.planned, r.status, r.receipt) | dict(r.kept) for r in plan.rows]
+    rows += [_row(uri, -1, None, _REMOVAL, "") for uri in plan.removals]
+    rows += [_row(uri, -1, version, _TOUCHED, "") for uri, version in plan.touched.items()]
+    schema = pa.schema([*_ROWS, *kept_fields(plan.rows)]).with_metadata(
+        {
+            "session": plan.session,
+            "attempt": str(plan.attempt),
+            "mode": plan.mode,
+            "listingDigest": plan.listing_digest,
+            **{key: str(value) for key, value in marks(plan.format).items()},
+            **plan.kept,
+        }
+    )
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
+    """Inverse of `plan_to_parquet`; what is none raises what its parsers raise.
+
+    :param what: its address, for errors.
+    :raises NeedsNewerRelease: it is of a format that this release does not know.
+    """
+    meta = metadata_of(data)
+    number = Marks.of(meta).require_known(what)  # before its rows, which may be other ones by then
+    table = table_of(data)
+    require_schema(table.schema, _ROWS)
+    require_values(table, _ROWS)
+    unknown = [name for name in table.schema.names if name not in _ROWS.names]
+    rows: list[Row] = []
+    removals: list[str] = []
+    touched: dict[str, Fingerprint] = {}
+    for row in table.to_pylist():
+        if row["status"] == _REMOVAL:
+            removals.append(row["uri"])
+            continue
+        version = fitting(Fingerprint(row["size"], row["mtime_us"], row["etag"], row["version_id"]))
+        if row["status"] == _TOUCHED:
+            touched[row["uri"]] = version
+            continue
+        kept = {"kept": kept_of(row, unknown)} if unknown else {}
+        rows.append(
+            Row(row["uri"], row["ordinal"], version, RowStatus(row["status"]), row["receipt"], **kept)
+        )
+    return Plan(
+        session=meta["session"],
+        attempt=int(meta["attempt"]),
+        mode=Mode(meta["mode"]),
+        rows=tuple(rows),
+        removals=tuple(removals),
+        touched=touched,
+        listing_digest=meta["listingDigest"],
+        format=number,
+        kept={key: value for key, value in meta.items() if key not in _META},
+    )
+
+
+def _row(uri: str, ordinal: int, version: Fingerprint | None, status: str, receipt: str) -> dict[str, object]:
+    values = version.to_json() if version else dict.fromkeys(("size", "mtime_us", "etag", "version_id"))
+    return {"uri": uri, "ordinal": ordinal, **values, "status": str(status), "receipt": receipt}
+
+
+# --- what lies there ---------------------------------------------------------------------------------
+
+
 def staged(staging: Staging, folder: str) -> Iterator[ObjectInfo]:
     """The objects of a folder of the staging area, none where the area was never written to."""
     if staging.store.exists_root():
         yield from staging.store.list(folder)
+
+
+def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -> dict[str, Receipt]:
+    """What is kept of files that a session published, by URI; one that cannot be read is left out.
+
+    The folder is listed once, however many files are asked for.
+
+    :param versions: token of the version that was read, by URI.
+    :raises TooLarge: they have too many bytes together.
+    """
+    wanted = {f"{file_id(uri)}-{version}": uri for uri, version in versions.items()}
+    folder = f"sessions/{session}/files"
+    of_file: dict[str, list[ObjectInfo]] = defaultdict(list)
+    for info in staged(staging, folder):
+        if (uri := wanted.get(info.key.removeprefix(f"{folder}/").rpartition("-")[0])) is not None:
+            of_file[uri].append(info)
+    for infos in of_file.values():
+        infos.sort(key=lambda info: attempt_of(info.key), reverse=True)  # as numbers: 10 comes after 9
+    staging.fitting_receipts([info for infos in of_file.values() for info in infos])
+
+    def newest(infos: list[ObjectInfo]) -> Receipt | None:
+        """Of two attempts the later one, whose segments may have been renamed."""
+        return next((found for info in infos if (found := _read(staging, info.key)) is not None), None)
+
+    found = in_threads(newest, of_file.values(), THREADS, "receipts")
+    return {uri: receipt for uri, receipt in zip(of_file, found, strict=True) if receipt is not None}
+
+
+def _read(staging: Staging, key: str) -> Receipt | None:
+    try:
+        return staging.readable_receipt(key)
+    except SourceError:
+        return None

@@ -294,9 +294,9 @@ _LATER = frozenset({"failures", "switch_object", "revert_issued", "audit", "stal
 """Fields of a session that the first ones did not have, or that are empty in most."""
 
 
-def pointer_to_bytes(pointer: Pointer, znode_id: str) -> bytes:
+def pointer_to_bytes(pointer: Pointer) -> bytes:
     """The pointer as a ZNRecord."""
-    data = znrecord.to_bytes(pointer, znode_id, lists=("history",))
+    data = znrecord.to_bytes(pointer, "consistentPush", lists=("history",))
     if pointer.format == FIRST:
         return data
     record = read_json(data)

@@ -14,10 +14,13 @@ from typing import Final
 
 from pinot_assets.core.text import duration
 from pinot_assets.errors import PinotAssetsError, SettingError, SourceError, StoreConflict, TooLarge
-from pinot_assets.session.values.plan import STALLS
 from pinot_assets.session.values.state import Session, State, utc_text
 from pinot_assets.snapshot.failure_code import is_transient
 from pinot_assets.snapshot.receipt import Failure
+
+STALLS = 2
+"""So many attempts in a row that came no further: ends without an answer count as one failure then, builds
+that left nothing as trouble that passes by itself (rule R10)."""
 
 FIRST_WAIT_MS: Final = 60_000
 LONGEST_WAIT_MS: Final = 15 * 60_000

@@ -9,8 +9,7 @@ from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.errors import LeaseLost
 from pinot_assets.session.context.read_only import ReadOnlyLease
-from pinot_assets.session.stores.lease import Lease
-from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.session_store import Lease, SessionStore
 from pinot_assets.session.values.state import Pointer
 
 

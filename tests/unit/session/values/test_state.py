@@ -102,7 +102,7 @@ def test_a_session_survives_its_znrecord(session: Session) -> None:
 @settings(deadline=None)
 @given(POINTERS)
 def test_a_pointer_survives_its_znrecord(pointer: Pointer) -> None:
-    assert pointer_from_bytes(pointer_to_bytes(pointer, "consistentPush")) == pointer
+    assert pointer_from_bytes(pointer_to_bytes(pointer)) == pointer
 
 
 def test_state_and_retry_count_stand_where_seed_000_wants_them() -> None:
