@@ -21,14 +21,12 @@ from pinot_assets.session.checks.shadow import sweep_shadow
 from pinot_assets.session.commit import per_file_push
 from pinot_assets.session.commit.per_file_steps import told
 from pinot_assets.session.commit.strategy import strategy_of
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.context.read_only import read_only_context
+from pinot_assets.session.context.context import TriggerContext, read_only_context
 from pinot_assets.session.decide.decision import Decision, Next, PlannedAction, decide_run, ends_again
-from pinot_assets.session.detect.former_table import forget_former_table
 from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.recover.abandon import abandon, show_again, sweep
-from pinot_assets.session.recover.catch_up import catch_up
+from pinot_assets.session.recover.catch_up import catch_up, forget_former_table
 from pinot_assets.session.recover.rebuild import ledger
 from pinot_assets.session.recover.resolve_interrupted import must_stop_ending, stop_ending
 from pinot_assets.session.rollback.rollback import finish_rollback

@@ -33,7 +33,7 @@ from model.world.table import MODES, TABLE, Job, Table, run
 
 from pinot_assets.errors import SessionError, SnapshotCorrupt
 from pinot_assets.gc.collect import collect
-from pinot_assets.gc.probe import garbage
+from pinot_assets.gc.orphans import garbage
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.scheduling.decision import decide_tick
 from pinot_assets.session.decide.decision import PlannedAction

@@ -11,8 +11,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.session.attempt.rename import renamed, spent_names
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
 from pinot_assets.session.context.cluster_marker import write_cluster_marker
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.context.naming import is_fresh, next_seq
+from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
 from pinot_assets.session.decide.decision import Next, Opened, Receipts
 from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
 from pinot_assets.session.lineage.node_size import require_plan_fits

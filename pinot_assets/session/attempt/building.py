@@ -8,8 +8,8 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.query import Query
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.values import quarantined_rows, small_files
 from pinot_assets.session.values.plan import Plan
+from pinot_assets.session.values.report import notes_on
 from pinot_assets.session.values.state import Session
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.fingerprint import SourceFile
@@ -38,7 +38,7 @@ def build(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[R
     context.lease.assert_held()  # what slept through its lease may not build what the next owner does (I13)
     context.progress.building({task.ordinal: task.file.fingerprint.size for task in tasks})
     context.clients.builder.build(_order(context, session, plan), tasks, on_done, context.progress.moving)
-    for note in (*quarantined_rows.notes(receipts), *small_files.notes(receipts)):
+    for note in notes_on(receipts):
         context.note(note)
     failed = [f for f in failures if not _skipped(context, session, plan, f)]
     return receipts, sorted(failed, key=lambda f: f.ordinal)

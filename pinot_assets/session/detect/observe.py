@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pinot_assets.errors import SnapshotCorrupt
-from pinot_assets.session.detect.former_table import is_older_than
 from pinot_assets.session.lineage.stale_pointer import newer_than
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
@@ -142,6 +141,17 @@ def _ledger(store: SessionStore, staging: Staging, pointer: Pointer) -> Snapshot
     if not is_older_than(snapshot, store.table_made_ms()):
         return snapshot
     return snapshot if any(is_ours(table, name) for name in store.segment_names()) else None
+
+
+def is_older_than(published: Snapshot, made_ms: int | None) -> bool:
+    """Whether the table was made after this was published to it.
+
+    It proves nothing alone, since clocks differ: a table made anew holds no segment of ours either, as one
+    does whose segments somebody deleted.
+
+    :param made_ms: when Pinot made the table, None where that is not known.
+    """
+    return made_ms is not None and bool(published.segments) and published.published_ms < made_ms
 
 
 def _current(staging: Staging, pointer: Pointer, ref: SnapshotRef) -> Snapshot:

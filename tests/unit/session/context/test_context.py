@@ -8,7 +8,7 @@ import pytest
 from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.errors import LeaseLost
-from pinot_assets.session.context.read_only import ReadOnlyLease
+from pinot_assets.session.context.context import ReadOnlyLease
 from pinot_assets.session.stores.session_store import Lease, SessionStore
 from pinot_assets.session.values.state import Pointer
 
