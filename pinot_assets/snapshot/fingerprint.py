@@ -46,11 +46,6 @@ class Fingerprint(Open):
             "version_id": self.version_id,
         }
 
-    @classmethod
-    def from_json(cls, value: JsonObject) -> Fingerprint:
-        """Inverse of `to_json`."""
-        return cls(**value)
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceFile:

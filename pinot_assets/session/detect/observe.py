@@ -108,11 +108,14 @@ def observe(store: SessionStore, staging: Staging) -> Observation:
     plan = staging.plan(session.plan) if session else None
     blocking = session.failures if session and session.has_blocking_failures else None
     failures = staging.failures(blocking) if blocking else ()
+    failed = {f.ordinal for f in failures}
     return Observation(
         pointer=pointer,
         session=session,
         failures=failures,
-        failed_versions=_planned(plan, failures),
+        failed_versions={
+            row.uri: row.planned.token for row in (plan.rows if plan else ()) if row.ordinal in failed
+        },
         holder=store.holder(),
         snapshot=_ledger(store, staging, pointer),
         hold=staging.hold(pointer.hold) if pointer.hold else NO_HOLD,
@@ -164,11 +167,6 @@ def _current(staging: Staging, pointer: Pointer, ref: SnapshotRef) -> Snapshot:
         if (newest := next(newer, None)) is None:
             raise
         return newest.snapshot
-
-
-def _planned(plan: Plan | None, failures: tuple[Failure, ...]) -> dict[str, str]:
-    failed = {f.ordinal for f in failures}
-    return {row.uri: row.planned.token for row in plan.rows if row.ordinal in failed} if plan else {}
 
 
 def list_source(
@@ -245,9 +243,9 @@ def compare_listing(
         deleted=tuple(sorted(known.keys() - seen.keys() - set(hold.removals))),
         later=found.later,
         waiting=found.waiting,
-        restored=tuple(sorted(uri for uri in _held(hold) if uri in found.counted.files and uri not in seen)),
+        restored=tuple(
+            sorted(
+                uri for uri in {*hold.files, *hold.removals} if uri in found.counted.files and uri not in seen
+            )
+        ),
     )
-
-
-def _held(hold: Hold) -> set[str]:
-    return {*hold.files, *hold.removals}

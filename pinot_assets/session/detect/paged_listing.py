@@ -17,7 +17,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
 from pinot_assets.core.stored_format import Open, plain, structured
@@ -109,7 +109,7 @@ class ListingCursor(Open):
     crc32: int
 
     @classmethod
-    def read(cls, value: Any) -> ListingCursor | None:
+    def read(cls, value: object) -> ListingCursor | None:
         """One of plain values; None for what is no bookmark."""
         try:
             return structured(cls, value, "a bookmark")

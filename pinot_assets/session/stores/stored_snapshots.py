@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, starmap
+from typing import TypeVar
 
 from pinot_assets.core.stored_format import structured
 from pinot_assets.errors import RollbackRefused, SnapshotCorrupt
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.snapshot.manifest import LEFT, Snapshot, SnapshotRef
 from pinot_assets.source.object_info import ObjectInfo
+
+T = TypeVar("T")
 
 _HEADER = re.compile(r"snapshots/(?P<seq>[0-9]+)-(?P<sha256>[0-9a-f]{64})\.json")
 
@@ -94,31 +98,27 @@ def left_behind(snapshot: Snapshot) -> tuple[SnapshotRef, ...]:
 
 def read_snapshots(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[StoredSnapshot]:
     """These snapshots, as far as they can be read. Keep one at a time: each may be of a million files."""
-    for ref in refs:
-        try:
-            yield StoredSnapshot(ref, staging.snapshot(ref))
-        except SnapshotCorrupt:
-            continue
+    return starmap(StoredSnapshot, _readable(refs, staging.snapshot))
 
 
 def outlines(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[StoredSnapshot]:
     """The same without their files, of which hundreds fit into memory."""
-    for ref in refs:
-        try:
-            yield StoredSnapshot(ref, staging.outline(ref))
-        except SnapshotCorrupt:
-            continue
+    return starmap(StoredSnapshot, _readable(refs, staging.outline))
 
 
 def segments_of(
     staging: Staging, refs: Iterable[SnapshotRef]
 ) -> Iterator[tuple[SnapshotRef, frozenset[str]]]:
     """The names of their segments alone, as far as they can be read."""
+    return ((ref, reach.segments) for ref, reach in _readable(refs, staging.reach))
+
+
+def _readable(
+    refs: Iterable[SnapshotRef], read: Callable[[SnapshotRef], T]
+) -> Iterator[tuple[SnapshotRef, T]]:
     for ref in refs:
-        try:
-            yield ref, staging.reach(ref).segments
-        except SnapshotCorrupt:
-            continue
+        with suppress(SnapshotCorrupt):
+            yield ref, read(ref)
 
 
 def of_its_cluster(kept: Iterable[StoredSnapshot], current: Snapshot) -> Iterator[StoredSnapshot]:

@@ -117,22 +117,18 @@ class Progress(Protocol):
 
     def note(self, text: str) -> None:
         """One step, for people."""
-        ...
 
     def building(self, sizes: Mapping[int, int]) -> None:
         """Files are about to be built.
 
         :param sizes: their bytes, by ordinal.
         """
-        ...
 
     def moving(self, rows: int) -> None:
         """So many rows are read of files that are not through; only told when there is progress."""
-        ...
 
     def built(self, outcome: Receipt | Failure) -> None:
         """One of them is through."""
-        ...
 
 
 @dataclass
