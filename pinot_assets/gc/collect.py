@@ -142,9 +142,6 @@ def _together(
     yield from ((name, why) for name in names)
 
 
-WHY = "Pinot has no such table any more"
-
-
 def nodes_of_dropped_table(store: SessionStore, now_ms: int) -> Orphan | None:
     """The nodes of a table, if it is gone and nobody works on it.
 
@@ -153,7 +150,9 @@ def nodes_of_dropped_table(store: SessionStore, now_ms: int) -> Orphan | None:
     written_ms = store.pointer_written_ms()
     if written_ms is None or store.table_made_ms() is not None or store.holder() is not None:
         return None
-    return Orphan(OrphanKind.TABLE, store.table, WHY, age_ms=now_ms - written_ms)
+    return Orphan(
+        OrphanKind.TABLE, store.table, "Pinot has no such table any more", age_ms=now_ms - written_ms
+    )
 
 
 def forget(store: SessionStore) -> bool:

@@ -120,7 +120,9 @@ def orphans(facts: TableFacts) -> Iterator[Orphan]:
     """All of them, however young, in the order in which they may go."""
     if facts.ledger is not None:
         if facts.session is None:  # an open one is settled by the next trigger, which then sweeps
-            yield from _strays(facts, facts.ledger)
+            for name in sorted(unknown_of(facts.table, facts.lineage.visible(facts.segments), facts.ledger)):
+                why = "queries see it, and no snapshot knows it: the next trigger deletes it"
+                yield Orphan(OrphanKind.STRAY, name, why)
         if facts.kept is not None:
             yield from _hidden(facts, facts.ledger | facts.kept.segments)
     if facts.shadow:
@@ -135,30 +137,20 @@ def orphans(facts: TableFacts) -> Iterator[Orphan]:
             yield _object(facts, OrphanKind.PROBE, key, "left by a probe of the store that died")
 
 
-def _strays(facts: TableFacts, ledger: frozenset[str]) -> Iterator[Orphan]:
-    for name in sorted(unknown_of(facts.table, facts.lineage.visible(facts.segments), ledger)):
-        yield Orphan(
-            OrphanKind.STRAY, name, "queries see it, and no snapshot knows it: the next trigger deletes it"
-        )
-
-
 def _hidden(facts: TableFacts, needed: frozenset[str]) -> Iterator[Orphan]:
     """Of switches that were taken back. Pinot deletes them by itself; where it does not, nobody else does."""
     for entry in facts.lineage:
         if entry.state is not LineageState.REVERTED:
             needed |= entry.segments_from | entry.segments_to
+    of_open_session = f"{facts.table}__{facts.session.id}_" if facts.session is not None else ""
     seen = set[str]()
     for entry in facts.lineage.in_state(LineageState.REVERTED):
         for name in sorted((entry.segments_to & facts.segments) - needed - seen):
-            if is_ours(facts.table, name) and not _of_open_session(facts, name):
+            if is_ours(facts.table, name) and not (of_open_session and name.startswith(of_open_session)):
                 seen.add(name)
                 age_ms = facts.here_ms - entry.timestamp_ms
                 why = f"its switch was taken back (lineage entry {entry.id})"
                 yield Orphan(OrphanKind.SEGMENT, name, why, age_ms=age_ms)
-
-
-def _of_open_session(facts: TableFacts, segment: str) -> bool:
-    return facts.session is not None and segment.startswith(f"{facts.table}__{facts.session.id}_")
 
 
 def _nodes(facts: TableFacts) -> Iterator[Orphan]:
@@ -170,14 +162,11 @@ def _nodes(facts: TableFacts) -> Iterator[Orphan]:
 
 
 def _snapshots(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
-    going = {header.ref.key for header in facts.expired}
-    for key in sorted(going):
-        yield _object(
-            facts, OrphanKind.SNAPSHOT, key, "older than what the table keeps, and no way back needs it"
-        )
-    for key in sorted(filter(_ROWS.fullmatch, facts.staged)):
-        if key not in kept.objects:
-            yield _object(facts, OrphanKind.ROWS, key, "no kept snapshot names them")
+    why = "older than what the table keeps, and no way back needs it"
+    for key in sorted({header.ref.key for header in facts.expired}):
+        yield _object(facts, OrphanKind.SNAPSHOT, key, why)
+    for key in sorted(filter(_ROWS.fullmatch, facts.staged.keys() - kept.objects)):
+        yield _object(facts, OrphanKind.ROWS, key, "no kept snapshot names them")
 
 
 def _tars(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:

@@ -270,8 +270,7 @@ class PublishedFiles(Sequence[PublishedFile]):
 
     def names(self) -> tuple[frozenset[str], frozenset[str]]:
         """Its segments, and the sessions that published them; no rows are made for it."""
-        columns = ["session", "outputs.list.element.segment"]
-        table = self._table(columns)
+        table = self._table(["session", "outputs.list.element.segment"])
         outputs = pc.list_flatten(table["outputs"]).combine_chunks()
         return frozenset(outputs.field("segment").to_pylist()), frozenset(table["session"].to_pylist())
 
@@ -279,7 +278,9 @@ class PublishedFiles(Sequence[PublishedFile]):
     def _rows(self) -> tuple[PublishedFile, ...]:
         rows = self._table().to_pylist()
         of_file = [name for name in self._schema.names if name not in _FILES.names]
-        of_output = _unknown_outputs(self._schema)
+        known = [field_.name for field_ in _OUTPUT]
+        outputs = self._schema.field("outputs").type.value_type
+        of_output = [field_.name for field_ in outputs if field_.name not in known]
         with self._reading():
             return tuple(_published_file(row, of_file, of_output) for row in rows)
 
@@ -326,13 +327,6 @@ def _tokens(files: Sequence[PublishedFile]) -> pa.Table:
 def hashes_of(files: Sequence[PublishedFile]) -> dict[str, str]:
     """The sha256 of each file's newest version, by URI."""
     return files.hashes() if isinstance(files, PublishedFiles) else {f.uri: f.sha256 for f in files}
-
-
-def _unknown_outputs(schema: pa.Schema) -> list[str]:
-    """Names that the outputs have there and not here."""
-    outputs = schema.field("outputs").type.value_type
-    known = {field_.name for field_ in _OUTPUT}
-    return [field_.name for field_ in outputs if field_.name not in known]
 
 
 def _published_file(row: JsonMapping, of_file: Sequence[str], of_output: Sequence[str]) -> PublishedFile:

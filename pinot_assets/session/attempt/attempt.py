@@ -10,13 +10,13 @@ from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.core.text import plural
 from pinot_assets.session.attempt.rename import renamed, spent_names
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
-from pinot_assets.session.context.cluster_marker import write_cluster_marker
 from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
 from pinot_assets.session.decide.decision import Next, Opened, Receipts
 from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
 from pinot_assets.session.lineage.node_size import require_plan_fits
 from pinot_assets.session.recover.finalize import load_switch
 from pinot_assets.session.recover.resolve_interrupted import is_lost
+from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Changes, Plan
 from pinot_assets.session.values.state import Mode, PushKind, Session, State, new_session_id
@@ -51,7 +51,7 @@ def begin(
             context.spec.policy,
             context.clients.builder,
         )
-    write_cluster_marker(context)
+    write_cluster_marker(context.clients)
     now = context.clients.now_ms()
     session = Session(
         id=plan.session,

@@ -21,7 +21,7 @@ from pinot_assets.printable import visible
 from pinot_assets.session.lineage.stale_pointer import refuse_published
 from pinot_assets.session.lineage.switch import Switcher
 from pinot_assets.session.stores.clients import TableClients
-from pinot_assets.session.stores.session_store import Lease, SessionStore
+from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import staged
 from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.report import Progress
@@ -170,9 +170,6 @@ class ReadOnlyLease(Lease):
     """In the place of a lease that nobody took: says how the pointer stood, and refuses every write, to
     ZooKeeper as to Pinot, whose writes all ask first whether the lease is held (rule R2)."""
 
-    def __init__(self, store: SessionStore, pointer: Pointer) -> None:
-        super().__init__(store, pointer, -1, took_over_from=None)
-
     def _refuse(self, *_args: object, **_values: object) -> NoReturn:
         raise LeaseLost(
             f"a look at {self._store.table} may not change anything",
@@ -189,7 +186,8 @@ class ReadOnlyLease(Lease):
 
 def read_only_context(spec: TableSpec, clients: TableClients, progress: Progress) -> TriggerContext:
     """A run that cannot write, as the table stands now."""
-    return TriggerContext(spec, clients, ReadOnlyLease(clients.store, clients.store.pointer()), progress)
+    lease = ReadOnlyLease(clients.store, clients.store.pointer(), -1, took_over_from=None)
+    return TriggerContext(spec, clients, lease, progress)
 
 
 # --- the number of the next session --------------------------------------------------------------

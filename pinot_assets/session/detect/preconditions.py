@@ -30,22 +30,14 @@ def refuse_unfit(context: TriggerContext) -> None:
     """
     refuse_drift(context.spec, context.clients.pinot)
     refuse_settings(context.spec.name, context.table_config)
-    _refuse_second_writer(context)
-
-
-def _refuse_second_writer(context: TriggerContext) -> None:
-    """Look at the REALTIME table of the same name.
-
-    :raises SpecError: its task moves segments into this table, where a swap would delete them unseen.
-    """
     stream = context.clients.pinot.get_realtime_config(context.spec.name)
-    if context.mode is not Mode.SWAP or stream is None or setting(stream, *TASKS, _MOVER) is None:
-        return
-    raise SpecError(
-        f"{context.spec.name} is a swap table, and {_MOVER} of {context.spec.name}_REALTIME writes into it",
-        why="a swap replaces every visible segment, those that the task moved here too",
-        hint=f"use append or sync, or take {_MOVER} off the REALTIME table",
-    )
+    if context.mode is Mode.SWAP and stream is not None and setting(stream, *TASKS, _MOVER) is not None:
+        table = context.spec.name
+        raise SpecError(
+            f"{table} is a swap table, and {_MOVER} of {table}_REALTIME writes into it",
+            why="a swap replaces every visible segment, those that the task moved here too",
+            hint=f"use append or sync, or take {_MOVER} off the REALTIME table",
+        )
 
 
 def waits_for_resume(context: TriggerContext, session: Session | None) -> bool:

@@ -1,4 +1,6 @@
-"""What became of a switch that an earlier driver left half way: W5's table.
+"""What became of a switch that an earlier driver left half way, and what is done about it: W5's table.
+
+Whether it happened is read by `Switcher.is_published` (`session/lineage/switch.py`).
 
 Source: docs/design/session.md#what-became-of-a-switch.
 """

@@ -9,9 +9,10 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError, RolledBackError, RuntimeInconsistency
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from pinot_assets.core.untrusted import reading
+from pinot_assets.core.stored_format import structured
+from pinot_assets.core.untrusted import read_json, reading
 from pinot_assets.errors import NodeUnreadable
-from pinot_assets.session.values.state import Owner, owner_from_bytes
+from pinot_assets.session.values.state import Owner
 
 _LEASE_HINT: Final = "no release of this project writes that: find out who did, and delete the node"
 
@@ -43,7 +44,7 @@ def lease_holder(client: KazooClient, path: str) -> Owner | None:
     except NoNodeError:
         return None
     with reading(f"the lease {path}/lease", NodeUnreadable, hint=_LEASE_HINT):
-        return owner_from_bytes(data)
+        return structured(Owner, read_json(data), "the owner of a lease")
 
 
 def lease_is_ours(client: KazooClient, path: str) -> bool:

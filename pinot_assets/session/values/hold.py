@@ -111,7 +111,9 @@ def hold_of(source: Snapshot, left: Snapshot, target: Snapshot, before: Hold = N
     for uri, file in (*made.items(), *shown.items()):
         version = _version(file)
         if uri not in back or not _is_version(version, back[uri]):
-            versions[uri] = _with(versions.get(uri, ()), version)
+            # Behind those that are held: what the source has is the one that was held first.
+            held = versions.get(uri, ())
+            versions[uri] = held if any(v.token == version.token for v in held) else (*held, version)
     # One that is missing because it was held may have been removed since. The next listing tells.
     removals = tuple(sorted((set(back) - set(made)) | set(before.removals)))
     return replace(before.with_versions(versions), removals=removals)
@@ -196,11 +198,6 @@ def _renewed(held: _Versions, file: SourceFile, sha256_of: Callable[[SourceFile]
         found = HeldVersion(now.token, now.size, sha256)
         held = tuple(v for v in held if (v.size, v.sha256) != (now.size, sha256))
     return found, *(version for version in held if version.token != found.token)
-
-
-def _with(held: _Versions, version: HeldVersion) -> _Versions:
-    """One more, behind those that are held: what the source has is the one that was held first."""
-    return held if any(v.token == version.token for v in held) else (*held, version)
 
 
 def _version(file: PublishedFile) -> HeldVersion:

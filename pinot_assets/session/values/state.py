@@ -326,14 +326,6 @@ def session_to_bytes(session: Session) -> bytes:
     return znrecord.to_bytes(session, session.node, dump=partial(json.dumps, sort_keys=True))
 
 
-def owner_from_bytes(data: bytes) -> Owner:
-    """Inverse of the JSON of a lease.
-
-    :raises ValueError: the node does not hold an owner.
-    """
-    return structured(Owner, read_json(data), "the owner of a lease")
-
-
 def session_from_bytes(data: bytes, what: str = "a consistent-push session") -> Session:
     """Inverse of `session_to_bytes`.
 

@@ -69,11 +69,6 @@ def again_ms(session: Session) -> int:
     return last + min(wait, LONGEST_WAIT_MS)
 
 
-def lasts(session: Session, now_ms: int) -> bool:
-    """Whether the trouble has lasted so long that somebody should look."""
-    return has_lasted(session.trouble_since_ms, now_ms)
-
-
 def has_lasted(since_ms: int, now_ms: int) -> bool:
     """Whether trouble since then has lasted so long that somebody should look.
 

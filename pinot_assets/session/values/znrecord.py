@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields
 from enum import StrEnum
 from functools import cache
-from typing import Any, Final, TypeVar, cast, get_type_hints
+from typing import Final, TypeVar, cast, get_type_hints
 
-from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
 from pinot_assets.core.limits import NODE_BYTES
 from pinot_assets.core.stored_format import (
     FORMAT,
@@ -59,7 +59,11 @@ def fields_of(data: bytes) -> dict[str, str]:
 
 
 def to_bytes(
-    value: Stored, znode_id: str, *, dump: Callable[[Any], str] = json.dumps, lists: Collection[str] = ()
+    value: Stored,
+    znode_id: str,
+    *,
+    dump: Callable[[JsonValue], str] = json.dumps,
+    lists: Collection[str] = (),
 ) -> bytes:
     """The dataclass as a ZNRecord.
 
@@ -109,7 +113,7 @@ def from_bytes(
     return structured(kind, values | marked | unknown, what)
 
 
-def _values(kind: type[Stored], texts: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+def _values(kind: type[Stored], texts: Mapping[str, str]) -> Iterator[tuple[str, JsonValue]]:
     hints = _hints(cast(type, kind))  # mypy takes the class of what has no hash for such a one
     for name, text in texts.items():
         hint = hints[name]
@@ -128,7 +132,7 @@ def _names(kind: type[Stored]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.name not in ("kept", FORMAT))
 
 
-def _text(value: Any, dump: Callable[[Any], str]) -> str:
+def _text(value: JsonValue, dump: Callable[[JsonValue], str]) -> str:
     if value is None:
         return ""
     return dump(value) if isinstance(value, dict | list) else str(value)

@@ -25,7 +25,7 @@ from pinot_assets.session.values.state import Pointer
 def test_every_write_is_refused(write: Callable[[Lease], None]) -> None:
     zookeeper = FakeZooKeeper()
     store = SessionStore(zookeeper.client(), "pinot", "t_OFFLINE")  # type: ignore[arg-type]
-    lease = ReadOnlyLease(store, Pointer())
+    lease = ReadOnlyLease(store, Pointer(), -1, took_over_from=None)
     with pytest.raises(LeaseLost, match="may not change anything"):
         write(lease)
     lease.release()
