@@ -31,14 +31,14 @@ from pinot_assets.core.parquet_bytes import (
 )
 from pinot_assets.core.stored_format import (
     FIRST,
-    FORMAT,
-    NEEDS,
     Marks,
     Open,
     Stored,
+    by_keys,
     marks,
     plain,
     structured,
+    with_keys,
 )
 from pinot_assets.core.untrusted import read_json, reading
 from pinot_assets.errors import SnapshotCorrupt
@@ -108,7 +108,7 @@ class Snapshot(Stored):
     :ivar audit: the findings that opened the gate, as plain values.
     :ivar files: published versions in the order of their URIs, oldest session first for each file. Older
         releases wrote them in another order of URIs.
-    :ivar owner: the cluster that it was published to (`session/context/cluster_marker.py`); "" from an older
+    :ivar owner: the cluster that it was published to (`session/stores/stored_snapshots.py`); "" from an older
         release.
     """
 
@@ -356,32 +356,13 @@ def _keeping(row: JsonMapping, unknown: Sequence[str]) -> JsonObject:
     return {"kept": kept_of(row, unknown)} if unknown else {}
 
 
-_HEADER: Final = {
-    "seq": "seq",
-    "table": "table",
-    "session": "session",
-    "mode": "mode",
-    "lineageEntryId": "lineage_entry_id",
-    "parent": "parent",
-    "listingDigest": "listing_digest",
-    "configFingerprint": "config_fingerprint",
-    "publishedMs": "published_ms",
-    "audit": "audit",
-    "owner": "owner",
-}
-"""Keys of the header, with the fields of a snapshot that they hold."""
-_BESIDE: Final = frozenset({"counts", "files", FORMAT, NEEDS})
-
-
 def header_to_bytes(snapshot: Snapshot, files: SnapshotRef) -> bytes:
     """The header, naming its Parquet object."""
-    header = {key: plain(getattr(snapshot, name), snapshot.format) for key, name in _HEADER.items()}
-    header |= {
+    header = with_keys(replace(snapshot, files=())) | {
         "counts": {"files": len(snapshot.ledger), "segments": len(snapshot.segments), "rows": snapshot.rows},
         "files": plain(files),
     }
-    said = header | marks(snapshot.format) | dict(snapshot.kept)
-    return json.dumps(said, sort_keys=True, indent=1).encode()
+    return json.dumps(header, sort_keys=True, indent=1).encode()
 
 
 def header_from_bytes(data: bytes, what: str = "a snapshot header") -> JsonObject:
@@ -410,11 +391,8 @@ def snapshot_from(header: JsonMapping, files: Sequence[PublishedFile]) -> Snapsh
 
     :raises ValueError: a value of the header is not what it should be.
     """
-    values = {name: header[key] for key, name in _HEADER.items() if key in header}
-    kept = {key: value for key, value in header.items() if key not in _HEADER and key not in _BESIDE}
-    marked = {key: header[key] for key in (FORMAT, NEEDS) if key in header}
-    read = structured(Snapshot, kept | values | marked | {"files": ()}, "a snapshot header")
-    return replace(read, files=files)
+    values = {key: value for key, value in by_keys(Snapshot, header).items() if key != "counts"}
+    return replace(structured(Snapshot, values | {"files": ()}, "a snapshot header"), files=files)
 
 
 def sha256_hex(data: bytes) -> str:

@@ -180,7 +180,8 @@ class LineageEntries:
 
         :raises SwitchConflict: the entry is not IN_PROGRESS any more, or too old.
         """
-        if not self._is_fresh(self.require_open(entry_id)):
+        self.require_open(entry_id)
+        if not self.is_usable(entry_id):
             raise SwitchConflict(
                 f"lineage entry {entry_id} of {self.table} cannot be used any more",
                 why="it is so old that Pinot may reap it any moment",

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,7 +22,18 @@ from pinot_assets.core.parquet_bytes import (
     require_values,
     table_of,
 )
-from pinot_assets.core.stored_format import FIRST, FORMAT, NEEDS, Marks, Stored, marks, plain, structured
+from pinot_assets.core.stored_format import (
+    FIRST,
+    FORMAT,
+    NEEDS,
+    Marks,
+    Stored,
+    by_keys,
+    marks,
+    plain,
+    structured,
+    with_keys,
+)
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.core.untrusted import fitting, listed, read_json
 from pinot_assets.errors import SourceError
@@ -44,7 +55,7 @@ from pinot_assets.snapshot.manifest import (
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source.object_info import ObjectInfo
 
-T = TypeVar("T")
+S = TypeVar("S", bound=Stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,22 +134,25 @@ class Staging(StagedFiles):
 
     def put_switch(self, session: str, switch: Switch) -> ObjectRef:
         """Write exactly what push n replaces by what (W1)."""
-        data = _with_keys(_SWITCH, switch)
+        data = json.dumps(with_keys(switch), indent=1).encode()
         return self._put(f"sessions/{session}/switch-{switch.number}", "json", data)
 
     def switch(self, ref: ObjectRef) -> Switch:
         """Read a switch back."""
-        return self._parsed(ref, partial(_by_keys, Switch, _SWITCH), "switch")
+        return self._parsed(ref, partial(_of_keys, Switch), "switch")
 
     # --- holds ---------------------------------------------------------------------------------------
 
     def put_hold(self, session: str, hold: Hold) -> ObjectRef:
         """Remember what a rollback took back (R23)."""
-        return self._put(f"sessions/{session}/hold", "json", _with_keys(_HOLD, hold))
+        said = with_keys(hold)
+        if not hold.versions:
+            said.pop("versions", None)
+        return self._put(f"sessions/{session}/hold", "json", json.dumps(said, indent=1).encode())
 
     def hold(self, ref: ObjectRef) -> Hold:
         """Read a hold back."""
-        return self._parsed(ref, partial(_by_keys, Hold, _HOLD), "hold")
+        return self._parsed(ref, partial(_of_keys, Hold), "hold")
 
     # --- snapshots -----------------------------------------------------------------------------------
 
@@ -195,31 +209,9 @@ def _failures(data: bytes, what: str) -> tuple[Failure, ...]:
     return tuple(structured(Failure, failure, what) for failure in listed(value))
 
 
-_SWITCH: Final = {
-    "number": "number",
-    "segmentsFrom": "segments_from",
-    "segmentsTo": "segments_to",
-    "carried": "carried",
-}
-_HOLD: Final = {"files": "files", "removals": "removals", "versions": "versions"}
-"""Keys of stored JSON, with the fields that they hold."""
-_OPTIONAL: Final = frozenset({"versions"})
-"""Those that are left out where they say nothing."""
-
-
-def _with_keys(keys: Mapping[str, str], value: Stored) -> bytes:
-    of_format = plain(value)
-    said = {key: of_format[name] for key, name in keys.items() if name in of_format}
-    values = {key: v for key, v in said.items() if v or key not in _OPTIONAL}
-    return json.dumps(values | marks(value.format) | dict(value.kept), indent=1).encode()
-
-
-def _by_keys(kind: type[T], keys: Mapping[str, str], data: bytes, what: str) -> T:
+def _of_keys(kind: type[S], data: bytes, what: str) -> S:
     value = read_json(data)
-    if isinstance(value, Mapping):
-        kept = {key: item for key, item in value.items() if key not in keys}
-        value = kept | {name: value[key] for key, name in keys.items() if key in value}
-    return structured(kind, value, what)
+    return structured(kind, by_keys(kind, value) if isinstance(value, Mapping) else value, what)
 
 
 # --- a plan as Parquet ------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import fields
 from enum import StrEnum
 from functools import cache
 from typing import Final, TypeVar, cast, get_type_hints
@@ -21,6 +20,7 @@ from pinot_assets.core.stored_format import (
     Marks,
     Stored,
     fields_since,
+    keys_of,
     marks,
     plain,
     structured,
@@ -71,8 +71,8 @@ def to_bytes(
     :param lists: fields that stand in `listFields`.
     """
     values = plain(value)
-    names = [name for name in _names(type(value)) if name in values and name not in lists]
-    texts = {_camel(name): _text(values[name], dump) for name in names}
+    names = {key: name for key, name in keys_of(type(value)).items() if name in values and name not in lists}
+    texts = {key: _text(values[name], dump) for key, name in names.items()}
     kept = value.kept
     record = {
         "id": znode_id,
@@ -98,8 +98,9 @@ def from_bytes(
     if not all(isinstance(text, str) for text in texts.values()):
         raise ValueError(f"not {what}: a simple field is no text")
     found_lists, found_maps = _part(record, LISTS), _part(record, MAPS)
-    names = {_camel(name): name for name in _names(kind) if name not in lists}
-    if missing := names.keys() - texts.keys() - set(map(_camel, {*later, *fields_since(kind)})):
+    names = {key: name for key, name in keys_of(kind).items() if name not in lists}
+    may_lack = {*later, *fields_since(kind)}
+    if missing := {key for key, name in names.items() if key not in texts and name not in may_lack}:
         raise ValueError(f"not {what}: it lacks {min(missing)}")
     values = dict(_values(kind, {name: texts[key] for key, name in names.items() if key in texts}))
     values |= {name: found_lists[name] for name in lists if name in found_lists}
@@ -128,10 +129,6 @@ def _hints(kind: type) -> JsonObject:
     return get_type_hints(kind)  # compiles each of them anew
 
 
-def _names(kind: type[Stored]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if f.name not in ("kept", FORMAT))
-
-
 def _text(value: JsonValue, dump: Callable[[JsonValue], str]) -> str:
     if value is None:
         return ""
@@ -147,8 +144,3 @@ def _part(record: JsonMapping, name: str) -> JsonMapping:
 
 def _without(values: JsonMapping, names: Collection[str]) -> JsonObject:
     return {key: value for key, value in values.items() if key not in names}
-
-
-def _camel(name: str) -> str:
-    head, *tail = name.split("_")
-    return head + "".join(part.capitalize() for part in tail)
