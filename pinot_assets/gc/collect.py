@@ -23,7 +23,7 @@ from typing import Final
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural, size
 from pinot_assets.errors import LeaseLost, PinotAssetsError, SessionHeld, SwitchStateUnknown
-from pinot_assets.gc.orphans import IN_STAGING, Garbage, Orphan, OrphanKind, look
+from pinot_assets.gc.orphans import Garbage, Orphan, OrphanKind, look
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.checks.shadow import remove_shadow
 from pinot_assets.session.context.context import TriggerContext
@@ -114,7 +114,8 @@ def _work(context: TriggerContext, garbage: Garbage) -> Iterator[tuple[str, str]
     for kind, act in acts.items():
         yield from _together(context, [o.name for o in garbage.old if o.kind is kind], act)
     staging = context.clients.staging
-    left = [o.name for o in garbage.old if o.kind in IN_STAGING and o.kind is not OrphanKind.SNAPSHOT]
+    # What is left are objects of the staging area; their names are their keys.
+    left = [o.name for o in garbage.old if o.kind not in (*acts, OrphanKind.SNAPSHOT)]
     yield from take_away(
         staging.store,
         garbage.expired,

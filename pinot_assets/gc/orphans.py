@@ -52,19 +52,6 @@ class OrphanKind(StrEnum):
     TABLE = "nodes of a table"
 
 
-IN_STAGING = frozenset(
-    (
-        OrphanKind.SNAPSHOT,
-        OrphanKind.ROWS,
-        OrphanKind.TAR,
-        OrphanKind.SESSION,
-        OrphanKind.LISTING,
-        OrphanKind.PROBE,
-    )
-)
-"""Objects of the staging area; their names are their keys."""
-
-
 @dataclass(frozen=True, slots=True)
 class Orphan:
     """Something that nothing needs.

@@ -9,7 +9,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 
-from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.stored_format import Open
 
 
@@ -45,6 +45,11 @@ class Fingerprint(Open):
             "etag": self.etag,
             "version_id": self.version_id,
         }
+
+    @classmethod
+    def of_row(cls, row: JsonMapping) -> Fingerprint:
+        """That of such columns."""
+        return cls(row["size"], row["mtime_us"], row["etag"], row["version_id"])
 
 
 @dataclass(frozen=True, slots=True, order=True)

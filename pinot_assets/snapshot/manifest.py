@@ -8,7 +8,6 @@ The newest snapshot is the ledger (docs/design/session.md#words).
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -22,9 +21,10 @@ import pyarrow.parquet as pq
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.parquet_bytes import (
+    keeping,
     kept_fields,
-    kept_of,
     metadata_of,
+    parquet_of,
     require_schema,
     require_values,
     table_of,
@@ -209,9 +209,7 @@ def files_to_parquet(files: Iterable[PublishedFile], number: int = FIRST) -> byt
         }
         for f in files
     ]
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, schema=_schema(files, number)), sink, compression="zstd")
-    return sink.getvalue()
+    return parquet_of(rows, _schema(files, number))
 
 
 def _schema(files: Sequence[PublishedFile], number: int) -> pa.Schema:
@@ -332,7 +330,7 @@ def hashes_of(files: Sequence[PublishedFile]) -> dict[str, str]:
 def _published_file(row: JsonMapping, of_file: Sequence[str], of_output: Sequence[str]) -> PublishedFile:
     return PublishedFile(
         uri=row["uri"],
-        fingerprint=Fingerprint(row["size"], row["mtime_us"], row["etag"], row["version_id"]),
+        fingerprint=Fingerprint.of_row(row),
         sha256=row["sha256"],
         rows=row["rows"],
         bad_rows=row["bad_rows"],
@@ -341,7 +339,7 @@ def _published_file(row: JsonMapping, of_file: Sequence[str], of_output: Sequenc
         # Ledgers of the first release know neither.
         version=row.get("version") or Fingerprint(row["size"], row["mtime_us"], row["etag"]).token,
         seconds=row.get("seconds") or 0.0,
-        **_keeping(row, of_file),
+        **keeping(row, of_file),
     )
 
 
@@ -349,11 +347,7 @@ def _output(values: JsonMapping, unknown: Sequence[str]) -> Output:
     if not unknown:
         return Output(**values)
     known = {name: value for name, value in values.items() if name not in unknown}
-    return Output(**known, **_keeping(values, unknown))
-
-
-def _keeping(row: JsonMapping, unknown: Sequence[str]) -> JsonObject:
-    return {"kept": kept_of(row, unknown)} if unknown else {}
+    return Output(**known, **keeping(values, unknown))
 
 
 def header_to_bytes(snapshot: Snapshot, files: SnapshotRef) -> bytes:

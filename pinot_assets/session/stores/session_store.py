@@ -374,15 +374,11 @@ class Lease:
 
     def _landed(self, pointer: Pointer | None, session: Session | None) -> bool:
         """After a lost reply: whether the values now stored are ours (rule R24)."""
-        try:
-            if not self._store.lease_is_ours():
-                return False
+        with contextlib.suppress(KazooException, SessionError):
             version = self._pointer_version + (pointer is not None)
-            if self._store.version() != version:
-                return False
-            return session is None or self._store.session(session.node) == session
-        except (KazooException, SessionError):
-            return False
+            is_ours = self._store.lease_is_ours() and self._store.version() == version
+            return is_ours and (session is None or self._store.session(session.node) == session)
+        return False
 
     def _lost(self, cause: BaseException | None) -> LeaseLost:
         holder: Owner | None = None

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.parquet_bytes import (
+    keeping,
     kept_fields,
-    kept_of,
     metadata_of,
+    parquet_of,
     require_schema,
     require_values,
     table_of,
@@ -248,9 +247,7 @@ def plan_to_parquet(plan: Plan) -> bytes:
             **plan.kept,
         }
     )
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink, compression="zstd")
-    return sink.getvalue()
+    return parquet_of(rows, schema)
 
 
 def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
@@ -265,35 +262,26 @@ def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
     require_schema(table.schema, _ROWS)
     require_values(table, _ROWS)
     unknown = [name for name in table.schema.names if name not in _ROWS.names]
-    rows: list[Row] = []
-    removals: list[str] = []
-    touched: dict[str, Fingerprint] = {}
-    for row in table.to_pylist():
-        if row["status"] == _REMOVAL:
-            removals.append(row["uri"])
-            continue
-        version = fitting(Fingerprint(row["size"], row["mtime_us"], row["etag"], row["version_id"]))
-        if row["status"] == _TOUCHED:
-            touched[row["uri"]] = version
-            continue
-        kept = {"kept": kept_of(row, unknown)} if unknown else {}
-        rows.append(
-            Row(row["uri"], row["ordinal"], version, RowStatus(row["status"]), row["receipt"], **kept)
-        )
+    rows = table.to_pylist()
     return Plan(
         session=meta["session"],
         attempt=int(meta["attempt"]),
         mode=Mode(meta["mode"]),
-        rows=tuple(rows),
-        removals=tuple(removals),
-        touched=touched,
+        rows=tuple(_plan_row(row, unknown) for row in rows if row["status"] not in (_REMOVAL, _TOUCHED)),
+        removals=tuple(row["uri"] for row in rows if row["status"] == _REMOVAL),
+        touched={row["uri"]: fitting(Fingerprint.of_row(row)) for row in rows if row["status"] == _TOUCHED},
         listing_digest=meta["listingDigest"],
         format=number,
         kept={key: value for key, value in meta.items() if key not in _META},
     )
 
 
-def _row(uri: str, ordinal: int, version: Fingerprint | None, status: str, receipt: str) -> dict[str, object]:
+def _plan_row(row: JsonMapping, unknown: Sequence[str]) -> Row:
+    planned, status = fitting(Fingerprint.of_row(row)), RowStatus(row["status"])
+    return Row(row["uri"], row["ordinal"], planned, status, row["receipt"], **keeping(row, unknown))
+
+
+def _row(uri: str, ordinal: int, version: Fingerprint | None, status: str, receipt: str) -> JsonObject:
     values = version.to_json() if version else dict.fromkeys(("size", "mtime_us", "etag", "version_id"))
     return {"uri": uri, "ordinal": ordinal, **values, "status": str(status), "receipt": receipt}
 
