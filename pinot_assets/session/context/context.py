@@ -249,24 +249,23 @@ def so_far(context: TriggerContext, step: str) -> SoFar:
     built = [f"{plural(context.built, 'file')} built and staged"] if context.built else []
     told = standing(context.effects, built)
     session = context.opened
+    opened = session if session is not None and session.outcome is Outcome.OPEN else None
     parts = [told or "no file was built, and nothing was changed in Pinot"]
-    parts += [*_queries(context, session), *_session(session)]
-    command = _NEXT.get(step, "pinot-assets run {}").format(context.spec.name) + _to(context, step, session)
-    then = f"`{command}` {_goes_on(session) if step not in _NEXT else 'does what is left'}"
+    if opened is not None:
+        parts += [*_queries(context, opened), f"session {opened.id} is open ({opened.state})"]
+    elif session is not None:
+        parts.append(f"session {session.id} is closed ({session.outcome})")
+    command = _NEXT.get(step, "pinot-assets run {}").format(context.spec.name)
+    if step == "rollback" and context.goal and (opened is None or opened.mode is not Mode.ROLLBACK):
+        # Where it was to lead, as long as no session remembers it: without, it may lead elsewhere.
+        command += f" --to {context.goal}"
+    then = f"`{command}` {_goes_on(opened) if step not in _NEXT else 'does what is left'}"
     return SoFar("; ".join(parts), then, changed=bool(told) or context.lease.session is not None)
 
 
-def _to(context: TriggerContext, step: str, session: Session | None) -> str:
-    """Where a rollback was to lead, as long as no session remembers it: without, it may lead elsewhere."""
-    is_begun = session is not None and session.mode is Mode.ROLLBACK and session.outcome is Outcome.OPEN
-    return f" --to {context.goal}" if step == "rollback" and context.goal and not is_begun else ""
-
-
-def _queries(context: TriggerContext, session: Session | None) -> list[str]:
+def _queries(context: TriggerContext, session: Session) -> list[str]:
     """What queries see, where that is sure, or sure not to be."""
     done, unknown = context.effects.done, context.effects.unknown
-    if session is None or session.outcome is not Outcome.OPEN:
-        return []
     back = session.mode is Mode.ROLLBACK and session.switch_object is None  # which goes by a revert
     shows = ("revert_replace_segments" if back else "end_replace_segments", session.lineage_entry_id)
     if any((effect.method, effect.subject) == shows for effect in done):
@@ -286,16 +285,8 @@ _MAY_SHOW: Final = frozenset({"delete_segments", "end_replace_segments", "revert
 """What may change what queries see, besides the switch: a stray deleted, a hidden segment shown again."""
 
 
-def _session(session: Session | None) -> list[str]:
-    if session is None:
-        return []
-    if session.outcome is not Outcome.OPEN:
-        return [f"session {session.id} is closed ({session.outcome})"]
-    return [f"session {session.id} is open ({session.state})"]
-
-
 def _goes_on(session: Session | None) -> str:
-    if session is None or session.outcome is not Outcome.OPEN:
+    if session is None:
         return "begins again"
     kept = session.push is PushKind.CONSISTENT and session.mode is not Mode.ROLLBACK
     return "goes on from there with what is built" if kept else "goes on from there"

@@ -56,13 +56,11 @@ def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Re
         found = receipts.get(row.ordinal)
         if row.status is RowStatus.GONE:
             rows.append(row)
-        elif listed is None:
-            rows.append(replace(row, status=RowStatus.GONE, receipt=""))
-        elif found is not None:
+        elif listed is not None and found is not None:
             key, receipt = found
             rows.append(replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key))
-        elif row.uri not in work:
-            # Back to the version that is published: built again, append would show its rows twice.
+        elif listed is None or row.uri not in work:
+            # Gone, or back to the version that is published: built again, append would show its rows twice.
             rows.append(replace(row, status=RowStatus.GONE, receipt=""))
         else:
             # A receipt that it had is revoked (R14), also for a driver that follows one which dies now.

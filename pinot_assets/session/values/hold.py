@@ -109,7 +109,8 @@ def hold_of(source: Snapshot, left: Snapshot, target: Snapshot, before: Hold = N
     versions = {uri: before.versions_of(uri) for uri in before.files}
     shown = {uri: file for uri, file in left.ledger.items() if uri in made}
     for uri, file in (*made.items(), *shown.items()):
-        version = _version(file)
+        size = file.fingerprint.size if file.sha256 else 0
+        version = HeldVersion(file.fingerprint.token, size, file.sha256)
         if uri not in back or not _is_version(version, back[uri]):
             # Behind those that are held: what the source has is the one that was held first.
             held = versions.get(uri, ())
@@ -198,11 +199,6 @@ def _renewed(held: _Versions, file: SourceFile, sha256_of: Callable[[SourceFile]
         found = HeldVersion(now.token, now.size, sha256)
         held = tuple(v for v in held if (v.size, v.sha256) != (now.size, sha256))
     return found, *(version for version in held if version.token != found.token)
-
-
-def _version(file: PublishedFile) -> HeldVersion:
-    size = file.fingerprint.size if file.sha256 else 0
-    return HeldVersion(file.fingerprint.token, size, file.sha256)
 
 
 def _is_version(version: HeldVersion, file: PublishedFile) -> bool:
