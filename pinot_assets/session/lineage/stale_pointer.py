@@ -27,9 +27,6 @@ from pinot_assets.snapshot.manifest import SnapshotRef
 
 _NUMBER: Final = re.compile(r"snapshots/([0-9]+)-")
 
-_Names = tuple[SnapshotRef, frozenset[str]]
-"""A snapshot, and the segments that it names."""
-
 
 @dataclass(frozen=True, slots=True)
 class Behind:
@@ -150,8 +147,9 @@ def _later(
     newer: Iterable[SnapshotHeader],
     *,
     changed: bool,
-) -> Iterator[_Names]:
-    """Those of the newer snapshots that were published to this cluster after the pointer was written.
+) -> Iterator[tuple[SnapshotRef, frozenset[str]]]:
+    """Those of the newer snapshots that were published to this cluster after the pointer was written, each with
+    the segments that it names.
 
     One with the number of the open session may only mean that its driver died before its last transaction.
     What Pinot says of its lineage entry decides what became of that session; once Pinot has forgotten that,
