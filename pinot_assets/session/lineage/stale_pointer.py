@@ -148,14 +148,14 @@ def _later(
     *,
     changed: bool,
 ) -> Iterator[tuple[SnapshotRef, frozenset[str]]]:
-    """Those of the newer snapshots that were published to this cluster after the pointer was written, each with
-    the segments that it names.
+    """Those of the newer snapshots that were published to this cluster after the pointer was written.
 
     One with the number of the open session may only mean that its driver died before its last transaction.
     What Pinot says of its lineage entry decides what became of that session; once Pinot has forgotten that,
     the snapshot tells.
 
     :param changed: whether queries see anything else than the pointer's snapshot.
+    :returns: each with the segments that it names.
     """
     entry = clients.pinot.lineage(table).get(session.lineage_entry_id) if session is not None else None
     is_resolved = not changed or (entry is not None and entry.state is not LineageState.IN_PROGRESS)
