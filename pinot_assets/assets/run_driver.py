@@ -13,8 +13,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.pace import Pace
-from pinot_assets.session.values.report import TriggerReport
+from pinot_assets.session.values.report import Pace, TriggerReport
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.table_spec import TableSpec
 

@@ -21,20 +21,18 @@ from pinot_assets.session.checks.shadow import sweep_shadow
 from pinot_assets.session.commit import per_file_push
 from pinot_assets.session.commit.per_file_steps import told
 from pinot_assets.session.commit.strategy import strategy_of
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.context.read_only import read_only_context
-from pinot_assets.session.decide.decision import Decision, PlannedAction, decide, ends_again
-from pinot_assets.session.detect.former_table import forget_former_table
+from pinot_assets.session.context.context import TriggerContext, read_only_context
+from pinot_assets.session.decide.decision import Decision, Next, PlannedAction, decide_run, ends_again
 from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.recover.abandon import abandon, show_again, sweep
-from pinot_assets.session.recover.catch_up import catch_up
+from pinot_assets.session.recover.catch_up import catch_up, forget_former_table
 from pinot_assets.session.recover.rebuild import ledger
 from pinot_assets.session.recover.resolve_interrupted import must_stop_ending, stop_ending
 from pinot_assets.session.rollback.rollback import finish_rollback
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values import trouble
-from pinot_assets.session.values.plan import Next, Plan
+from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
@@ -50,7 +48,7 @@ def trigger(context: TriggerContext) -> TriggerReport:
     :raises ListingFailed: the listing did not complete; nothing was changed (invariant I12).
     :raises SourceError: the staging area of a table's first session cannot be used (rule R28).
     """
-    return _execute(context, decide(context, *_prepared(context)))
+    return _execute(context, decide_run(context, *_prepared(context)))
 
 
 def trigger_without_retry(context: TriggerContext) -> TriggerReport:
@@ -60,7 +58,7 @@ def trigger_without_retry(context: TriggerContext) -> TriggerReport:
     and reports how that stands. Who starts such a run has looked before, but not under the lease: another
     run may have failed since.
     """
-    decision = decide(context, *_prepared(context))
+    decision = decide_run(context, *_prepared(context))
     if context.spec.ingestion.sensor_retries or decision.step not in _SPENDS:
         return _execute(context, decision)
     return _leave_alone(context, decision)

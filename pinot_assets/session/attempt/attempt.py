@@ -10,20 +10,21 @@ from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.core.text import plural
 from pinot_assets.session.attempt.rename import renamed, spent_names
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
-from pinot_assets.session.context.cluster_marker import write_cluster_marker
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.context.naming import is_fresh, next_seq
-from pinot_assets.session.detect.open_session import Opened, Receipts
-from pinot_assets.session.lineage.lineage_size import require_plan_fits
+from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
+from pinot_assets.session.decide.decision import Next, Opened, Receipts
+from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
+from pinot_assets.session.lineage.node_size import require_plan_fits
 from pinot_assets.session.recover.finalize import load_switch
 from pinot_assets.session.recover.resolve_interrupted import is_lost
+from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
 from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.plan import Changes, Next, Plan
+from pinot_assets.session.values.plan import Changes, Plan
 from pinot_assets.session.values.state import Mode, PushKind, Session, State, new_session_id
+from pinot_assets.session.values.trouble import STALLS
 from pinot_assets.snapshot.manifest import Snapshot
 
 _NO_WORD: Final = (
-    f"{planning.STALLS} runs in a row ended before a file was built, without a reason: "
+    f"{STALLS} runs in a row ended before a file was built, without a reason: "
     "they were killed, or ran out of memory"
 )
 
@@ -50,7 +51,7 @@ def begin(
             context.spec.policy,
             context.clients.builder,
         )
-    write_cluster_marker(context)
+    write_cluster_marker(context.clients)
     now = context.clients.now_ms()
     session = Session(
         id=plan.session,
@@ -106,9 +107,9 @@ def go_on(
     is_retry, now_ms = opened.next is Next.RETRY, context.clients.now_ms()
     trouble_since_ms = session.trouble_since_ms or (now_ms if opened.keeps_dying else 0)
     refuse_too_many(context, plan, current)
-    taken = planning.with_spent_names(plan, receipts, _spent(context, session))
-    taken |= planning.returned(opened.plan, plan, receipts)
-    plan = planning.revoked(plan, taken)
+    taken = with_spent_names(plan, receipts, _spent(context, session))
+    taken |= returned(opened.plan, plan, receipts)
+    plan = revoked(plan, taken)
     session = replace(
         session,
         plan=context.clients.staging.put_plan(plan),

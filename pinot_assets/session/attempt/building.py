@@ -8,8 +8,8 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.query import Query
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.values import quarantined_rows, small_files
 from pinot_assets.session.values.plan import Plan
+from pinot_assets.session.values.report import notes_on
 from pinot_assets.session.values.state import Session
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.fingerprint import SourceFile
@@ -38,7 +38,7 @@ def build(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[R
     context.lease.assert_held()  # what slept through its lease may not build what the next owner does (I13)
     context.progress.building({task.ordinal: task.file.fingerprint.size for task in tasks})
     context.clients.builder.build(_order(context, session, plan), tasks, on_done, context.progress.moving)
-    for note in (*quarantined_rows.notes(receipts), *small_files.notes(receipts)):
+    for note in notes_on(receipts):
         context.note(note)
     failed = [f for f in failures if not _skipped(context, session, plan, f)]
     return receipts, sorted(failed, key=lambda f: f.ordinal)
@@ -74,7 +74,7 @@ def _order(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
         source_uri=context.clients.source.uri,
         source_props=ingestion.input_props,
         staging_uri=staging.session_uri(session.id),
-        segments_uri=staging.segments_uri,
+        segments_uri=staging.store.uri_of("segments"),
         staging_props=ingestion.output_props,
         max_rows_per_segment=ingestion.max_rows_per_segment,
         min_server=ingestion.min_server,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot.lineage import Lineage, LineageState
-from pinot_assets.session.stores.staged_objects import THREADS
+from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.snapshot.receipt import Receipt

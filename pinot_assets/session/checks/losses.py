@@ -18,7 +18,7 @@ from pinot_assets.audit.losses import (
     vanished_columns,
 )
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.stores.stored_receipts import kept_receipts
+from pinot_assets.session.stores.staging import kept_receipts
 from pinot_assets.session.values.state import Mode, Session
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Receipt

@@ -35,8 +35,8 @@ from pinot_assets.session.recover.abandon import abandon
 from pinot_assets.session.recover.finalize import close_published, load_switch, snapshot_of
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values import quarantined_rows
 from pinot_assets.session.values.plan import Plan, RowStatus
+from pinot_assets.session.values.report import rows_put_aside
 from pinot_assets.session.values.state import Outcome, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Receipt
@@ -97,7 +97,7 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
     found = (
         files_built(session.counts["files"], failures_of(context, session)),
         tars_in_place(outputs, sizes),
-        *quarantined_rows.finding(context.spec, receipts),
+        *rows_put_aside(context.spec, receipts),
         *cut_findings(context, session, receipts),
         *loss_findings(context, session, receipts),
     )

@@ -24,7 +24,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PushMode
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.lineage.batch_sizer import MOST, BatchSizer
+from pinot_assets.session.lineage.upload import MOST, BatchSizer
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import Mode, Session

@@ -7,19 +7,19 @@ from dataclasses import replace
 
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SwitchConflict
+from pinot_assets.pinot.hybrid import time_boundary_ms
 from pinot_assets.session.attempt.rename import spent_names
 from pinot_assets.session.checks.capacity import require_capacity
 from pinot_assets.session.commit import no_segment_change
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.detect.hybrid import note_time_boundary
-from pinot_assets.session.lineage.lineage_size import require_lineage_capacity
+from pinot_assets.session.lineage.node_size import require_lineage_capacity
 from pinot_assets.session.recover.finalize import load_switch
 from pinot_assets.session.recover.placeholder_segment import add_placeholder, needs_placeholder
 from pinot_assets.session.recover.resolve_interrupted import is_lost, renewed, without_entry
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Plan
-from pinot_assets.session.values.state import Mode, Session, State
+from pinot_assets.session.values.state import Mode, Session, State, utc_text
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Receipt
 
@@ -67,7 +67,7 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
     :raises SwitchConflict: what its names were pushed under was lost after this attempt had named them.
     """
     require_capacity(context, switch)
-    note_time_boundary(context, context.current_snapshot(), switch)
+    _note_time_boundary(context, context.current_snapshot(), switch)
     require_lineage_capacity(
         context.spec.name, context.switcher.fetch(), switch.segments_from, switch.names_to
     )
@@ -174,3 +174,28 @@ def _same_lists(context: TriggerContext, session: Session, wanted: Switch) -> bo
         return False
     switch = load_switch(context, session)
     return (switch.segments_from, switch.names_to) == (wanted.segments_from, wanted.names_to)
+
+
+def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switch: Switch) -> None:
+    """Say where the border will lie, if the table is hybrid and the switch moves it.
+
+    By this project's own segments; what others pushed is not read for it.
+    """
+    if context.clients.pinot.get_realtime_config(context.spec.name) is None:
+        return
+    before = current.segments if current is not None else {}
+    after = {**before, **{o.segment: o for o in switch.segments_to}}
+    for name in switch.segments_from:
+        after.pop(name, None)
+    old, new = (
+        time_boundary_ms(context.table_config, (o.end_ms for o in s.values())) for s in (before, after)
+    )
+    if old != new:
+        context.note(
+            f"hybrid table: rows up to {_told(old)} came from files and the later ones from the stream; "
+            f"after the switch the border is {_told(new)}"
+        )
+
+
+def _told(boundary_ms: int | None) -> str:
+    return "none (all from the stream)" if boundary_ms is None else utc_text(boundary_ms)

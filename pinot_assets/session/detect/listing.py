@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import cache
+from typing import Final
 
 from pinot_assets.core.text import plural
-from pinot_assets.errors import ListingFailed
+from pinot_assets.core.thread_map import in_threads
+from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.detect.observe import judge_listing, list_source
 from pinot_assets.session.values.plan import Changes
@@ -30,7 +33,7 @@ def list_ready(context: TriggerContext, session: Session | None, current: Snapsh
     inventory = list_source(context.spec, context.clients.source, _telling(context.progress))
     if not inventory.files and current and current.ledger and context.mode is not Mode.APPEND:
         _refuse_slip(context, current)
-        inventory = _believe_empty(context, inventory)
+        _refuse_hasty(context)
     plan = context.clients.staging.plan(session.plan) if session else None
     return judge_listing(context.spec, inventory, current, context.hold(), plan)
 
@@ -76,7 +79,8 @@ def changes_of(source: ObjectStore, inventory: Inventory, current: Snapshot | No
     )
 
 
-def _believe_empty(context: TriggerContext, first: Inventory) -> Inventory:
+def _refuse_hasty(context: TriggerContext) -> None:
+    """An empty listing that is not to be believed: nothing asks for it, or a second look shows files."""
     where = context.clients.source.uri
     if context.spec.ingestion.empty_source_action == "REFUSE":
         raise ListingFailed(
@@ -100,7 +104,6 @@ def _believe_empty(context: TriggerContext, first: Inventory) -> Inventory:
             why="the two listings disagree",
             hint="nothing was changed; the next trigger lists again",
         )
-    return first
 
 
 def _refuse_slip(context: TriggerContext, current: Snapshot) -> None:
@@ -126,3 +129,40 @@ def _refuse_slip(context: TriggerContext, current: Snapshot) -> None:
         why=why,
         hint="check inputDirURI and the patterns; to empty the table, write emptySourceAction: APPLY",
     )
+
+
+_LOOKS: Final = 16
+"""Requests at a time: one for each file that is gone."""
+
+
+def with_folders(
+    source: ObjectStore, changes: Changes, current: Snapshot | None, but: Collection[str] = ()
+) -> Changes:
+    """The changes, where such a file is rewritten and not deleted: building it fails, and its rows stay.
+
+    :param current: the ledger; its version of the file is the planned one.
+    :param but: files whose deletion is held back anyway.
+    :raises SourceError: the source does not say.
+    """
+    gone = [uri for uri in changes.deleted if uri not in but]
+    if current is None or not gone:
+        return changes
+    is_folder = in_threads(lambda uri: _is_folder(source, uri), gone, _LOOKS, "folders")
+    folders = {uri for uri, found in zip(gone, is_folder, strict=True) if found}
+    if not folders:
+        return changes
+    files = {uri: SourceFile(uri, current.ledger[uri].fingerprint) for uri in sorted(folders)}
+    return replace(
+        changes,
+        rewritten=(*changes.rewritten, *files.values()),
+        deleted=tuple(uri for uri in changes.deleted if uri not in folders),
+        listed={**changes.listed, **files},
+    )
+
+
+def _is_folder(source: ObjectStore, uri: str) -> bool:
+    try:
+        key = source.key_of(uri)
+    except SourceError:
+        return False  # of another source, which the table spec named before
+    return source.is_folder(key)

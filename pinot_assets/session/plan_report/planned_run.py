@@ -14,14 +14,12 @@ from pinot_assets.pinot.shadow_table import left_shadow
 from pinot_assets.session.attempt.attempt import refuse_too_many
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.commit.stage import why_paused
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.context.naming import is_fresh
-from pinot_assets.session.decide.decision import Decision, PlannedAction, decide
-from pinot_assets.session.detect.former_table import of_former_table
+from pinot_assets.session.context.context import TriggerContext, is_fresh
+from pinot_assets.session.decide.decision import Decision, PlannedAction, decide_run
 from pinot_assets.session.detect.plan_hash import PlanBasis
 from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
 from pinot_assets.session.recover.abandon import beside_first, refuse_undone, strays_of
-from pinot_assets.session.recover.catch_up import adopted
+from pinot_assets.session.recover.catch_up import adopted, of_former_table
 from pinot_assets.session.recover.finalize import load_switch
 from pinot_assets.session.recover.placeholder_segment import with_placeholder
 from pinot_assets.session.recover.resolve_interrupted import beside_open_entry, must_stop_ending
@@ -96,7 +94,7 @@ def plan_run(context: TriggerContext) -> PlannedRun:
     if session is not None and wants_clear(context):
         why = f"{session.id} is dropped first (clearConsistentPushState)"
         session = None
-    decision = decide(context, session, current)
+    decision = decide_run(context, session, current)
     planned = replace(
         _run(context, replace(decision, why=why or decision.why)),
         visible=visible,

@@ -13,8 +13,13 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import versions
 from pinot_assets.session.checks.capacity import bytes_before, generation_before, replication_of
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.lineage.ideal_state_size import IdealState, ideal_state
-from pinot_assets.session.lineage.lineage_size import beside, names_at_least, znode_bytes
+from pinot_assets.session.lineage.node_size import (
+    IdealState,
+    beside,
+    ideal_state,
+    names_at_least,
+    znode_bytes,
+)
 from pinot_assets.session.plan_report.capacity_after import CapacityAfter, capacity_after_switch
 from pinot_assets.session.plan_report.planned_run import PlannedRun
 from pinot_assets.session.stores.staging import Switch

@@ -1,19 +1,22 @@
-"""Moving a pointer that is behind what was published up to it, under the lease (see `behind`)."""
+"""Moving a pointer that is behind what was published up to it, and dropping one of a table that is no more.
+
+Both under the lease; `session/lineage/stale_pointer.py` tells what is behind.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.context.naming import beyond_all, is_fresh
+from pinot_assets.session.context.context import TriggerContext, beyond_all, is_fresh
+from pinot_assets.session.detect.observe import is_older_than
 from pinot_assets.session.lineage.stale_pointer import Behind, look, number_of, stop
 from pinot_assets.session.recover.rebuild import close_lost_entries, hold_of_last_rollback
 from pinot_assets.session.stores.clients import TableClients
-from pinot_assets.session.stores.lease import KEPT_SESSIONS
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, outlines, snapshot_refs
 from pinot_assets.session.values.hold import still_held
-from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Pointer, Session, close
+from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Pointer, Session, close, is_ours
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
 
@@ -133,3 +136,44 @@ def _go_beyond(context: TriggerContext, session: Session | None, behind: Behind)
             f"number {ahead.next_seq}; `pinot-assets rollback {context.spec.name} --to {newest}` would "
             "publish that snapshot again without building its files"
         )
+
+
+# --- a ledger that outlived its table (edge case E12) -----------------------------------------------
+
+
+def of_former_table(context: TriggerContext) -> Snapshot | None:
+    """The ledger, where it is that of a table of the same name that is no more.
+
+    Pinot 0.11 leaves our nodes in ZooKeeper when it deletes a table. One that is made again under the same
+    name would never be filled: the ledger says that everything is published.
+    """
+    pointer, table = context.lease.pointer, context.spec.name
+    made_ms = context.clients.store.table_made_ms() if pointer.current_snapshot is not None else None
+    if made_ms is None:
+        return None
+    names = context.clients.pinot.all_segments(table)
+    if any(is_ours(table, name) for name in names):
+        return None  # before the ledger is read: one that cannot be is told later, when it is needed
+    published = context.current_snapshot()
+    return published if published is not None and is_older_than(published, made_ms) else None
+
+
+def forget_former_table(context: TriggerContext) -> None:
+    """Drop ledger and hold of a table that was made anew.
+
+    The numbers of sessions go on, so nothing of the former table is met again (rule R17).
+    """
+    if (published := of_former_table(context)) is None:
+        return
+    pointer, session = context.lease.pointer, context.active_session()
+    pointer = replace(pointer, current_snapshot=None, hold=None)
+    if session is not None and session.mode is Mode.ROLLBACK:
+        # There is nothing left to go back from. Any other session goes on: it lists again.
+        closed = close(session, Outcome.CLEARED, context.clients.now_ms())
+        context.lease.write(pointer=replace(pointer, active_session=""), session=closed)
+    else:
+        context.lease.write(pointer=pointer)
+    context.note(
+        f"{context.spec.name} was made anew after {published.session} had been published: "
+        "all files count as new"
+    )

@@ -1,4 +1,6 @@
-"""What became of a switch that an earlier driver left half way: W5's table.
+"""What became of a switch that an earlier driver left half way, and what is done about it: W5's table.
+
+Whether it happened is read by `Switcher.is_published` (`session/lineage/switch.py`).
 
 Source: docs/design/session.md#what-became-of-a-switch.
 """
@@ -12,8 +14,8 @@ from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.recover.finalize import finalize, load_switch
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values.plan import STALLS
 from pinot_assets.session.values.state import Session
+from pinot_assets.session.values.trouble import STALLS
 
 
 def resolve_interrupted(context: TriggerContext, session: Session) -> Session | None:

@@ -24,7 +24,7 @@ from pinot_assets.session.recover.resolve_interrupted import (
     without_entry,
 )
 from pinot_assets.session.rollback.rollback_options import coming, going
-from pinot_assets.session.stores.staged_objects import THREADS
+from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.state import Mode, Session, State
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot

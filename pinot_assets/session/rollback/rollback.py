@@ -19,8 +19,7 @@ from pinot_assets.errors import (
     SwitchStateUnknown,
 )
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.context.naming import next_seq
+from pinot_assets.session.context.context import TriggerContext, next_seq
 from pinot_assets.session.recover.abandon import abandon, sweep
 from pinot_assets.session.recover.catch_up import (
     adopted,

@@ -15,10 +15,13 @@ from typing import Final
 from pinot_assets.core.deadline import doubled
 from pinot_assets.core.text import duration
 from pinot_assets.errors import PinotAssetsError, SettingError, SourceError, StoreConflict, TooLarge
-from pinot_assets.session.values.plan import STALLS
 from pinot_assets.session.values.state import Session, State, utc_text
 from pinot_assets.snapshot.failure_code import is_transient
 from pinot_assets.snapshot.receipt import Failure
+
+STALLS = 2
+"""So many attempts in a row that came no further: ends without an answer count as one failure then, builds
+that left nothing as trouble that passes by itself (rule R10)."""
 
 FIRST_WAIT_MS: Final = 60_000
 LONGEST_WAIT_MS: Final = 15 * 60_000
@@ -64,11 +67,6 @@ def again_ms(session: Session) -> int:
     last = max(since, session.attempt_started_ms)
     by_deaths = doubled(FIRST_WAIT_MS, max(session.stalls - STALLS, 0) + 1, LONGEST_WAIT_MS)
     return last + min(max(last - since + FIRST_WAIT_MS, by_deaths), LONGEST_WAIT_MS)
-
-
-def lasts(session: Session, now_ms: int) -> bool:
-    """Whether the trouble has lasted so long that somebody should look."""
-    return has_lasted(session.trouble_since_ms, now_ms)
 
 
 def has_lasted(since_ms: int, now_ms: int) -> bool:
