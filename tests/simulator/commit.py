@@ -14,11 +14,9 @@ from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.model.state import SegmentStatus
 from pinot_assets.sizing.flush import Flushed
 from pinot_assets.sizing.protocol import Reason
-from simulator.building import PEER
-from simulator.faults import Point
-from simulator.helix import CONSUMING, ONLINE
-from simulator.network import Message
-from simulator.zookeeper import Node, Placement, Refused, SegmentName, Steps
+from simulator.consumer import PEER
+from simulator.faults import Message, Point
+from simulator.zookeeper import CONSUMING, ONLINE, Node, Placement, Refused, SegmentName, Steps
 
 if TYPE_CHECKING:
     from simulator.controller import Controller

@@ -22,15 +22,12 @@ from pinot_assets.sizing.protocol import (
     MessageKind,
     Reply,
 )
-from simulator.actor import Actor
 from simulator.commit import commit_done, commit_start, finish_pauseless, take_place
 from simulator.election import Election, PauselessElection
-from simulator.faults import Point
-from simulator.helix import CONSUMING, OFFLINE
-from simulator.network import Message
+from simulator.faults import Actor, Message, Point
 from simulator.store import StoreFailed
 from simulator.validation import validate_for_ever
-from simulator.zookeeper import Placement, Refused, Steps
+from simulator.zookeeper import CONSUMING, OFFLINE, Placement, Refused, Steps
 
 if TYPE_CHECKING:
     from simulator.world import World

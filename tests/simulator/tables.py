@@ -10,7 +10,7 @@ from fakes.changed import changed
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.sizing.flush import Flush
 from pinot_assets.sizing.protocol import Reply
-from simulator.network import Message
+from simulator.faults import Message
 from simulator.timing import Stream, Table
 from simulator.world import BEGAN_MS, World
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fakes.realtime.simulated_truth import always
-from simulator.faults import BadNetwork, Point, Strike
-from simulator.network import Fate
+from simulator.faults import BadNetwork, Fate, Point, Strike
 from simulator.tables import BYPASS, MINUTE, first, talk
 from simulator.timing import Hardware, Table
 from simulator.world import World

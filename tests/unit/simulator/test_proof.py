@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from simulator.faults import (
     BadNetwork,
     Death,
+    Fate,
     Fault,
     Point,
     ReaderFails,
@@ -22,7 +23,6 @@ from simulator.faults import (
     StoreOutage,
     Strike,
 )
-from simulator.network import Fate
 from simulator.tables import HOUR, MINUTE
 from simulator.timing import Hardware, Stream, Table
 from simulator.world import World

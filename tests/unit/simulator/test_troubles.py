@@ -9,13 +9,13 @@ from fakes.realtime.simulated_truth import all_well, always, lag_rows
 from simulator.faults import (
     BadNetwork,
     Death,
+    Fate,
     Point,
     ReaderFails,
     SlowZooKeeper,
     StoreOutage,
     Strike,
 )
-from simulator.network import Fate
 from simulator.tables import BYPASS, HOUR, MINUTE, PAUSELESS, first, statuses, talk, with_settings
 from simulator.timing import Hardware, Stream, Table
 from simulator.world import World
