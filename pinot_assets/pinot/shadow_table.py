@@ -38,15 +38,12 @@ class Configs(Protocol):
 
     def get_table_config(self, table: str) -> JsonObject | None:
         """The OFFLINE table config as Pinot holds it, None where there is none."""
-        ...
 
     def get_realtime_config(self, table: str) -> JsonObject | None:
         """The same of a REALTIME table."""
-        ...
 
     def get_schema(self, name: str) -> JsonObject | None:
         """The schema as Pinot holds it, None where there is none."""
-        ...
 
 
 def shadow_name(table: str) -> str:

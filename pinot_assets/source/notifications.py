@@ -39,14 +39,12 @@ class Hints(Protocol):
 
         :raises SourceError: the queue cannot be reached or refuses.
         """
-        ...
 
     def delete(self, handles: Sequence[str]) -> None:
         """Delete messages, when the sweep that they woke has come to its end.
 
         :raises SourceError: as `receive`.
         """
-        ...
 
 
 def objects_of(body: str) -> tuple[tuple[str, str], ...]:

@@ -71,20 +71,15 @@ class Uploads(PinotClient, Protocol):
 
     def registered_segments(self, table: str) -> frozenset[str]:
         """Names in the ideal state, and those of uploads that failed or are under way."""
-        ...
 
     def takes_over_half_uploads(self) -> bool:
         """Whether an upload that meets what a failed one left starts afresh."""
-        ...
 
     def takes_batches(self) -> bool:
         """Whether to try batches: the release knows them, and none was refused that went up one by one."""
-        ...
 
     def give_up_batches(self) -> None:
         """A batch was refused, and then the same went up one by one: remember it."""
-        ...
 
     def uploader(self, table: str) -> Uploader:
         """Uploads to the controller that leads the table now."""
-        ...

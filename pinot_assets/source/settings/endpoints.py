@@ -43,11 +43,9 @@ class BucketSettings(Protocol):
         :param policy: which variables may be read.
         :raises SettingError: one is unknown, malformed, or unsafe; never shows a value.
         """
-        ...
 
     def client(self, timeout: timedelta) -> Any:
         """Obstore's own store."""
-        ...
 
 
 def resolve(cloud: str, known: Mapping[str, str], props: Mapping[str, str], policy: Policy) -> dict[str, str]:
