@@ -16,11 +16,10 @@ from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PushMode, PushReport, ServerDisk, StagedObjects
 from pinot_assets.pinot.client.broker import Broker, QueryResult
+from pinot_assets.pinot.client.client_pool import LeadControllers
 from pinot_assets.pinot.client.controller import Controller
 from pinot_assets.pinot.client.data_table import DataTable
-from pinot_assets.pinot.client.http import CallKind, HttpCall
-from pinot_assets.pinot.client.lead_controller import LeadControllers
-from pinot_assets.pinot.client.tables import quoted
+from pinot_assets.pinot.client.http import quoted
 from pinot_assets.pinot.push.upload import Uploader
 from pinot_assets.pinot.push.upload_loop import UploadLoop
 from pinot_assets.snapshot.receipt import Output
@@ -43,7 +42,7 @@ class HttpPinotClient(Controller):
 
     @cached_property
     def _leads(self) -> LeadControllers:
-        return LeadControllers(self._doors)
+        return LeadControllers(self._clients)
 
     @cached_property
     def _release(self) -> str:
@@ -67,7 +66,7 @@ class HttpPinotClient(Controller):
 
     def uploader(self, table: str) -> Uploader:
         """See `pinot_assets.pinot.push.upload.Uploads`."""
-        return Uploader(self._doors.at(self._leads.of(table)), table, self.connection.timeouts.upload)
+        return Uploader(self._clients.at(self._leads.of(table)), table, self.connection.timeouts.upload)
 
     def push(
         self,
@@ -113,9 +112,8 @@ class HttpPinotClient(Controller):
 
     def _rows(self, server_url: str, table: str, segment: str) -> int | None:
         path = f"/tables/{quoted(table)}_OFFLINE/segments/{quoted(segment)}/metadata"
-        call = HttpCall("GET", path, CallKind.READ, self.connection.timeouts.call)
         try:
-            return int(self._doors.at(server_url).send_json(call)["totalDocs"])
+            return int(self._clients.at(server_url).get_json(path)["totalDocs"])
         except PinotNotFound:
             return None
 
@@ -133,7 +131,7 @@ class HttpPinotClient(Controller):
             )
         address = f"{_host(instance)}:{port}"
         # Whether TLS is spoken there is a setting of its own, so only who it is remains to be asked.
-        self._doors.guard.require(f"{self._scheme}://{address}")
+        self._clients.guard.require(f"{self._scheme}://{address}")
         return ask_server(address, sql, segments, self.connection)
 
     def require_server_queries(self) -> None:
@@ -165,8 +163,7 @@ class HttpPinotClient(Controller):
         except PinotNotFound as error:
             # Not what a server says of a table that it does not hold.
             raise PinotError(f"Pinot knows no server {server}", why=error.why) from None
-        call = HttpCall("GET", path, CallKind.READ, self.connection.timeouts.call)
-        value: dict[str, str] = self._doors.at(address).send_json(call)
+        value: dict[str, str] = self._clients.at(address).get_json(path)
         return value
 
     def brokers(self, table: str) -> tuple[str, ...]:
@@ -179,7 +176,7 @@ class HttpPinotClient(Controller):
 
     def broker(self, url: str) -> Broker:
         """A client of one broker, for queries."""
-        return Broker(url, self._doors)
+        return Broker(url, self._clients)
 
     def broker_visible_segments(self, broker: str, table: str) -> frozenset[str]:
         """See `PinotClient.broker_visible_segments`."""

@@ -7,8 +7,7 @@ from collections.abc import Collection
 from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.core.text import plural_are
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.api import PinotClient
-from pinot_assets.pinot.segments import Replicas
+from pinot_assets.pinot.api import PinotClient, Replicas
 
 POLL_SECONDS = 0.25
 

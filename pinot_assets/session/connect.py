@@ -20,7 +20,7 @@ from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.source.notifications import Hints, SqsHints
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec import TableSpec
-from pinot_assets.zookeeper.client import cluster_client
+from pinot_assets.zookeeper import cluster_client
 
 
 def open_source(spec: TableSpec) -> ObjectStore:

@@ -49,7 +49,7 @@ from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.settings import endpoints
 from pinot_assets.table_spec import TableSpec, load_tables
-from pinot_assets.zookeeper.client import close, connect
+from pinot_assets.zookeeper import close, connect
 
 pytestmark = pytest.mark.integration
 

@@ -16,7 +16,7 @@ from pinot_assets.core.effects import recording
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SpecDrift, SpecError
-from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.model.table_settings import table_settings
 from pinot_assets.realtime.operations.pauseless import PauselessChange
 from pinot_assets.realtime.operations.pauseless_plan import Do, Goal

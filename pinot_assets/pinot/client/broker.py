@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.client.http import CallKind, ClientPool, HttpCall
+from pinot_assets.pinot.client.client_pool import ClientPool
+from pinot_assets.pinot.client.http import CallKind, HttpCall
 
 SPARE_SEGMENTS = 100
 """Asked for beside those that a table has: some may come meanwhile, and a broker may show what has gone."""
@@ -45,10 +46,10 @@ class QueryResult:
 class Broker:
     """One broker. Thread-safe."""
 
-    def __init__(self, url: str, doors: ClientPool) -> None:
+    def __init__(self, url: str, clients: ClientPool) -> None:
         self.url = url
-        self._door = doors.at(url)
-        self._deadline = doors.connection.timeouts.call
+        self._client = clients.at(url)
+        self._deadline = clients.connection.timeouts.call
 
     def query(
         self, sql: str, options: Mapping[str, str] | None = None, deadline: float | None = None
@@ -65,7 +66,7 @@ class Broker:
         body = {"sql": sql}
         if options:
             body["queryOptions"] = ";".join(f"{key}={value}" for key, value in options.items())
-        reply = self._door.send_json(
+        reply = self._client.send_json(
             HttpCall("POST", "/query/sql", CallKind.READ, deadline or self._deadline, json=body)
         )
         if not isinstance(reply, dict):
@@ -123,7 +124,7 @@ class Broker:
     def rebuild_routing(self, table: str) -> None:
         """Read lineage and ideal state of the table again. Idempotent."""
         path = f"/routing/{quote(table, safe='')}_OFFLINE"
-        self._door.send(HttpCall("PUT", path, CallKind.READ, self._deadline))
+        self._client.send(HttpCall("PUT", path, CallKind.READ, self._deadline))
 
 
 def _result(url: str, reply: JsonMapping) -> QueryResult:

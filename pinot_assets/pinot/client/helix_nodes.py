@@ -9,7 +9,7 @@ from typing import Self
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, PinotNotFound
-from pinot_assets.pinot.client.tables import TableCalls
+from pinot_assets.pinot.client.controller import TableCalls
 
 
 @dataclass(frozen=True, slots=True)

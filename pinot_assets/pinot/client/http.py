@@ -11,20 +11,16 @@ import math
 import re
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from threading import Lock
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Final, Self
+from urllib.parse import quote
 
 import httpx
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    wait_random_exponential,
-)
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.core.limits import ERROR_BYTES, REPLY
@@ -37,8 +33,48 @@ from pinot_assets.errors import (
     SwitchConflict,
     SwitchStateUnknown,
 )
-from pinot_assets.pinot.client.reply import ACCEPTED, BadReply, unpacked
-from pinot_assets.pinot.client.trust import Guard
+
+ACCEPTED: Final = "gzip"
+"""What a server may pack with; sent as Accept-Encoding."""
+
+_EITHER: Final = zlib.MAX_WBITS | 32  # of gzip and zlib, as the stream says
+_STEP: Final = 1 << 20
+
+
+class BadReply(Exception):
+    """The body is packed in a way that was not asked for, or is torn."""
+
+
+def unpacked(response: httpx.Response) -> Iterator[bytes]:
+    """The body in chunks of at most a MiB. Stop whenever enough of it is there.
+
+    :raises BadReply: it cannot be unpacked.
+    :raises httpx.TransportError: it did not come to its end.
+    """
+    packing = response.headers.get("content-encoding", "identity").strip().lower()
+    assert isinstance(response.stream, httpx.SyncByteStream)
+    if packing in ("", "identity"):
+        yield from response.stream
+    elif packing in ("gzip", "x-gzip", "deflate"):
+        yield from _inflated(response.stream)
+    else:
+        raise BadReply(f"its body is packed with {packing!r}, and {ACCEPTED} was asked for")
+
+
+def _inflated(packed: Iterable[bytes]) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj(_EITHER)
+    try:
+        for chunk in packed:
+            yield unpacker.decompress(chunk, _STEP)
+            while unpacker.unconsumed_tail:
+                yield unpacker.decompress(unpacker.unconsumed_tail, _STEP)
+        while rest := unpacker.decompress(b"", _STEP):
+            yield rest
+    except zlib.error as error:
+        raise BadReply(f"its body cannot be unpacked: {error}") from error
+    if not unpacker.eof:
+        raise BadReply("its packed body is torn")
+
 
 ATTEMPTS = 3
 # Failures that httpx reports before the first byte of the request left.
@@ -84,12 +120,13 @@ class HttpCall:
 
     :ivar path: below the base URL, already quoted, without the query.
     :ivar deadline: seconds for everything, retries included; of a read, which harms nobody, for each try.
+        None: those of an ordinary call (`Timeouts.call`).
     """
 
     method: str
     path: str
     kind: CallKind
-    deadline: float
+    deadline: float | None = None
     params: Mapping[str, str | Sequence[str]] | None = None
     headers: Mapping[str, str] | None = None
     json: Any = None
@@ -136,7 +173,7 @@ class HttpClient:
 
         :raises PinotError: one of its subclasses, see the module docstring.
         """
-        until = math.inf if call.kind is CallKind.READ else time.monotonic() + call.deadline
+        until = math.inf if call.kind is CallKind.READ else time.monotonic() + self._seconds(call)
         retrying = Retrying(
             retry=retry_if_exception(lambda error: _may_repeat(call.kind, error)),
             stop=lambda state: state.attempt_number >= ATTEMPTS or _too_late(state, until),
@@ -173,8 +210,15 @@ class HttpClient:
                 hint="does the address belong to a Pinot controller or broker?",
             ) from None
 
+    def get_json(self, path: str, /, **params: str) -> Any:
+        """The answer to a GET, as `send_json` returns it."""
+        return self.send_json(HttpCall("GET", path, CallKind.READ, params=params or None))
+
+    def _seconds(self, call: HttpCall) -> float:
+        return self._connection.timeouts.call if call.deadline is None else call.deadline
+
     def _once(self, call: HttpCall, until: float) -> tuple[int, str]:
-        until = min(until, time.monotonic() + call.deadline)
+        until = min(until, time.monotonic() + self._seconds(call))
         left = max(until - time.monotonic(), 0.001)
         timeout = httpx.Timeout(left, connect=min(left, self._connection.timeouts.connect))
         request = self._client.build_request(
@@ -323,33 +367,6 @@ class _InTime(httpx.SyncByteStream):
             yield chunk
 
 
-class ClientPool:
-    """One door for each base URL, made when first used. Thread-safe.
-
-    :ivar guard: which addresses get the connection's credentials; no door is made to another one.
-    """
-
-    def __init__(self, connection: PinotConnection, transport: httpx.BaseTransport | None = None) -> None:
-        self.connection = connection
-        self.guard = Guard(connection)
-        self._transport = transport
-        self._doors: dict[str, HttpClient] = {}
-        self._lock = Lock()
-
-    def at(self, base_url: str) -> HttpClient:
-        """The door of that address.
-
-        :raises PinotError: it is to get no credentials, and the connection has some.
-        """
-        with self._lock:
-            if base_url not in self._doors:
-                self.guard.require(base_url)
-                self._doors[base_url] = HttpClient(base_url, self.connection, self._transport)
-            return self._doors[base_url]
-
-    def close(self) -> None:
-        """Close them all."""
-        with self._lock:
-            for door in self._doors.values():
-                door.close()
-            self._doors.clear()
+def quoted(name: str) -> str:
+    """A name as one segment of a path."""
+    return quote(name, safe="")

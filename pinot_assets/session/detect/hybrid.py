@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pinot_assets.errors import SpecError
-from pinot_assets.pinot.hybrid import time_boundary_ms
-from pinot_assets.pinot.table_config import setting
+from pinot_assets.pinot.table_config import setting, time_boundary_ms
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.state import Mode, utc_text

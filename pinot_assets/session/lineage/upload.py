@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pinot_assets.pinot.api import PushMode, PushReport
-from pinot_assets.pinot.push.confirmed import missing
+from pinot_assets.pinot.push.upload_loop import missing
 from pinot_assets.session.lineage.batch_sizer import BatchSizer
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.snapshot.receipt import Output

@@ -19,7 +19,7 @@ from pinot_assets.errors import LeaseLost, SessionError
 from pinot_assets.session.stores.nodes import first_error
 from pinot_assets.session.stores.session_nodes import SessionNodes
 from pinot_assets.session.values.state import Owner, Pointer, Session, session_to_bytes
-from pinot_assets.zookeeper.client import answered
+from pinot_assets.zookeeper import answered
 
 KEPT_SESSIONS = 2
 """Sessions whose nodes stay readable, the active one included (docs/design/session.md#f14)."""

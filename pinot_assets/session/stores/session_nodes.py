@@ -21,7 +21,7 @@ from pinot_assets.session.values.state import (
     pointer_to_bytes,
     session_from_bytes,
 )
-from pinot_assets.zookeeper.client import answered
+from pinot_assets.zookeeper import answered
 
 T = TypeVar("T")
 

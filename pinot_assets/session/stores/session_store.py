@@ -13,7 +13,7 @@ from pinot_assets.session.stores.lease import UNKNOWN, Lease
 from pinot_assets.session.stores.nodes import first_error, make_own_path
 from pinot_assets.session.stores.session_nodes import SessionNodes
 from pinot_assets.session.values.state import Owner
-from pinot_assets.zookeeper.client import answered, require_cluster
+from pinot_assets.zookeeper import answered, require_cluster
 
 
 class SessionStore(SessionNodes):

@@ -10,7 +10,7 @@ import pytest
 
 from pinot_assets.errors import PinotError, SessionError
 from pinot_assets.pinot import BasicAuth, HttpPinotClient, PinotConnection, TokenAuth
-from pinot_assets.pinot.client.trust import LOOK_AGAIN_SECONDS, Guard
+from pinot_assets.pinot.client.client_pool import LOOK_AGAIN_SECONDS, Guard
 
 HTTP, HTTPS = "http://one:9000", "https://one:9000"
 AUTH = BasicAuth("ada", "s3cret")
