@@ -34,21 +34,20 @@ from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.source.file_table import COLUMNS, Page, page_of, text_of
+from pinot_assets.source.file_table import COLUMNS, ObjectInfo, Page, page_of, text_of
 from pinot_assets.source.interruptible import call, each
-from pinot_assets.source.object_info import ObjectInfo
 from pinot_assets.source.object_store import CHUNK_BYTES, copied, probe_put_if_absent, whole
 from pinot_assets.source.policy import require_place
-from pinot_assets.source.settings.adls import AdlsSettings
-from pinot_assets.source.settings.endpoints import CALL_TIMEOUT, TRANSFER_TIMEOUT, BucketSettings
-from pinot_assets.source.settings.gcs import GcsSettings
-from pinot_assets.source.settings.s3 import S3Settings
+from pinot_assets.source.settings.buckets import (
+    CALL_TIMEOUT,
+    TRANSFER_TIMEOUT,
+    BucketSettings,
+    bucket_settings,
+)
 from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain, join_uri, key_below
 
 # ADLS takes no larger object in one PUT (S3 5 GiB, GCS more), and only one PUT can be conditional.
 MAX_PUT_BYTES = 5000 * 1024**2
-
-_SETTINGS: dict[str, type[BucketSettings]] = {"s3": S3Settings, "gs": GcsSettings, "abfss": AdlsSettings}
 
 # Objects held as columns at a time: many, since each step over them costs the same for one.
 _PAGE = 10_000
@@ -74,7 +73,7 @@ class BucketObjectStore:
     def open(cls, root: Root, props: Mapping[str, str], policy: Policy) -> BucketObjectStore:
         """Make a store and resolve its settings at once, so that a wrong one is told here.
 
-        :raises SourceError: as the `of` of its settings, or the policy refuses the place.
+        :raises SourceError: as `bucket_settings`, or the policy refuses the place.
         """
         store = cls(root, props, policy)
         assert store._settings is not None
@@ -252,7 +251,7 @@ class BucketObjectStore:
     @cached_property
     def _settings(self) -> BucketSettings:
         require_place(self._root, self._props, self._policy)
-        return _SETTINGS[self._root.scheme].of(self._root, self._props, self._policy)
+        return bucket_settings(self._root, self._props, self._policy)
 
     @cached_property
     def _calls(self) -> Any:

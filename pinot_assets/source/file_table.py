@@ -16,7 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
-from pinot_assets.source.object_info import ObjectInfo
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One listed object: key relative to the store's root, full URI, version."""
+
+    key: str
+    uri: str
+    fingerprint: Fingerprint
+
 
 COLUMNS: Final = pa.schema(
     [

@@ -18,9 +18,8 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import SourceError
 from pinot_assets.source.policy import props_of_queue, refused_queue
-from pinot_assets.source.settings import endpoints
 from pinot_assets.source.settings.references import resolve_env
-from pinot_assets.source.settings.s3 import KNOWN_PROPS
+from pinot_assets.source.settings.rules import allow_http, resolve
 from pinot_assets.source.uris import Root
 
 MOST: Final = 1000
@@ -138,9 +137,9 @@ class SqsHints:
         props = props_of_queue(self.url, self._props, self._policy)
         for refusal in refused_queue(self.url, props, self._policy):
             raise refusal.error("notificationQueue")
-        values = endpoints.resolve("S3", KNOWN_PROPS, props, self._policy)
+        values = resolve("s3", props, self._policy)
         parts = urlsplit(self.url)
-        endpoints.allow_http("SQS", self.url, values, "accessKey and secretKey")
+        allow_http("SQS", self.url, values, "accessKey and secretKey")
         host = (parts.hostname or "").split(".")
         region = host[1] if host[0] == "sqs" and len(host) > 2 else values.get("region")
         session = boto3.Session(

@@ -16,8 +16,7 @@ from typing import Protocol
 from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
 from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.source.file_table import Page
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo, Page
 
 # Bytes held in memory at a time while a file is copied or hashed.
 CHUNK_BYTES = 4 * 1024 * 1024

@@ -25,7 +25,7 @@ from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.source.factory import open_store
 from pinot_assets.source.listing import take_inventory
 from pinot_assets.source.object_store import ObjectStore
-from pinot_assets.source.settings import endpoints
+from pinot_assets.source.settings import buckets
 
 pytestmark = pytest.mark.integration
 
@@ -90,7 +90,7 @@ def open_at(port: int, bucket: str) -> Callable[..., ObjectStore]:
 
 @pytest.fixture
 def spoiler(port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spoiler]:
-    monkeypatch.setattr(endpoints, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
+    monkeypatch.setattr(buckets, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
     with spoiling.spoiler(port) as server:
         yield server
 

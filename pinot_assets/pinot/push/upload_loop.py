@@ -28,7 +28,6 @@ from pinot_assets.pinot.client.http import CutOff, UploadFailed
 from pinot_assets.pinot.push.upload import Announced, Uploader, Uploads, batch_tar
 from pinot_assets.snapshot.receipt import Output
 
-
 THREADS = 4
 # Small objects of the staging area that are read at a time.
 READERS = 16

@@ -15,7 +15,7 @@ from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import came_from, snapshot_headers
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo
 
 MARKS = "owners"
 """Folder of the marks."""

@@ -24,7 +24,7 @@ from pinot_assets.session.values.state import (
 )
 from pinot_assets.session.values.znrecord import SIMPLE, record_of
 from pinot_assets.snapshot.manifest import SnapshotRef
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo
 
 T = TypeVar("T")
 

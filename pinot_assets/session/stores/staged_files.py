@@ -21,7 +21,7 @@ from pinot_assets.session.stores.staged_objects import THREADS, StagedObjects
 from pinot_assets.session.values.plan import Plan, Row
 from pinot_assets.snapshot.manifest import RESTORE
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo
 from pinot_assets.source.uris import check_key
 
 

@@ -11,7 +11,7 @@ from pinot_assets.ingest.contract.keys import attempt_of, file_id
 from pinot_assets.session.stores.staged_objects import THREADS
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.snapshot.receipt import Receipt
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo
 
 
 def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -> dict[str, Receipt]:

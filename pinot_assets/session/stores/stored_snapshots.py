@@ -11,7 +11,7 @@ from pinot_assets.core.stored_format import structured
 from pinot_assets.errors import RollbackRefused, SnapshotCorrupt
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.snapshot.manifest import LEFT, Snapshot, SnapshotRef
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo
 
 _HEADER = re.compile(r"snapshots/(?P<seq>[0-9]+)-(?P<sha256>[0-9a-f]{64})\.json")
 
