@@ -34,7 +34,6 @@ class SegmentMetadata:
     :ivar download_url: where servers fetch it.
     :ivar start_ms: smallest time value, None without an interval.
     :ivar end_ms: largest time value.
-    :ivar push_ms: time of the first push.
     """
 
     segment: str
@@ -44,7 +43,6 @@ class SegmentMetadata:
     download_url: str
     start_ms: int | None
     end_ms: int | None
-    push_ms: int | None
 
 
 class StagedObjects(Protocol):

@@ -8,10 +8,9 @@ reason is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import httpx
 
@@ -21,11 +20,11 @@ from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict
 from pinot_assets.pinot.api import Replicas, SegmentMetadata
 from pinot_assets.pinot.client.client_pool import ClientPool
-from pinot_assets.pinot.client.http import CallKind, HttpCall, quoted
+from pinot_assets.pinot.client.http import CallKind, Closing, HttpCall, quoted
 from pinot_assets.pinot.lineage import Lineage, why_not_end, why_not_revert, why_not_start
 
 
-class TableCalls:
+class TableCalls(Closing):
     """The part of `Controller` that knows no segments. Thread-safe; close it, or use it in a `with`.
 
     Errors of every method: see `pinot_assets.pinot.api.PinotClient`.
@@ -39,14 +38,6 @@ class TableCalls:
     def close(self) -> None:
         """Close all connections."""
         self._clients.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _get(self, path: str, /, **params: str) -> Any:
         return self._client.get_json(path, **params)
@@ -85,11 +76,10 @@ class TableCalls:
 
     def get_schema(self, name: str) -> JsonObject | None:
         """See `PinotClient.get_schema`."""
-        try:
+        with suppress(PinotNotFound):
             value: JsonObject = self._get(f"/schemas/{quoted(name)}")
-        except PinotNotFound:
-            return None
-        return value
+            return value
+        return None
 
     def put_schema(self, schema: JsonMapping) -> None:
         """See `PinotClient.put_schema`."""
@@ -247,7 +237,6 @@ class Controller(TableCalls):
             download_url=value.get("segment.download.url", ""),
             start_ms=_millis(value.get("segment.start.time")),
             end_ms=_millis(value.get("segment.end.time")),
-            push_ms=_millis(value.get("segment.push.time")),
         )
 
     def delete_segments(self, table: str, names: Collection[str]) -> None:
@@ -270,64 +259,69 @@ class Controller(TableCalls):
         self, table: str, segments_from: Collection[str], segments_to: Collection[str]
     ) -> str:
         """See `PinotClient.start_replace_segments`."""
-        return self._start(table, segments_from, segments_to, {})
+        return self._start(table, segments_from, segments_to)
 
     def force_start_replace_segments(
         self, table: str, segments_from: Collection[str], segments_to: Collection[str]
     ) -> str:
         """See `PinotClient.force_start_replace_segments`."""
-        return self._start(table, segments_from, segments_to, {"forceCleanup": "true"})
+        return self._start(table, segments_from, segments_to, forceCleanup="true")
 
     def _start(
-        self, table: str, segments_from: Collection[str], segments_to: Collection[str], force: dict[str, str]
+        self, table: str, segments_from: Collection[str], segments_to: Collection[str], **force: str
     ) -> str:
         _check_names(segments_from, segments_to)
+
+        def why_not() -> list[str]:
+            visible = self.visible_segments(table)
+            return why_not_start(self.lineage(table), visible, segments_from, segments_to)
+
         body = {"segmentsFrom": sorted(segments_from), "segmentsTo": sorted(segments_to)}
-        try:
-            reply = self._replace(table, "start", self.connection.timeouts.call, force, body)
-        except SwitchConflict as refusal:
-            raise _explained(
-                refusal,
-                lambda: why_not_start(
-                    self.lineage(table), self.visible_segments(table), segments_from, segments_to
-                ),
-            ) from None
-        return str(reply["segmentLineageEntryId"])
+        return str(self._replace(table, "start", why_not, body=body, **force)["segmentLineageEntryId"])
 
     def end_replace_segments(self, table: str, entry_id: str) -> None:
         """See `PinotClient.end_replace_segments`."""
-        try:
-            self._replace(table, "end", self.connection.timeouts.end, {"segmentLineageEntryId": entry_id})
-        except SwitchConflict as refusal:
-            raise _explained(
-                refusal, lambda: why_not_end(self.lineage(table), self.all_segments(table), entry_id)
-            ) from None
+
+        def why_not() -> list[str]:
+            return why_not_end(self.lineage(table), self.all_segments(table), entry_id)
+
+        seconds = self.connection.timeouts.end
+        self._replace(table, "end", why_not, seconds, segmentLineageEntryId=entry_id)
 
     def revert_replace_segments(self, table: str, entry_id: str) -> None:
         """See `PinotClient.revert_replace_segments`."""
-        self._revert(table, {"segmentLineageEntryId": entry_id})
+        self._revert(table, entry_id)
 
     def force_revert_replace_segments(self, table: str, entry_id: str) -> None:
         """See `PinotClient.force_revert_replace_segments`."""
-        self._revert(table, {"segmentLineageEntryId": entry_id, "forceRevert": "true"})
+        self._revert(table, entry_id, forceRevert="true")
 
-    def _revert(self, table: str, params: dict[str, str]) -> None:
-        entry_id = params["segmentLineageEntryId"]
-        try:
-            self._replace(table, "revert", self.connection.timeouts.call, params)
-        except SwitchConflict as refusal:
-            raise _explained(
-                refusal, lambda: why_not_revert(self.lineage(table), self.all_segments(table), entry_id)
-            ) from None
+    def _revert(self, table: str, entry_id: str, **force: str) -> None:
+        def why_not() -> list[str]:
+            return why_not_revert(self.lineage(table), self.all_segments(table), entry_id)
+
+        self._replace(table, "revert", why_not, segmentLineageEntryId=entry_id, **force)
 
     def _replace(
-        self, table: str, verb: str, deadline: float, params: Mapping[str, str], body: Any = None
-    ) -> Any:
-        path = f"/segments/{quoted(table)}/{verb}ReplaceSegments"
-        params = {"type": "OFFLINE", **params}
-        return self._client.send_json(
-            HttpCall("POST", path, CallKind.LINEAGE, deadline, params=params, json=body or {})
-        )
+        self,
+        table: str,
+        verb: str,
+        why_not: Callable[[], list[str]],
+        deadline: float | None = None,
+        body: JsonValue = None,
+        **params: str,
+    ) -> JsonValue:
+        """Start, end or revert; where Pinot refuses, `why_not` looks for what it does not say."""
+        path, params = f"/segments/{quoted(table)}/{verb}ReplaceSegments", {"type": "OFFLINE", **params}
+        call = HttpCall("POST", path, CallKind.LINEAGE, deadline, params=params, json=body or {})
+        try:
+            return self._client.send_json(call)
+        except SwitchConflict as refusal:
+            try:
+                why = "; ".join([*why_not(), f"Pinot says: {refusal.why}"])
+            except PinotError:
+                raise refusal from None
+            raise SwitchConflict(refusal.what, why=why, hint=refusal.hint) from None
 
 
 def _custom(text: str | None) -> JsonObject:
@@ -349,12 +343,3 @@ def _check_names(segments_from: Collection[str], segments_to: Collection[str]) -
     torn = sorted(name for name in {*segments_from, *segments_to} if "," in name or not name)
     if torn:
         raise ValueError(f"segment names that the lineage node would tear in two: {torn}")
-
-
-def _explained(refusal: SwitchConflict, look: Callable[[], list[str]]) -> SwitchConflict:
-    try:
-        found = look()
-    except PinotError:
-        return refusal
-    why = "; ".join([*found, f"Pinot says: {refusal.why}"])
-    return SwitchConflict(refusal.what, why=why, hint=refusal.hint)

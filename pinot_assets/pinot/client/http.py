@@ -15,12 +15,11 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from types import TracebackType
 from typing import IO, Any, Final, Self
 from urllib.parse import quote
 
 import httpx
-from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
+from tenacity import Retrying, retry_if_exception, wait_random_exponential
 
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.core.limits import ERROR_BYTES, REPLY
@@ -41,8 +40,11 @@ _EITHER: Final = zlib.MAX_WBITS | 32  # of gzip and zlib, as the stream says
 _STEP: Final = 1 << 20
 
 
+_WRONG_ADDRESS: Final = "does the address belong to a Pinot controller or broker?"
+
+
 class BadReply(Exception):
-    """The body is packed in a way that was not asked for, or is torn."""
+    """The body is packed in a way that was not asked for, is torn, or too large: why, and a hint."""
 
 
 def unpacked(response: httpx.Response) -> Iterator[bytes]:
@@ -58,7 +60,7 @@ def unpacked(response: httpx.Response) -> Iterator[bytes]:
     elif packing in ("gzip", "x-gzip", "deflate"):
         yield from _inflated(response.stream)
     else:
-        raise BadReply(f"its body is packed with {packing!r}, and {ACCEPTED} was asked for")
+        raise BadReply(f"its body is packed with {packing!r}, and {ACCEPTED} was asked for", _WRONG_ADDRESS)
 
 
 def _inflated(packed: Iterable[bytes]) -> Iterator[bytes]:
@@ -71,9 +73,9 @@ def _inflated(packed: Iterable[bytes]) -> Iterator[bytes]:
         while rest := unpacker.decompress(b"", _STEP):
             yield rest
     except zlib.error as error:
-        raise BadReply(f"its body cannot be unpacked: {error}") from error
+        raise BadReply(f"its body cannot be unpacked: {error}", _WRONG_ADDRESS) from error
     if not unpacker.eof:
-        raise BadReply("its packed body is torn")
+        raise BadReply("its packed body is torn", _WRONG_ADDRESS)
 
 
 ATTEMPTS = 3
@@ -133,7 +135,20 @@ class HttpCall:
     files: Mapping[str, tuple[str, bytes | IO[bytes], str]] | None = None
 
 
-class HttpClient:
+class Closing:
+    """What a `with` closes at its end."""
+
+    def close(self) -> None:
+        """Close all connections."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class HttpClient(Closing):
     """A pooled, thread-safe client for one base URL."""
 
     def __init__(
@@ -158,14 +173,6 @@ class HttpClient:
         """Close the pool."""
         self._client.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def send(self, call: HttpCall) -> str:
         """Send the call and return the reply's text.
 
@@ -176,7 +183,9 @@ class HttpClient:
         until = math.inf if call.kind is CallKind.READ else time.monotonic() + self._seconds(call)
         retrying = Retrying(
             retry=retry_if_exception(lambda error: _may_repeat(call.kind, error)),
-            stop=lambda state: state.attempt_number >= ATTEMPTS or _too_late(state, until),
+            stop=lambda state: (
+                state.attempt_number >= ATTEMPTS or time.monotonic() + state.upcoming_sleep >= until
+            ),
             wait=wait_random_exponential(multiplier=0.1, max=1.0),
             reraise=True,
         )
@@ -185,10 +194,7 @@ class HttpClient:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self._no_answer(call, error) from None
         except BadReply as error:
-            hint = "does the address belong to a Pinot controller or broker?"
-            raise self._unread(call, str(error), hint) from None
-        except _ReplyTooLarge:
-            raise self._unread(call, REPLY.why, REPLY.hint) from None
+            raise self._unread(call, *error.args) from None
         if 200 <= status < 300:
             return text
         raise self._refusal(call, status, text)
@@ -207,7 +213,7 @@ class HttpClient:
             raise PinotError(
                 f"{self._name(call)} did not answer with JSON",
                 why=self._shorten(text if isinstance(error, json.JSONDecodeError) else str(error)),
-                hint="does the address belong to a Pinot controller or broker?",
+                hint=_WRONG_ADDRESS,
             ) from None
 
     def get_json(self, path: str, /, **params: str) -> Any:
@@ -296,14 +302,10 @@ class HttpClient:
         return PinotError(what, why=reason)
 
 
-class _ReplyTooLarge(Exception):
-    pass
-
-
 def _text(response: httpx.Response, until: float) -> str:
     """Its body. Of a reply that refuses the call only the beginning: its status says what counts.
 
-    :raises _ReplyTooLarge: there is more than is read.
+    :raises BadReply: there is more than is read, or it cannot be unpacked.
     """
     refused = not 200 <= response.status_code < 300
     most = ERROR_BYTES if refused else REPLY.bytes
@@ -312,7 +314,7 @@ def _text(response: httpx.Response, until: float) -> str:
         body += chunk
         if len(body) > most:
             if not refused:
-                raise _ReplyTooLarge
+                raise BadReply(REPLY.why, REPLY.hint)
             del body[most:]
             break
         if time.monotonic() > until:
@@ -342,15 +344,9 @@ def _unknown(kind: type[SwitchStateUnknown], name: str, reason: str) -> SwitchSt
     )
 
 
-def _too_late(state: RetryCallState, until: float) -> bool:
-    return time.monotonic() + state.upcoming_sleep >= until
-
-
 def _may_repeat(kind: CallKind, error: BaseException) -> bool:
-    if isinstance(error, httpx.UnsupportedProtocol):
-        return False
     repeatable = httpx.TransportError if kind is CallKind.READ else NOT_SENT
-    return isinstance(error, repeatable)
+    return isinstance(error, repeatable) and not isinstance(error, httpx.UnsupportedProtocol)
 
 
 class _InTime(httpx.SyncByteStream):

@@ -203,19 +203,16 @@ class UploadLoop:
         try:
             body = batch_tar(announced)
         except ValueError as error:
-            return self._all(outputs, PushRefused("a batch cannot be made", why=str(error)))
+            refused = PushRefused("a batch cannot be made", why=str(error))
+            return {output.segment: refused for output in outputs}
         uploader = self._pinot.uploader(self._table)
         self._before_upload()
         self._calls += 1
         try:
             uploader.batch(f"{self._table}-{len(outputs)}-segments", body)
         except PinotError as trouble:
-            return self._all(outputs, trouble)
+            return {output.segment: trouble for output in outputs}
         return {}
-
-    @staticmethod
-    def _all(outputs: Sequence[Output], trouble: PinotError) -> dict[str, PinotError]:
-        return {output.segment: trouble for output in outputs}
 
     def _each(self, outputs: Sequence[Output]) -> dict[str, PinotError]:
         """Upload one by one, a few at a time; after a trouble no other is begun. What went wrong, by name."""
@@ -286,7 +283,11 @@ class UploadLoop:
         told = [troubles[o.segment] for o in absent if o.segment in troubles]
         if not told:
             if not troubles:
-                self._raise_not_there(absent)
+                raise PushRefused(
+                    f"accepted but not there: {plural(len(absent), 'segment')} of table {self._table}",
+                    why=f"{min(o.segment for o in absent)} is not in the ideal state with its CRC",
+                    hint="push again",
+                )
             return  # what was complained of is there: others were not begun
         # A lost call first: it may still land, so the refusal of another one is not the whole truth.
         trouble = min(told, key=lambda e: (not isinstance(e, SwitchStateUnknown), isinstance(e, PushRefused)))
@@ -307,13 +308,6 @@ class UploadLoop:
         else:
             raise trouble
         await_no_partial_uploads(self._pinot, self._table, absent, self._before_upload)
-
-    def _raise_not_there(self, absent: Sequence[Output]) -> None:
-        raise PushRefused(
-            f"accepted but not there: {plural(len(absent), 'segment')} of table {self._table}",
-            why=f"{min(o.segment for o in absent)} is not in the ideal state with its CRC",
-            hint="push again",
-        )
 
 
 def _check_names(outputs: Sequence[Output]) -> None:
