@@ -34,16 +34,16 @@ from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.source.file_table import COLUMNS, ObjectInfo, Page, page_of, text_of
-from pinot_assets.source.interruptible import call, each
-from pinot_assets.source.object_store import CHUNK_BYTES, copied, probe_put_if_absent, whole
-from pinot_assets.source.policy import require_place
-from pinot_assets.source.settings.buckets import (
+from pinot_assets.source.bucket_settings import (
     CALL_TIMEOUT,
     TRANSFER_TIMEOUT,
     BucketSettings,
     bucket_settings,
 )
+from pinot_assets.source.file_table import COLUMNS, ObjectInfo, Page, page_of, text_of
+from pinot_assets.source.interruptible import call, each
+from pinot_assets.source.object_store import CHUNK_BYTES, copied, probe_put_if_absent, whole
+from pinot_assets.source.policy import require_place
 from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain, join_uri, key_below
 
 # ADLS takes no larger object in one PUT (S3 5 GiB, GCS more), and only one PUT can be conditional.

@@ -15,7 +15,7 @@ def open_store(uri: str, props: Mapping[str, str], policy: Policy) -> ObjectStor
     `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix`.
 
     :param props: the suffixes of `input.fs.prop.*` in StarTree's and Pinot's spelling (`region`,
-        `endpoint`, `accessKey`, `secretKey`, …; `KNOWN` of `source/settings/rules.py` has them all);
+        `endpoint`, `accessKey`, `secretKey`, …; `KNOWN` of `source/settings.py` has them all);
         values may refer to the environment (`${NAME}`). Without keys the cloud's standard chain finds them.
         Not used locally.
     :param policy: the table spec's; `UNLIMITED` for a place that no spec names.

@@ -18,9 +18,9 @@ from pinot_assets.core.parquet_bytes import require_schema
 from pinot_assets.core.stored_format import Marks
 from pinot_assets.core.untrusted import fitting, listed, read_json
 from pinot_assets.snapshot.fingerprint import SourceFile
+from pinot_assets.source.file_patterns import PathPattern, compile_pattern, path_of_uri
 from pinot_assets.source.file_table import COLUMNS, FileTable, Page, files_of, page_of, text_of, without_root
 from pinot_assets.source.object_store import ObjectStore
-from pinot_assets.source.patterns.file_patterns import PathPattern, compile_pattern, path_of_uri
 from pinot_assets.source.uris import is_plain, key_below
 
 _META: Final = b"part"

@@ -18,8 +18,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import SourceError
 from pinot_assets.source.policy import props_of_queue, refused_queue
-from pinot_assets.source.settings.references import resolve_env
-from pinot_assets.source.settings.rules import allow_http, resolve
+from pinot_assets.source.settings import allow_http, resolve, resolve_env
 from pinot_assets.source.uris import Root
 
 MOST: Final = 1000

@@ -22,8 +22,14 @@ from pinot_assets.sizing.protocol import (
     MessageKind,
     Reply,
 )
-from simulator.commit import commit_done, commit_start, finish_pauseless, take_place
-from simulator.election import Election, PauselessElection
+from simulator.commit import (
+    Election,
+    PauselessElection,
+    commit_done,
+    commit_start,
+    finish_pauseless,
+    take_place,
+)
 from simulator.faults import Actor, Message, Point
 from simulator.store import StoreFailed
 from simulator.validation import validate_for_ever

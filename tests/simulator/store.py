@@ -16,7 +16,7 @@ import simpy
 from pinot_assets.realtime.model.state import SegmentStatus
 from pinot_assets.sizing.protocol import Outage
 from simulator.stream import Built
-from simulator.timing import Hardware
+from simulator.tables import Hardware
 from simulator.zookeeper import ONLINE, Steps
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import simpy
 
-from simulator.timing import Stream
+from simulator.tables import Stream
 from simulator.zookeeper import Steps
 
 Ranges = tuple[tuple[int, int], ...]

@@ -11,7 +11,6 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 import simpy
 
@@ -36,12 +35,9 @@ from simulator.faults import Actor, Fault, Faults, Message, Network
 from simulator.server import Server
 from simulator.store import TMP, DeepStore
 from simulator.stream import StreamPartition
-from simulator.timing import Table
+from simulator.tables import BEGAN_MS, Table
 from simulator.validation import ask_to_reingest, lacks_copy, upload_missing, validate
 from simulator.zookeeper import CONSUMING, Helix, Node, Placement, Steps, ZooKeeper
-
-BEGAN_MS: Final = 1_767_225_600_000
-"""When every world begins: 2026-01-01, midnight UTC."""
 
 
 @dataclass

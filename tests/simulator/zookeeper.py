@@ -15,7 +15,7 @@ from typing import Final, Protocol, TypeVar
 import simpy
 
 from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, SegmentStatus
-from simulator.timing import Hardware
+from simulator.tables import Hardware
 
 T = TypeVar("T")
 Steps = Generator[simpy.Event, object, T]

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from fakes.realtime.simulated_truth import always
 from simulator.faults import BadNetwork, Fate, Point, Strike
-from simulator.tables import BYPASS, MINUTE, first, talk
-from simulator.timing import Hardware, Table
+from simulator.tables import BYPASS, MINUTE, Hardware, Table, first, talk
 from simulator.world import World
 
 from pinot_assets.realtime.model.state import SegmentStatus

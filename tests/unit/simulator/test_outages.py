@@ -10,8 +10,7 @@ from fakes.realtime.simulated_truth import all_well, always, lag_rows
 from simulator.faults import (
     StoreOutage,
 )
-from simulator.tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, first, statuses
-from simulator.timing import Table
+from simulator.tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, Table, first, statuses
 from simulator.world import World
 
 from pinot_assets.realtime.model.settings import ClusterSettings

@@ -23,8 +23,7 @@ from simulator.faults import (
     StoreOutage,
     Strike,
 )
-from simulator.tables import HOUR, MINUTE
-from simulator.timing import Hardware, Stream, Table
+from simulator.tables import HOUR, MINUTE, Hardware, Stream, Table
 from simulator.world import World
 
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings

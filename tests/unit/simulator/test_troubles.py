@@ -16,8 +16,19 @@ from simulator.faults import (
     StoreOutage,
     Strike,
 )
-from simulator.tables import BYPASS, HOUR, MINUTE, PAUSELESS, first, statuses, talk, with_settings
-from simulator.timing import Hardware, Stream, Table
+from simulator.tables import (
+    BYPASS,
+    HOUR,
+    MINUTE,
+    PAUSELESS,
+    Hardware,
+    Stream,
+    Table,
+    first,
+    statuses,
+    talk,
+    with_settings,
+)
 from simulator.world import World
 
 from pinot_assets.realtime.model.settings import ClusterSettings

@@ -15,7 +15,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
 from pinot_assets.errors import SourceError
-from pinot_assets.source.patterns.file_patterns import compile_pattern, normalise_path
+from pinot_assets.source.file_patterns import compile_pattern, normalise_path
 
 # What is refused although Java takes it; the module docstrings say so.
 STRICTER_GLOBS = ("no path holds '//'", "an empty class", "not a range")

@@ -10,8 +10,8 @@ import pytest
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SourceError
+from pinot_assets.source.bucket_settings import bucket_settings
 from pinot_assets.source.factory import open_store
-from pinot_assets.source.settings.buckets import bucket_settings
 from pinot_assets.source.uris import parse_root
 
 ADLS = "abfss://raw@lake.dfs.core.windows.net/x"

@@ -7,8 +7,8 @@ import pytest
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SettingError, SourceError
+from pinot_assets.source.bucket_settings import bucket_settings
 from pinot_assets.source.factory import open_store
-from pinot_assets.source.settings.buckets import bucket_settings
 from pinot_assets.source.uris import parse_root
 
 ROOT = parse_root("s3://bucket/in")

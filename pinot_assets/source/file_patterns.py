@@ -20,9 +20,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.errors import SettingError
-from pinot_assets.source.patterns import re2
-from pinot_assets.source.patterns.java_regex import regex_to_re2
-from pinot_assets.source.patterns.re2 import ANY, Range, any_of, but, one
+from pinot_assets.source.java_regex import (
+    ANY,
+    Range,
+    any_of,
+    but,
+    compiled,
+    matching,
+    one,
+    regex_to_re2,
+)
 from pinot_assets.source.uris import unquote_key
 
 # Most patterns: told by the end of a name alone, since it holds a slash.
@@ -49,7 +56,7 @@ class PathPattern:
 
     def those_of(self, paths: Sequence[str]) -> list[bool]:
         """`matches` of each path."""
-        return re2.matching(self._regex, [normalise_path(path) for path in paths])
+        return matching(self._regex, [normalise_path(path) for path in paths])
 
     def matching(self, root: str, names: pa.Array) -> pa.Array:
         """`matches` of a root with each of these names behind it: normalised paths of plain ASCII characters
@@ -91,7 +98,7 @@ def compile_pattern(text: str) -> PathPattern:
 
 def _compiled_glob(glob: str) -> str:
     try:
-        return re2.compiled(glob_to_regex(glob))
+        return compiled(glob_to_regex(glob))
     except ValueError as error:  # it is too long for RE2
         raise glob_error(glob, 0, str(error)) from error
 
@@ -111,7 +118,7 @@ def normalise_path(path: str) -> str:
 
 
 def glob_to_regex(glob: str) -> str:
-    """Translate a glob; the result is for `re2.compiled`.
+    """Translate a glob; the result is for `compiled`.
 
     :raises SettingError: where Java refuses the glob, with the position (0-based).
     """

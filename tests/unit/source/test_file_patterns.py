@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.errors import SourceError
-from pinot_assets.source.patterns.file_patterns import compile_pattern, normalise_path, path_of_uri
+from pinot_assets.source.file_patterns import compile_pattern, normalise_path, path_of_uri
 
 
 @pytest.mark.parametrize("text", ["**/*.csv", "", ":x", "shell:*.csv"])

@@ -17,7 +17,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SettingError, SourceError
-from pinot_assets.source.settings.rules import allow_http, resolve
+from pinot_assets.source.settings import allow_http, resolve
 from pinot_assets.source.uris import Root, adls_names
 
 if TYPE_CHECKING:
