@@ -248,21 +248,14 @@ class ZooKeeperInstances:
 
         :raises SessionError: ZooKeeper does not answer, or there is no such cluster.
         """
-        client = connect(self.hosts, self.access)
         path = f"/{self.cluster}/CONFIGS/PARTICIPANT"
-        try:
-            with answered():
-                require_cluster(client, self.cluster)
-                found: set[str] = set()
-                for name in client.retry(client.get_children, path):
-                    try:
-                        data, _ = client.retry(client.get, f"{path}/{name}")
-                    except NoNodeError:
-                        continue  # it left the cluster meanwhile
+        found: set[str] = set()
+        with cluster_client(self.hosts, self.cluster, self.access) as client, answered():
+            for name in client.retry(client.get_children, path):
+                with contextlib.suppress(NoNodeError):  # it left the cluster meanwhile
+                    data, _ = client.retry(client.get, f"{path}/{name}")
                     found.update(addresses_in(name, data))
-                return frozenset(found)
-        finally:
-            close(client)
+        return frozenset(found)
 
 
 def addresses_in(name: str, record: bytes) -> Iterator[str]:

@@ -65,12 +65,14 @@ class RealtimeReads(Nodes):
         return frozenset(found.lists.get("committingSegments", ()) if found is not None else ())
 
     def pending_messages(self, table: str, server: str) -> frozenset[str]:
-        """Segments of the table about which a state transition waits for that server."""
+        """Segments of the table about which a state transition waits for that server: a message is of one,
+        or of a batch."""
         return frozenset(
             segment
             for message in self.children(f"INSTANCES/{server}/MESSAGES")
             if message.simple.get("RESOURCE_NAME") == table
-            for segment in _told_of(message)
+            for segment in message.lists.get("PARTITION_NAME") or [message.simple.get("PARTITION_NAME")]
+            if segment
         )
 
     # --- consumption -------------------------------------------------------------------------------
@@ -183,12 +185,6 @@ class RealtimeReads(Nodes):
 
 def _segments(table: str) -> str:
     return f"PROPERTYSTORE/SEGMENTS/{table}"
-
-
-def _told_of(message: Node) -> tuple[str, ...]:
-    """The segments of a message: one, or those of a batch."""
-    one = message.simple.get("PARTITION_NAME")
-    return tuple(message.lists.get("PARTITION_NAME", ())) or ((one,) if one else ())
 
 
 VALIDATION: Final = "RealtimeSegmentValidationManager"

@@ -69,16 +69,6 @@ class BucketObjectStore:
         self._props = dict(props)
         self._policy = policy
 
-    @classmethod
-    def open(cls, root: Root, props: Mapping[str, str], policy: Policy) -> BucketObjectStore:
-        """Make a store and resolve its settings at once, so that a wrong one is told here.
-
-        :raises SourceError: as `bucket_settings`, or the policy refuses the place.
-        """
-        store = cls(root, props, policy)
-        assert store._settings is not None
-        return store
-
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._root, self._props, self._policy)
 
@@ -106,16 +96,12 @@ class BucketObjectStore:
 
     def pages(self, after: str = "") -> Iterator[Page]:
         """The same of all objects as columns; only unusual ones are looked at one by one."""
-        told = self._full(after) if after else "" if self._lists_in_order else None
+        # ADLS and S3's directory buckets list in another order than that of bytes, and begin elsewhere.
+        in_order = self._root.scheme != "abfss" and not self._root.bucket.endswith("--x-s3")
+        told = self._full(after) if after else "" if in_order else None
         for page in self._listed(self._root.path, after):
             told = _told_up_to(page, told)
             yield Page(self._columns(page), told[self._strip :] if told else "")
-
-    @property
-    def _lists_in_order(self) -> bool:
-        """Whether the service lists in the order of bytes and begins where it is asked to: not ADLS, nor S3's
-        directory buckets."""
-        return self._root.scheme != "abfss" and not self._root.bucket.endswith("--x-s3")
 
     def _columns(self, page: pa.RecordBatch) -> pa.Table:
         root, keys = self._below_root(page.column("path"))
@@ -163,7 +149,8 @@ class BucketObjectStore:
                 key = meta["path"][self._strip :]
                 if meta["size"] > 0:
                     yield ObjectInfo(key, self.uri_of(key), _fingerprint(meta))
-                elif (empty := self._look_again(key)) is not None:
+                # Only a HEAD tells an empty object from a folder marker.
+                elif key and (empty := self._head(self._full(key))) is not None:
                     yield ObjectInfo(key, self.uri_of(key), empty)
         except (BaseError, OSError) as error:
             raise self._listing_failed(error) from None
@@ -249,17 +236,21 @@ class BucketObjectStore:
         return True
 
     @cached_property
-    def _settings(self) -> BucketSettings:
+    def settings(self) -> BucketSettings:
+        """The settings, resolved on this machine.
+
+        :raises SourceError: as `bucket_settings`, or the policy refuses the place.
+        """
         require_place(self._root, self._props, self._policy)
         return bucket_settings(self._root, self._props, self._policy)
 
     @cached_property
     def _calls(self) -> Any:
-        return self._settings.client(CALL_TIMEOUT)
+        return self.settings.client(CALL_TIMEOUT)
 
     @cached_property
     def _transfers(self) -> Any:
-        return self._settings.client(TRANSFER_TIMEOUT)
+        return self.settings.client(TRANSFER_TIMEOUT)
 
     def _full(self, key: str) -> str:
         check_key(key)
@@ -278,10 +269,6 @@ class BucketObjectStore:
             return _fingerprint(call(obstore.head, self._calls, full))
         except FileNotFoundError:
             return None
-
-    def _look_again(self, key: str) -> Fingerprint | None:
-        """What a listed empty object is: only a HEAD tells it from a folder marker (None)."""
-        return self._head(self._full(key)) if key else None
 
     def _put(self, key: str, data: bytes | Path, size: int, sha256: Callable[[], str]) -> None:
         full = self._full(key)

@@ -30,4 +30,6 @@ def open_store(uri: str, props: Mapping[str, str], policy: Policy) -> ObjectStor
     # Imported late: a local-only task does not pay for the client.
     from pinot_assets.source.bucket_store import BucketObjectStore
 
-    return BucketObjectStore.open(root, props, policy)
+    store = BucketObjectStore(root, props, policy)
+    assert store.settings is not None  # resolved at once, so that a wrong one is told here
+    return store

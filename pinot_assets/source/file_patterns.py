@@ -87,20 +87,16 @@ def compile_pattern(text: str) -> PathPattern:
         case "glob":
             if "//" in body:
                 raise glob_error(body, body.index("//"), "no path holds '//': Java writes s3:/bucket/key")
-            return PathPattern(text, _compiled_glob(body))
+            try:
+                return PathPattern(text, compiled(glob_to_regex(body)))
+            except ValueError as error:  # it is too long for RE2
+                raise glob_error(body, 0, str(error)) from error
         case "regex":
             return PathPattern(text, regex_to_re2(body))
         case _:
             raise SettingError(
                 f"The pattern {text} does not say its syntax", hint=f"write glob:{text} (or regex:…)"
             )
-
-
-def _compiled_glob(glob: str) -> str:
-    try:
-        return compiled(glob_to_regex(glob))
-    except ValueError as error:  # it is too long for RE2
-        raise glob_error(glob, 0, str(error)) from error
 
 
 def path_of_uri(uri: str) -> str:

@@ -155,12 +155,7 @@ def list_part(
     :raises ListingFailed: the listing broke off; there is then nothing of this part.
     :raises SourceError: a pattern cannot be used.
     """
-    look = _Look(
-        root,
-        None if choice.include is None else compile_pattern(choice.include),
-        None if choice.exclude is None else compile_pattern(choice.exclude),
-        choice.marker,
-    )
+    look = _Look(root, choice)
     chosen, last = [COLUMNS.empty_table()], ""
     for page in pages:
         chosen.append(look.chosen(page.columns))
@@ -225,14 +220,13 @@ class _Look:
     :ivar skipped: as `Inventory` has it, as are `hidden`, `complete` and `being_written`.
     """
 
-    def __init__(
-        self, root: str, include: PathPattern | None, exclude: PathPattern | None, marker: str | None
-    ) -> None:
-        self._root = root.removesuffix("/")
-        self._include, self._exclude, self._marker = include, exclude, marker
+    def __init__(self, root: str, choice: Choice) -> None:
+        self._root, self._marker = root.removesuffix("/"), choice.marker
+        self._include = None if choice.include is None else compile_pattern(choice.include)
+        self._exclude = None if choice.exclude is None else compile_pattern(choice.exclude)
         self._root_path = path_of_uri(root)
         self._root_is_plain = is_plain(self._root_path.replace(":", "", 1))
-        self._ends = [".tmp"] if marker is None else [".tmp", f"/{marker}"]
+        self._ends = [".tmp"] if choice.marker is None else [".tmp", f"/{choice.marker}"]
         self.skipped = self.hidden = 0
         self.complete: set[str] = set()
         self.being_written: set[str] = set()

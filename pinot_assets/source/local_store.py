@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import errno
+import filecmp
 import hashlib
 import os
 import re
@@ -228,7 +229,8 @@ class LocalObjectStore:
         """Temp file, fsync, link, fsync of the folder: a name exists only with its whole content."""
         path = self._path(key)
         folder = os.path.dirname(path)
-        temporary = os.path.join(self.root.path, TEMPORARY, f"{_owner()}-{uuid.uuid4().hex}")
+        name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex}"
+        temporary = os.path.join(self.root.path, TEMPORARY, name)
         with _mapped(f"Cannot write {self.uri_of(key)}"):
             os.makedirs(os.path.dirname(temporary), exist_ok=True)
             _make_folders(folder)
@@ -247,7 +249,7 @@ class LocalObjectStore:
         try:
             os.link(temporary, path)
         except FileExistsError:
-            if not _same_content(temporary, path):
+            if not filecmp.cmp(temporary, path, shallow=False):
                 raise StoreConflict(
                     f"{self.uri_of(key)} already exists with other content",
                     hint="read it and go on from what it says; objects here are never overwritten",
@@ -269,10 +271,6 @@ def _is_link(name: str, place: int) -> bool:
     return False
 
 
-def _owner() -> str:
-    return f"{socket.gethostname()}-{os.getpid()}"
-
-
 def _is_dead(temporary: str, age_s: float) -> bool:
     """Whether the writer of an unfinished file will not go on: one of another host, of which only the age
     tells, had nothing to write for a day."""
@@ -286,18 +284,6 @@ def _is_dead(temporary: str, age_s: float) -> bool:
 
 def _fingerprint(status: os.stat_result) -> Fingerprint:
     return Fingerprint(size=status.st_size, mtime_us=status.st_mtime_ns // 1000)
-
-
-def _same_content(one: str, other: str) -> bool:
-    if os.path.getsize(one) != os.path.getsize(other):
-        return False
-    with open(one, "rb") as a, open(other, "rb") as b:
-        while True:
-            chunk = a.read(CHUNK_BYTES)
-            if chunk != b.read(CHUNK_BYTES):
-                return False
-            if not chunk:
-                return True
 
 
 def _make_folders(path: str) -> None:

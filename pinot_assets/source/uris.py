@@ -88,7 +88,8 @@ def parse_root(uri: str) -> Root:
             why="? and # end the path of a URI",
             hint="write %3F and %23 where they belong to a name",
         )
-    authority, path = _split_authority(rest)
+    authority, slash, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
+    path = slash + path
     if scheme == "file":
         if authority not in ("", "localhost"):
             raise SettingError(
@@ -161,13 +162,6 @@ def check_key(key: str) -> None:
         raise SourceError(f"{key!r} cannot be a key", why="it has characters that no name has") from None
     if "\0" in key or any(segment in ("", ".", "..") for segment in key.split("/")):
         raise SourceError(f"{key!r} cannot be a key", hint="a key is file and folder names with / between")
-
-
-def _split_authority(rest: str) -> tuple[str, str]:
-    if not rest.startswith("//"):
-        return "", rest
-    authority, slash, path = rest[2:].partition("/")
-    return authority, slash + path
 
 
 def _local_root(path: str, written: str) -> Root:

@@ -165,8 +165,11 @@ class LeadControllers:
         connection = self._clients.connection
         if url in self._usable:
             return True
-        if url == connection.controller_url or not may_be_asked(self._clients, url):
-            return False
+        here, host = urlsplit(connection.controller_url).hostname or "", urlsplit(url).hostname or ""
+        # What a controller calls loopback is its own machine, not ours.
+        is_itself = may_be_loopback(host) and not may_be_loopback(here)
+        if url == connection.controller_url or is_itself or self._clients.guard.refusal(url) is not None:
+            return False  # our credentials go along with every call
         if self._clock() - self._refused.get(url, -math.inf) < TRY_AGAIN_SECONDS:
             return False
         if same_cluster(self._clients, connection.controller_url, url, table):
@@ -183,17 +186,6 @@ def lead_of(reply: JsonMapping | None, scheme: str) -> str | None:
         if host and whole_number(port) is not None:
             return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
     return None
-
-
-def may_be_asked(clients: ClientPool, url: str) -> bool:
-    """Whether an address that a controller told is worth a look.
-
-    What it calls loopback is its own machine, not ours; and our credentials go along with every call.
-    """
-    here = urlsplit(clients.connection.controller_url).hostname or ""
-    if may_be_loopback(urlsplit(url).hostname or "") and not may_be_loopback(here):
-        return False
-    return clients.guard.refusal(url) is None
 
 
 def same_cluster(clients: ClientPool, known: str, other: str, table: str) -> bool:
