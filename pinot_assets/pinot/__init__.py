@@ -20,7 +20,7 @@ from pinot_assets.pinot.api import (
 from pinot_assets.pinot.client.broker import Broker, NoResult, QueryResult
 from pinot_assets.pinot.http_client import HttpPinotClient
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
-from pinot_assets.pinot.online import wait_online
+from pinot_assets.pinot.push.upload_loop import wait_online
 
 __all__ = [
     "Auth",

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.core.json_object import JsonMapping
@@ -99,7 +98,16 @@ class HttpPinotClient(Controller):
         ideal = self.ideal_state(table)
         asked = [(name, server) for name in names for server in ideal.get(name, ()) if server in servers]
         addresses = {server: self._admin_url(server) for server in {server for _, server in asked}}
-        rows = in_threads(lambda pair: self._rows(addresses[pair[1]], table, pair[0]), asked, THREADS, "rows")
+
+        def ask(pair: tuple[str, str]) -> int | None:
+            name, server = pair
+            path = f"/tables/{quoted(table)}_OFFLINE/segments/{quoted(name)}/metadata"
+            try:
+                return int(self._clients.at(addresses[server]).get_json(path)["totalDocs"])
+            except PinotNotFound:
+                return None
+
+        rows = in_threads(ask, asked, THREADS, "rows")
         found: dict[str, dict[str, int]] = {name: {} for name in names}
         for (name, server), count in zip(asked, rows, strict=True):
             if count is not None:
@@ -109,13 +117,6 @@ class HttpPinotClient(Controller):
     def _admin_url(self, server: str) -> str:
         instance = self.instance(server)
         return f"{self._scheme}://{_host(instance)}:{instance['adminPort']}"
-
-    def _rows(self, server_url: str, table: str, segment: str) -> int | None:
-        path = f"/tables/{quoted(table)}_OFFLINE/segments/{quoted(segment)}/metadata"
-        try:
-            return int(self._clients.at(server_url).get_json(path)["totalDocs"])
-        except PinotNotFound:
-            return None
 
     def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
         """See `PinotClient.query_server`: two calls, the first one for its address."""
@@ -143,8 +144,7 @@ class HttpPinotClient(Controller):
     def table_servers(self, table: str) -> tuple[str, ...]:
         """See `PinotClient.table_servers`."""
         with self._absence_told(table):
-            parts = self._get(f"/tables/{quoted(table)}/instances", type="server")["server"]
-        return tuple(sorted({name for part in parts for name in part["instances"]}))
+            return self.servers_of(table)
 
     def server_disks(self, servers: Collection[str]) -> dict[str, ServerDisk | PinotError]:
         """See `PinotClient.server_disks`."""
@@ -169,10 +169,7 @@ class HttpPinotClient(Controller):
     def brokers(self, table: str) -> tuple[str, ...]:
         """See `PinotClient.brokers`. Brokers are taken to speak the controller's scheme, unless
         `PinotConnection.broker_urls` says otherwise."""
-        if self.connection.broker_urls:
-            return self.connection.broker_urls
-        found = self._get(f"/v2/brokers/tables/{quoted(table)}", type="OFFLINE", state="ONLINE")
-        return tuple(sorted(f"{self._scheme}://{b['host']}:{b['port']}" for b in found))
+        return self._brokers(table, "OFFLINE")
 
     def broker(self, url: str) -> Broker:
         """A client of one broker, for queries."""
@@ -204,10 +201,6 @@ class HttpPinotClient(Controller):
         for broker in self.brokers(table):
             with suppress(PinotError):
                 self.rebuild_routing(broker, table)
-
-    @property
-    def _scheme(self) -> str:
-        return urlsplit(self.connection.controller_url).scheme
 
 
 def _host(instance: JsonMapping) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, PinotNotFound
@@ -95,11 +94,6 @@ class RealtimeReads(Nodes):
 
     # --- servers -----------------------------------------------------------------------------------
 
-    def servers_of(self, table: str) -> tuple[str, ...]:
-        """Names of the servers of the table's tenants, sorted."""
-        parts = self._get(f"/tables/{quoted(table)}/instances", type="server")["server"]
-        return tuple(sorted({str(name) for part in parts for name in part["instances"]}))
-
     def live_since(self) -> Mapping[str, int]:
         """Instances that live → since when, epoch milliseconds."""
         return {name: stat.created_ms for name, stat in self.child_stats("LIVEINSTANCES").items()}
@@ -128,8 +122,7 @@ class RealtimeReads(Nodes):
         host = str(instance["hostName"]).removeprefix("Server_")
         ports = {"http": instance.get("adminPort"), "https": instance.get("adminHttpsPort")}
         known = {scheme: port for scheme, told in ports.items() if (port := int(told or -1)) > 0}
-        ours = urlsplit(self.connection.controller_url).scheme
-        scheme = ours if ours in known else next(iter(known), None)
+        scheme = self._scheme if self._scheme in known else next(iter(known), None)
         return f"{scheme}://{host}:{known[scheme]}" if scheme is not None else None
 
     def is_ready(self, admin_url: str) -> bool:
@@ -161,15 +154,10 @@ class RealtimeReads(Nodes):
 
     def brokers_of(self, table: str) -> tuple[str, ...]:
         """Addresses of the brokers that answer for the table; the connection's own list comes first."""
-        if self.connection.broker_urls:
-            return self.connection.broker_urls
-        raw = table.removesuffix("_REALTIME")
         try:
-            found = self._get(f"/v2/brokers/tables/{quoted(raw)}", type="REALTIME", state="ONLINE")
+            return self._brokers(table.removesuffix("_REALTIME"), "REALTIME")
         except PinotNotFound as error:
             raise PinotError("no broker is online for the table", why=error.why) from None
-        scheme = urlsplit(self.connection.controller_url).scheme
-        return tuple(sorted(f"{scheme}://{one['host']}:{one['port']}" for one in found))
 
     def answered_rows(self, broker: str, table: str) -> Mapping[str, int]:
         """Rows that a query finds now, by segment; superseded rows of upsert tables count.

@@ -42,9 +42,9 @@ from pinot_assets.source.bucket_settings import (
 )
 from pinot_assets.source.file_table import COLUMNS, ObjectInfo, Page, page_of, text_of
 from pinot_assets.source.interruptible import call, each
-from pinot_assets.source.object_store import CHUNK_BYTES, copied, probe_put_if_absent, whole
+from pinot_assets.source.object_store import CHUNK_BYTES, RootedStore, copied, probe_put_if_absent, whole
 from pinot_assets.source.policy import require_place
-from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain, join_uri, key_below
+from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain
 
 # ADLS takes no larger object in one PUT (S3 5 GiB, GCS more), and only one PUT can be conditional.
 MAX_PUT_BYTES = 5000 * 1024**2
@@ -58,48 +58,36 @@ _QUERY = re.compile(r"\?\S*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-class BucketObjectStore:
+class BucketObjectStore(RootedStore):
     """An `ObjectStore` (see there) below a prefix of a bucket.
 
-    Pickled as URI, unresolved settings and policy: `${NAME}` travels, the secret does not.
+    Its URI is `s3://bucket/prefix`, `gs://…` or `abfss://container@account.dfs.core.windows.net/prefix`.
+    Pickled as that, unresolved settings and policy: `${NAME}` travels, the secret does not.
     """
 
     def __init__(self, root: Root, props: Mapping[str, str], policy: Policy) -> None:
-        self._root = root
+        self.root = root
         self._props = dict(props)
         self._policy = policy
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._root, self._props, self._policy)
+        return type(self), (self.root, self._props, self._policy)
 
     def __repr__(self) -> str:
         return f"BucketObjectStore({self.uri!r})"
 
-    @property
-    def uri(self) -> str:
-        """`s3://bucket/prefix`, `gs://…`, `abfss://container@account.dfs.core.windows.net/prefix`."""
-        return self._root.uri
-
-    def uri_of(self, key: str) -> str:
-        """The root, a slash and the key in percent-encoding."""
-        return join_uri(self.uri, key)
-
-    def key_of(self, uri: str) -> str:
-        """Inverse of `uri_of`."""
-        return key_below(self.uri, uri)
-
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Page by page; an object may be told twice, never left out."""
-        below = self._full(prefix) if prefix else self._root.path
+        below = self._full(prefix) if prefix else self.root.path
         for page in self._listed(below):
             yield from self._objects_of(page)
 
     def pages(self, after: str = "") -> Iterator[Page]:
         """The same of all objects as columns; only unusual ones are looked at one by one."""
         # ADLS and S3's directory buckets list in another order than that of bytes, and begin elsewhere.
-        in_order = self._root.scheme != "abfss" and not self._root.bucket.endswith("--x-s3")
+        in_order = self.root.scheme != "abfss" and not self.root.bucket.endswith("--x-s3")
         told = self._full(after) if after else "" if in_order else None
-        for page in self._listed(self._root.path, after):
+        for page in self._listed(self.root.path, after):
             told = _told_up_to(page, told)
             yield Page(self._columns(page), told[self._strip :] if told else "")
 
@@ -123,8 +111,8 @@ class BucketObjectStore:
 
     def _below_root(self, paths: pa.Array) -> tuple[str, pa.Array]:
         """A URI, and for each path in the bucket what of it stands behind that URI."""
-        if is_plain(self._root.path):
-            return f"{self._root.scheme}://{self._root.bucket}/", paths
+        if is_plain(self.root.path):
+            return f"{self.root.scheme}://{self.root.bucket}/", paths
         return f"{self.uri}/", pc.utf8_slice_codeunits(paths, self._strip)
 
     def _listed(self, below: str, after: str = "") -> Iterator[pa.RecordBatch]:
@@ -158,7 +146,7 @@ class BucketObjectStore:
     @property
     def _strip(self) -> int:
         """How much of a path in the bucket is the root's."""
-        return len(self._root.path) + 1 if self._root.path else 0
+        return len(self.root.path) + 1 if self.root.path else 0
 
     def stat(self, key: str) -> Fingerprint | None:
         """HEAD; with the version id on a versioned bucket."""
@@ -226,7 +214,7 @@ class BucketObjectStore:
         """Whether the bucket lists; a prefix has no existence of its own."""
         with self._mapped(f"Cannot reach {self.uri}"):
             try:
-                next(each(obstore.list(self._calls, self._root.path or None, chunk_size=1)), None)
+                next(each(obstore.list(self._calls, self.root.path or None, chunk_size=1)), None)
             except InvalidPathError:
                 return True
             except BaseError as error:
@@ -241,8 +229,8 @@ class BucketObjectStore:
 
         :raises SourceError: as `bucket_settings`, or the policy refuses the place.
         """
-        require_place(self._root, self._props, self._policy)
-        return bucket_settings(self._root, self._props, self._policy)
+        require_place(self.root, self._props, self._policy)
+        return bucket_settings(self.root, self._props, self._policy)
 
     @cached_property
     def _calls(self) -> Any:
@@ -256,13 +244,13 @@ class BucketObjectStore:
         check_key(key)
         if _CONTROL.search(key):
             raise SourceError(f"{key!r} cannot be a key in a bucket", hint="leave out control characters")
-        if "\\" in key and self._root.scheme == "abfss":
+        if "\\" in key and self.root.scheme == "abfss":
             raise SourceError(
                 f"{key!r} cannot be a key on ADLS",
                 why="a backslash becomes a slash there",
                 hint="leave it out",
             )
-        return f"{self._root.path}/{key}" if self._root.path else key
+        return f"{self.root.path}/{key}" if self.root.path else key
 
     def _head(self, full: str) -> Fingerprint | None:
         try:

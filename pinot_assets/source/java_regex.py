@@ -3,8 +3,8 @@ r"""The part of Java's regular expressions that RE2 has, too, translated; and te
 RE2 is Arrow's engine: it matches in time proportional to its text, whatever the pattern. Refused by name,
 since the engines (or JVM versions) differ: `\b` and `\B`, `\G`, `\R`, `\X`, `\h`, `\H`, `\v`, `\V`, `\N`,
 Unicode properties (`\p{L}`), nested classes and `&&`, flags other than `(?i)` and `(?s)` at the start, and
-`$` and `\Z` before the end. RE2 has no back references, look-arounds, atomic groups and possessive repetitions,
-which are what lets a pattern take for ever.
+`$` and `\Z` before the end. RE2 has no back references, look-arounds, atomic groups and possessive
+repetitions, which are what lets a pattern take for ever.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.errors import ListingFailed, SourceChanged, SourceError, StoreConflict
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.file_table import ObjectInfo, Page, pages_of
-from pinot_assets.source.object_store import CHUNK_BYTES, copied, probe_put_if_absent, whole
-from pinot_assets.source.uris import Root, check_key, join_uri, key_below
+from pinot_assets.source.object_store import CHUNK_BYTES, RootedStore, copied, probe_put_if_absent, whole
+from pinot_assets.source.uris import Root, check_key
 
 # Where unfinished writes lie, on the same file system as what they become. Never listed.
 TEMPORARY = ".pinot-assets-tmp"
@@ -42,23 +42,10 @@ _TEMPORARY = re.compile(r"(?P<host>.+)-(?P<pid>[0-9]+)-[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)
-class LocalObjectStore:
+class LocalObjectStore(RootedStore):
     """An `ObjectStore` (see there) below a local folder."""
 
     root: Root
-
-    @property
-    def uri(self) -> str:
-        """The folder's URI."""
-        return self.root.uri
-
-    def uri_of(self, key: str) -> str:
-        """`file:///…` with the key in percent-encoding."""
-        return join_uri(self.uri, key)
-
-    def key_of(self, uri: str) -> str:
-        """Inverse of `uri_of`."""
-        return key_below(self.uri, uri)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Walk the tree; regular files only, no symbolic link is followed or told (edge case E26)."""
@@ -113,20 +100,20 @@ class LocalObjectStore:
 
     def stat(self, key: str) -> Fingerprint | None:
         """Size and mtime; None also for what is no regular file."""
-        with _mapped(f"Cannot look at {self.uri_of(key)}"):
-            try:
-                status = os.lstat(self._path(key))
-            except (FileNotFoundError, NotADirectoryError):
-                return None
-        return _fingerprint(status) if stat.S_ISREG(status.st_mode) else None
+        status = self._status(key)
+        return _fingerprint(status) if status is not None and stat.S_ISREG(status.st_mode) else None
 
     def is_folder(self, key: str) -> bool:
         """A folder, empty or not; no symbolic link to one."""
+        status = self._status(key)
+        return status is not None and stat.S_ISDIR(status.st_mode)
+
+    def _status(self, key: str) -> os.stat_result | None:
         with _mapped(f"Cannot look at {self.uri_of(key)}"):
             try:
-                return stat.S_ISDIR(os.lstat(self._path(key)).st_mode)
+                return os.lstat(self._path(key))
             except (FileNotFoundError, NotADirectoryError):
-                return False
+                return None
 
     def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
         """The file's bytes."""

@@ -17,6 +17,7 @@ from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.file_table import ObjectInfo, Page
+from pinot_assets.source.uris import Root, join_uri, key_below
 
 # Bytes held in memory at a time while a file is copied or hashed.
 CHUNK_BYTES = 4 * 1024 * 1024
@@ -114,6 +115,28 @@ class ObjectStore(Protocol):
         :returns: False when it is positively not there.
         :raises SourceError: neither is known. An empty source is believed only after True (edge case E2).
         """
+
+
+class RootedStore:
+    """What every store says of its place.
+
+    :ivar root: the folder.
+    """
+
+    root: Root
+
+    @property
+    def uri(self) -> str:
+        """See `ObjectStore.uri`."""
+        return self.root.uri
+
+    def uri_of(self, key: str) -> str:
+        """The root, a slash and the key in percent-encoding."""
+        return join_uri(self.uri, key)
+
+    def key_of(self, uri: str) -> str:
+        """Inverse of `uri_of`."""
+        return key_below(self.uri, uri)
 
 
 def whole(uri: str, size: int, chunks: Iterable[bytes], most: ByteLimit) -> bytes:

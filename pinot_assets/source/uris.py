@@ -36,7 +36,6 @@ _SCHEMES = {
 }
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
 _CONTAINER = re.compile(r"(\$?[a-z0-9-]{3,63})@([a-z0-9]{3,24})\.dfs\.([a-z0-9.-]+)")
-_EXAMPLES = {"s3": "s3://bucket/prefix", "gs": "gs://bucket/prefix"}
 _ADLS_EXAMPLE = "abfss://container@account.dfs.core.windows.net/prefix"
 
 
@@ -181,7 +180,7 @@ def _bucket_root(scheme: str, bucket: str, path: str, written: str) -> Root:
         adls_names(bucket)
     elif not bucket:
         raise SettingError(
-            f"Cannot use {written}", why="it names no bucket", hint=f"write {_EXAMPLES[scheme]}"
+            f"Cannot use {written}", why="it names no bucket", hint=f"write {scheme}://bucket/prefix"
         )
     elif not _BUCKET.fullmatch(bucket):  # never shown: it may hold a key and its secret
         raise SettingError(

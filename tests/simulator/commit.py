@@ -276,7 +276,7 @@ def commit_start(controller: Controller, message: Message) -> Steps[None]:
 
     :raises Refused: wrong status or another writer.
     """
-    yield from controller.world.zookeeper.list_committing(lambda names: names.add(message.segment))
+    yield from controller.world.zookeeper.list_committing(lambda names: names | {message.segment})
     node = _node(controller, message.segment)
     if node.status is not SegmentStatus.IN_PROGRESS:
         raise Refused(f"{message.segment} is {node.status}, not IN_PROGRESS")
@@ -296,7 +296,7 @@ def finish_pauseless(controller: Controller, message: Message, url: str) -> Step
         raise Refused(f"{message.segment} is {node.status}, not COMMITTING")
     done = _done(node, message, url)
     yield from controller.world.zookeeper.write(done, node.version)
-    yield from controller.world.zookeeper.list_committing(lambda names: names.discard(message.segment))
+    yield from controller.world.zookeeper.list_committing(lambda names: names - {message.segment})
     controller.row_limit.learn(_flushed(controller, done, message))
 
 

@@ -10,8 +10,6 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-import simpy
-
 from pinot_assets.sizing.protocol import (
     CATCH_UP_MS,
     HOLD_MS,
@@ -25,9 +23,9 @@ from pinot_assets.sizing.protocol import (
     Reason,
     Reply,
 )
-from simulator.faults import STOP, Message, Point
-from simulator.store import StoreFailed, download
-from simulator.stream import NEVER, Built, Reader
+from simulator.faults import Message, Point
+from simulator.store import download, or_none
+from simulator.stream import NEVER, Built, Reader, count
 from simulator.zookeeper import Node, Steps
 
 if TYPE_CHECKING:
@@ -76,23 +74,19 @@ def build_for_commit(consumer: Consumer, build_ms: int) -> Steps[None]:
         consumer.built = yield from consumer.build()
     finally:
         if lease.is_alive:
-            lease.interrupt(STOP)
+            lease.interrupt()
 
 
 def _extend(consumer: Consumer, build_ms: int) -> Steps[None]:
-    try:
-        yield consumer.env.timeout(build_ms * 9 // 10)
-        while True:
-            for _ in range(LEASE_TRIES):
-                message = replace(consumer.message(MessageKind.EXTEND), extra_ms=LEASE_EXTENSION_S * 1000)
-                reply = yield from consumer.world.network.ask(message)
-                if reply.answer is CompletionStatus.PROCESSED:
-                    break
-                yield consumer.env.timeout(LEASE_RETRY_MS)
-            yield consumer.env.timeout(LEASE_PERIOD_MS)
-    except simpy.Interrupt as interrupt:
-        if interrupt.cause is not STOP:
-            raise
+    yield consumer.env.timeout(build_ms * 9 // 10)
+    while True:
+        for _ in range(LEASE_TRIES):
+            message = replace(consumer.message(MessageKind.EXTEND), extra_ms=LEASE_EXTENSION_S * 1000)
+            reply = yield from consumer.world.network.ask(message)
+            if reply.answer is CompletionStatus.PROCESSED:
+                break
+            yield consumer.env.timeout(LEASE_RETRY_MS)
+        yield consumer.env.timeout(LEASE_PERIOD_MS)
 
 
 def upload(consumer: Consumer, tar: Built) -> Steps[str | None]:
@@ -116,16 +110,9 @@ def to_store(server: Server, tar: Built, timeout_ms: int) -> Steps[str | None]:
 
     :returns: its temporary location, None where the store refused or took too long.
     """
-    uploading = server.spawn(_try_upload(server, tar))
+    uploading = server.spawn(or_none(server.world.store.upload(tar)))
     yield uploading | server.env.timeout(timeout_ms)
     return uploading.value if uploading.processed else None
-
-
-def _try_upload(server: Server, tar: Built) -> Steps[str | None]:
-    try:
-        return (yield from server.world.store.upload(tar))
-    except StoreFailed:
-        return None
 
 
 EMPTY_EXTENSION_MS: Final = 3_600_000
@@ -181,20 +168,13 @@ class Consumer:
         longest = table.flush.time_ms
         self._ends = max(node.name.created_ms + longest, self.env.now + min(longest, SHORTEST_MS))
         self._turn = server.turns(node.name.partition).request()
-        self.process = server.spawn(self._run())
+        self.process = server.spawn(self._work())
 
     def message(self, kind: MessageKind) -> Message:
         """A message about this segment."""
         return Message(kind, self.name, self.server.name, self.reader.position(), self.reason, self.indexed())
 
     # --- the consumer's thread ---------------------------------------------------------------------
-
-    def _run(self) -> Steps[None]:
-        try:
-            yield from self._work()
-        except simpy.Interrupt as interrupt:
-            if interrupt.cause is not STOP:
-                raise
 
     def _work(self) -> Steps[None]:
         try:
@@ -250,7 +230,7 @@ class Consumer:
 
     def indexed(self) -> int:
         """Rows that it has taken in."""
-        return sum(end - first for first, end in self.reader.rows)
+        return count(self.reader.rows)
 
     def _say_stopped(self) -> Steps[None]:
         while True:
@@ -262,10 +242,7 @@ class Consumer:
     # --- commit and keep ---------------------------------------------------------------------------
 
     def _keep(self) -> Steps[None]:
-        settings = self.world.table.settings
-        if settings.completion_mode == "DOWNLOAD" and (
-            self.world.zookeeper.nodes[self.name].url or settings.bypasses
-        ):
+        if self._must_download(self.world.zookeeper.nodes[self.name]):
             self.state = State.DISCARDED
             return
         self.state = State.RETAINING
@@ -355,7 +332,7 @@ class Consumer:
     def stop(self) -> Steps[None]:
         """End the consumer's thread and wait for its end."""
         if self.process.is_alive:
-            self.process.interrupt(STOP)
+            self.process.interrupt()
             yield self.process
 
     def go_online(self) -> Steps[None]:

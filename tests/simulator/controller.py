@@ -77,14 +77,14 @@ class Controller(Actor):
     def kill(self) -> None:
         """Die as by kill -9; another one leads when ZooKeeper has noticed."""
         super().kill()
-        self.world.lead_dies(self)
+        self.world.elect()
 
     def start(self) -> None:
         """Start again, with an empty memory."""
         self.alive = True
         self.since = int(self.env.now)
         self._begin_anew()
-        self.world.controller_joins()
+        self.world.elect()
 
     # --- messages ----------------------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ class Controller(Actor):
         """segmentUpload: the tar goes through this controller into the store; no election is asked."""
         if message.tar is None:
             return FAILED
-        self.world.tally.controller_bytes += message.tar.size_bytes
+        self.world.controller_bytes += message.tar.size_bytes
         try:
             location = yield from self.world.store.upload(message.tar)
         except StoreFailed:

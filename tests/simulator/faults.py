@@ -13,12 +13,6 @@ from pinot_assets.sizing.protocol import NOT_SENT, REQUEST_TIMEOUT_MS, MessageKi
 from simulator.stream import Built
 from simulator.zookeeper import Steps, T
 
-KILLED = object()
-"""Cause of the interrupt that ends a killed actor's steps."""
-
-STOP = object()
-"""Cause of the interrupt by which one step of an actor ends another."""
-
 
 class Died(Exception):
     """The actor died of its own step (a fault at that very point)."""
@@ -48,12 +42,8 @@ class Actor:
         process = self.env.active_process
         try:
             return (yield from steps)
-        except Died:
+        except (Died, simpy.Interrupt):  # killed, or ended by another step
             return None
-        except simpy.Interrupt as interrupt:
-            if interrupt.cause is KILLED:
-                return None
-            raise
         finally:
             if process is not None:
                 self._running.discard(process)
@@ -64,7 +54,7 @@ class Actor:
         self.since = int(self.env.now)
         for process in list(self._running):
             if process.is_alive and process is not self.env.active_process:
-                process.interrupt(KILLED)
+                process.interrupt()
         self._running.clear()
 
 

@@ -17,7 +17,7 @@ from pinot_assets.realtime.model.state import SegmentStatus
 from pinot_assets.sizing.protocol import Outage
 from simulator.stream import Built
 from simulator.tables import Hardware
-from simulator.zookeeper import ONLINE, Steps
+from simulator.zookeeper import ONLINE, Steps, T
 
 if TYPE_CHECKING:
     from simulator.server import Server
@@ -155,7 +155,7 @@ def _committed(server: Server, name: str, url: str | None) -> Steps[Built]:
 def _from_store(server: Server, name: str) -> Steps[Built]:
     env = server.world.env
     for attempt in range(FETCH_TRIES):
-        fetched = server.spawn(_fetch(server, name))
+        fetched = server.spawn(or_none(server.world.store.download(name)))
         yield fetched | env.timeout(STORE_TIMEOUT_MS)
         if fetched.processed and fetched.value is not None:
             tar: Built = fetched.value
@@ -164,9 +164,10 @@ def _from_store(server: Server, name: str) -> Steps[Built]:
     raise StoreFailed(f"the deep store did not give {name}")
 
 
-def _fetch(server: Server, name: str) -> Steps[Built | None]:
+def or_none(steps: Steps[T]) -> Steps[T | None]:
+    """What a call of the store gives, None where it refuses."""
     try:
-        return (yield from server.world.store.download(name))
+        return (yield from steps)
     except StoreFailed:
         return None
 
@@ -196,7 +197,7 @@ def _from_peers(server: Server, name: str) -> Steps[Built]:
                 continue
             yield world.env.timeout(tar.size_bytes * 1000 // world.table.hardware.store_bytes_per_s)
             if other.alive:
-                world.tally.peer_bytes += tar.size_bytes
+                world.peer_bytes += tar.size_bytes
                 world.trace(server.name, f"{name} fetched from {peer}")
                 return tar
         yield world.env.timeout(FETCH_WAIT_MS * FETCH_FACTOR**attempt)

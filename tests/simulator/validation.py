@@ -275,17 +275,11 @@ def _place(controller: Controller, node: Node) -> Steps[None]:
 def _segment_level(controller: Controller) -> Steps[None]:
     world = controller.world
     if world.table.settings.pauseless:
-        committing = {
-            name for name, n in world.zookeeper.nodes.items() if n.status is SegmentStatus.COMMITTING
-        }
-        yield from world.zookeeper.list_committing(lambda names: _replace(names, committing))
+        nodes = world.zookeeper.nodes.items()
+        committing = frozenset(name for name, node in nodes if node.status is SegmentStatus.COMMITTING)
+        yield from world.zookeeper.list_committing(lambda _: committing)
     if world.table.settings.pauseless or world.table.cluster.deep_store_upload_retry:
         upload_missing(controller, [name for name in world.zookeeper.nodes if lacks_copy(controller, name)])
-
-
-def _replace(names: set[str], by: Iterable[str]) -> None:
-    names.clear()
-    names.update(by)
 
 
 def _repair_errors(controller: Controller) -> Steps[None]:

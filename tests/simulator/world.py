@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import simpy
@@ -40,18 +39,6 @@ from simulator.validation import ask_to_reingest, lacks_copy, upload_missing, va
 from simulator.zookeeper import CONSUMING, Helix, Node, Placement, Steps, ZooKeeper
 
 
-@dataclass
-class Tally:
-    """What was moved.
-
-    :ivar controller_bytes: segment bytes that went through controllers.
-    :ivar peer_bytes: segment bytes that servers gave to one another.
-    """
-
-    controller_bytes: int = 0
-    peer_bytes: int = 0
-
-
 class World:
     """A table and its cluster, from the table's creation on.
 
@@ -60,6 +47,8 @@ class World:
     :param race_ms: how long a consumer's thread is held up, COMMITTING still, after a failed commitStart. In
         the source that is an instant; a busy server loses the race of apache/pinot#17885 there.
     :ivar exceeded: the limit that is exceeded now: RESOURCE or QUOTA.
+    :ivar controller_bytes: segment bytes that went through controllers.
+    :ivar peer_bytes: segment bytes that servers gave to one another.
     :ivar story: what happened: time, who, what.
     """
 
@@ -69,7 +58,7 @@ class World:
         self.table, self.race_ms = table, race_ms
         self.chance = random.Random(seed)
         self.env = simpy.Environment(initial_time=BEGAN_MS)
-        self.tally = Tally()
+        self.controller_bytes = self.peer_bytes = 0
         self.story: list[tuple[int, str, str]] = []
         self.exceeded: PauseReason | None = None
         settings, hardware = table.settings, table.hardware
@@ -181,19 +170,14 @@ class World:
             self.trace(actor.name, "starts")
             actor.start()
 
-    def lead_dies(self, dead: Controller) -> None:
-        """Another controller leads when ZooKeeper has noticed; until then nobody answers."""
-        if self.lead is dead:
+    def elect(self) -> None:
+        """Where no controller leads, one does when ZooKeeper has noticed; until then nobody answers."""
+        if self.lead is None or not self.lead.alive:
             self.lead = None
-            self.env.process(self._elect(self.table.hardware.session_ms))
+            self.env.process(self._elect())
 
-    def controller_joins(self) -> None:
-        """A controller has come; it leads where nobody does for long."""
-        if self.lead is None:
-            self.env.process(self._elect(self.table.hardware.session_ms))
-
-    def _elect(self, after_ms: int) -> Steps[None]:
-        yield self.env.timeout(after_ms)
+    def _elect(self) -> Steps[None]:
+        yield self.env.timeout(self.table.hardware.session_ms)
         if self.lead is None:
             self.lead = next((c for c in self.controllers.values() if c.alive), None)
             self.helix.wake(self.zookeeper.ideal)
@@ -287,7 +271,7 @@ def realtime_state(world: World) -> RealtimeState:
         segments=(*stored, *lost),
         servers={name: _server(world, server) for name, server in world.servers.items()},
         pause=zookeeper.pause,
-        committing_listed=frozenset(zookeeper.committing),
+        committing_listed=zookeeper.committing,
         stream={
             number: SeenPartition(number, stream.earliest(now), stream.latest(now))
             for number, stream in enumerate(world.streams)

@@ -82,7 +82,7 @@ class ZooKeeper:
     write_ms: int
     nodes: dict[str, Node] = field(default_factory=dict)
     ideal: Placement = field(default_factory=dict)
-    committing: set[str] = field(default_factory=set)
+    committing: frozenset[str] = frozenset()
     pause: Pause = NOT_PAUSED
     history: list[tuple[int, SegmentName, SegmentStatus]] = field(default_factory=list)
     changed: Callable[[Iterable[str]], None] = lambda _names: None
@@ -126,10 +126,10 @@ class ZooKeeper:
         self.ideal = copy
         self.changed(name for name in {**former, **copy} if former.get(name) is not copy.get(name))
 
-    def list_committing(self, change: Callable[[set[str]], None]) -> Steps[None]:
+    def list_committing(self, change: Callable[[frozenset[str]], frozenset[str]]) -> Steps[None]:
         """Change the list of committing segments, `/PAUSELESS_DEBUG_METADATA/<table>`."""
         yield self.env.timeout(self.write_ms)
-        change(self.committing)
+        self.committing = change(self.committing)
 
     def age_ms(self, name: str) -> float:
         """How long ago the segment's node was written.
@@ -142,12 +142,8 @@ class ZooKeeper:
 
     def latest(self) -> dict[int, Node]:
         """The newest segment's node of every partition."""
-        newest: dict[int, Node] = {}
-        for node in self.nodes.values():
-            partition = node.name.partition
-            if partition not in newest or newest[partition].name.sequence < node.name.sequence:
-                newest[partition] = node
-        return newest
+        in_order = sorted(self.nodes.values(), key=lambda node: node.name.sequence)
+        return {node.name.partition: node for node in in_order}
 
 
 OFFLINE: Final = "OFFLINE"
@@ -288,8 +284,5 @@ class Helix:
 
 def _next(state: str, target: str) -> str:
     """The next state on the way: from ONLINE one goes everywhere over OFFLINE."""
-    if target == DROPPED and state != OFFLINE:
-        return OFFLINE
-    if state == ONLINE and target == CONSUMING:
-        return OFFLINE
-    return target
+    is_far = (state != OFFLINE and target == DROPPED) or (state == ONLINE and target == CONSUMING)
+    return OFFLINE if is_far else target

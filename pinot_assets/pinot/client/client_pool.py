@@ -60,7 +60,7 @@ class Guard:
         """Why an address gets no credentials; None if it does, or where there are none to send."""
         if self._connection.auth is None or origin_of(url) in self._configured:
             return None
-        address, host = address_of(url), urlsplit(url).hostname or ""
+        address, host = (origin_of(url) or "").partition("://")[2], urlsplit(url).hostname or ""
         controller = urlsplit(self._connection.controller_url)
         if controller.scheme == "https" and urlsplit(url).scheme != "https":
             return PinotError(
@@ -91,11 +91,6 @@ class Guard:
                     self._trouble = f"Pinot's ZooKeeper, which would name it, cannot be read: {error.what}"
                 self._looked = self._clock()
             return address in self._named
-
-
-def address_of(url: str) -> str:
-    """`host:port` of an http URL, in lower case."""
-    return (origin_of(url) or "").partition("://")[2]
 
 
 class ClientPool:
@@ -132,8 +127,6 @@ class ClientPool:
 
 TRY_AGAIN_SECONDS = 60.0
 """A lead that could not be used may be starting; to ask it costs a connection's deadline."""
-
-_BORN = ("czxid", "ctime")
 
 
 class LeadControllers:
@@ -199,6 +192,6 @@ def same_cluster(clients: ClientPool, known: str, other: str, table: str) -> boo
         short = clients.connection.timeouts.connect
         call = HttpCall("GET", "/zk/stat", CallKind.READ, short, params={"path": path})
         there = clients.at(other).send_json(call)
-        return all(here[key] and here[key] == there[key] for key in _BORN)
+        return all(here[key] and here[key] == there[key] for key in ("czxid", "ctime"))
     except (PinotError, KeyError, TypeError):
         return False

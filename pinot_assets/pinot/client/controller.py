@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -71,6 +72,21 @@ class TableCalls(Closing):
         """
         value: JsonObject = self._get(f"/instances/{quoted(name)}")
         return value
+
+    def servers_of(self, table: str) -> tuple[str, ...]:
+        """Names of the servers of the table's tenants, sorted."""
+        parts = self._get(f"/tables/{quoted(table)}/instances", type="server")["server"]
+        return tuple(sorted({str(name) for part in parts for name in part["instances"]}))
+
+    def _brokers(self, table: str, kind: str) -> tuple[str, ...]:
+        if self.connection.broker_urls:
+            return self.connection.broker_urls
+        found = self._get(f"/v2/brokers/tables/{quoted(table)}", type=kind, state="ONLINE")
+        return tuple(sorted(f"{self._scheme}://{one['host']}:{one['port']}" for one in found))
+
+    @property
+    def _scheme(self) -> str:
+        return urlsplit(self.connection.controller_url).scheme
 
     # --- schema and table config -----------------------------------------------------------------
 

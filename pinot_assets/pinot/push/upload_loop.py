@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -20,10 +20,10 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.core.temporary_folders import temporary_folder
-from pinot_assets.core.text import plural
+from pinot_assets.core.text import plural, plural_are
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import PinotError, PinotUnreachable, PushRefused, SnapshotCorrupt, SwitchStateUnknown
-from pinot_assets.pinot.api import PinotClient, PushMode, PushReport, StagedObjects
+from pinot_assets.pinot.api import PinotClient, PushMode, PushReport, Replicas, StagedObjects
 from pinot_assets.pinot.client.http import CutOff, UploadFailed
 from pinot_assets.pinot.push.upload import Announced, Uploader, Uploads, batch_tar
 from pinot_assets.snapshot.receipt import Output
@@ -322,3 +322,39 @@ def _trouble(upload: Callable[[], None]) -> PinotError | None:
     except PinotError as trouble:
         return trouble
     return None
+
+
+def wait_online(pinot: PinotClient, table: str, names: Collection[str], *, seconds: float) -> None:
+    """Wait until every replica of every segment is ONLINE.
+
+    :raises PinotError: a replica is in ERROR, or the time is over; names segment, server and state.
+    """
+    behind = poll_until(
+        Deadline(MONOTONIC, seconds),
+        POLL_SECONDS,
+        lambda: _behind(pinot.online_replicas(table, names)),
+        lambda behind: not behind or _broken(behind),
+    )
+    if not behind:
+        return
+    broken = _broken(behind)
+    raise PinotError(
+        f"{plural_are(len(broken or behind), 'replica')} "
+        + ("in ERROR" if broken else f"not ONLINE after {seconds:g} s"),
+        why="; ".join(f"{segment} on {server}: {state}" for segment, server, state in (broken or behind)[:5]),
+        hint="the server's log says why; `reset` the segment there, or build it anew",
+    )
+
+
+def _behind(states: Replicas) -> list[tuple[str, str, str]]:
+    """Segment, server and state of each replica that is not ONLINE."""
+    return [
+        (segment, server, state)
+        for segment, servers in states.items()
+        for server, state in (servers.items() or [("any server", "not assigned")])
+        if state != "ONLINE"
+    ]
+
+
+def _broken(behind: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    return [replica for replica in behind if replica[2] == "ERROR"]

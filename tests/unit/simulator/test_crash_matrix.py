@@ -200,7 +200,7 @@ class TestSeed003:
         world = World(table, [Strike(Point.AFTER_END, back_after_ms=None)])
         world.run(3 * MINUTE)
         assert world.helix.external[first(world)]["server-1"] == "ONLINE"
-        assert world.tally.peer_bytes == 0
+        assert world.peer_bytes == 0
 
     def test_upload_succeeds_and_the_controller_dies_the_file_is_overwritten(self) -> None:
         world = World(BYPASS, [Strike(Point.AFTER_MOVE, back_after_ms=None)])
@@ -214,4 +214,4 @@ class TestSeed003:
         world = World(table, [self.DOWN])
         world.run(3 * MINUTE)
         assert world.helix.external[first(world)]["server-1"] == "ONLINE"
-        assert world.tally.peer_bytes > 0
+        assert world.peer_bytes > 0

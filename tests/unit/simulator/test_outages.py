@@ -74,7 +74,7 @@ class TestRefuses:
         for name, table in {"classic": CLASSIC, "split": SPLIT, "bypass": BYPASS}.items():
             world = World(table)
             world.run(10 * MINUTE + 1_500)
-            through[name] = world.tally.controller_bytes
+            through[name] = world.controller_bytes
         assert through == {"classic": 10 * 60_000 * 100, "split": 0, "bypass": 0}
 
 

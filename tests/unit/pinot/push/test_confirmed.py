@@ -13,7 +13,7 @@ import pytest
 from fakes.pinot.staged import Staged
 
 from pinot_assets.errors import LeaseLost, PinotError, PinotUnreachable, PushRefused, SwitchStateUnknown
-from pinot_assets.pinot import PushMode, PushReport, StagedObjects, online, wait_online
+from pinot_assets.pinot import PushMode, PushReport, StagedObjects, wait_online
 from pinot_assets.pinot.api import Replicas
 from pinot_assets.pinot.client.http import CutOff, UploadFailed
 from pinot_assets.pinot.push import upload_loop
@@ -122,7 +122,6 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload_loop, "AWAY_SECONDS", 0.2)
     monkeypatch.setattr(upload_loop, "LEFTOVER_SECONDS", 0.1)
     monkeypatch.setattr(upload_loop, "PAUSE", 0.01)
-    monkeypatch.setattr(online, "POLL_SECONDS", 0.01)
 
 
 def push_segments(
