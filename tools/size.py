@@ -32,9 +32,8 @@ class Size(NamedTuple):
     def of(cls, *folders: str) -> Self:
         """All modules below these folders."""
         files = [file for folder in folders for file in Path(folder).rglob("*.py")]
-        return cls(
-            *map(sum, zip(*(cls.of_source(file.read_text(encoding="utf-8")) for file in files), strict=True))
-        )
+        sizes = [cls.of_source(file.read_text(encoding="utf-8")) for file in files]
+        return cls(*map(sum, zip(*sizes, strict=True)))
 
     @classmethod
     def of_source(cls, source: str) -> Self:

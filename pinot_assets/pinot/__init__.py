@@ -8,18 +8,10 @@ from pinot_assets.core.connections.pinot import (
     Tls,
     TokenAuth,
 )
-from pinot_assets.pinot.api import (
-    PinotClient,
-    PushMode,
-    PushReport,
-    Replicas,
-    SegmentMetadata,
-    ServerDisk,
-    StagedObjects,
-)
+from pinot_assets.pinot.api import PinotClient, PushMode, PushReport, ServerDisk, StagedObjects
 from pinot_assets.pinot.client.broker import Broker, NoResult, QueryResult
 from pinot_assets.pinot.http_client import HttpPinotClient
-from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
+from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState, Replicas, SegmentMetadata
 from pinot_assets.pinot.push.upload_loop import wait_online
 
 __all__ = [

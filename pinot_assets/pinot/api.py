@@ -17,32 +17,8 @@ from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import QueryResult
 from pinot_assets.pinot.client.data_table import DataTable
-from pinot_assets.pinot.lineage import Lineage
+from pinot_assets.pinot.lineage import Lineage, Replicas, SegmentMetadata
 from pinot_assets.snapshot.receipt import Output
-
-Replicas = Mapping[str, Mapping[str, str]]
-"""Segment → server instance → Helix state (`ONLINE`, `OFFLINE`, `ERROR`, …)."""
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentMetadata:
-    """A segment as Pinot's ZooKeeper metadata shows it.
-
-    :ivar crc: Pinot's CRC, what servers check their copy against.
-    :ivar total_docs: rows as the pusher's metadata said.
-    :ivar custom: the custom map (`pinotAssets.session`, …).
-    :ivar download_url: where servers fetch it.
-    :ivar start_ms: smallest time value, None without an interval.
-    :ivar end_ms: largest time value.
-    """
-
-    segment: str
-    crc: int
-    total_docs: int
-    custom: Mapping[str, str]
-    download_url: str
-    start_ms: int | None
-    end_ms: int | None
 
 
 class StagedObjects(Protocol):

@@ -70,7 +70,7 @@ class RealtimeReads(Nodes):
             segment
             for message in self.children(f"INSTANCES/{server}/MESSAGES")
             if message.simple.get("RESOURCE_NAME") == table
-            for segment in message.lists.get("PARTITION_NAME") or [message.simple.get("PARTITION_NAME")]
+            for segment in message.lists.get("PARTITION_NAME") or [message.simple.get("PARTITION_NAME", "")]
             if segment
         )
 

@@ -14,7 +14,7 @@ from typing import Final
 from packaging.version import InvalidVersion, Version
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.pinot.table_config import DAY_MS, HOUR_MS, is_refresh, period_ms, setting
+from pinot_assets.pinot.table_config import is_refresh, period_ms, setting
 
 REFERENCE: Final = "1.5.1"
 """What a controller that names no version is taken for."""
@@ -23,6 +23,8 @@ EXCLUSIVE_DELETE: Final = "controller.lineage.exclusive.delete.enabled"
 REPLACED_KEPT: Final = ("segmentsConfig", "replacedSegmentsRetentionPeriod")
 ENTRY_KEPT: Final = ("segmentsConfig", "lineageEntryCleanupRetentionPeriod")
 
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
 RENEWAL_MS: Final = 20 * HOUR_MS
 """Age at which an entry is renewed where Pinot keeps it for its fixed day (rules R2, R3)."""
 

@@ -19,10 +19,16 @@ from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
 from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict
-from pinot_assets.pinot.api import Replicas, SegmentMetadata
 from pinot_assets.pinot.client.client_pool import ClientPool
 from pinot_assets.pinot.client.http import CallKind, Closing, HttpCall, quoted
-from pinot_assets.pinot.lineage import Lineage, why_not_end, why_not_revert, why_not_start
+from pinot_assets.pinot.lineage import (
+    Lineage,
+    Replicas,
+    SegmentMetadata,
+    why_not_end,
+    why_not_revert,
+    why_not_start,
+)
 
 
 class TableCalls(Closing):
@@ -293,7 +299,7 @@ class Controller(TableCalls):
             return why_not_start(self.lineage(table), visible, segments_from, segments_to)
 
         body = {"segmentsFrom": sorted(segments_from), "segmentsTo": sorted(segments_to)}
-        return str(self._replace(table, "start", why_not, body=body, **force)["segmentLineageEntryId"])
+        return str(self._replace(table, "start", why_not, force, body=body)["segmentLineageEntryId"])
 
     def end_replace_segments(self, table: str, entry_id: str) -> None:
         """See `PinotClient.end_replace_segments`."""
@@ -301,8 +307,8 @@ class Controller(TableCalls):
         def why_not() -> list[str]:
             return why_not_end(self.lineage(table), self.all_segments(table), entry_id)
 
-        seconds = self.connection.timeouts.end
-        self._replace(table, "end", why_not, seconds, segmentLineageEntryId=entry_id)
+        params, seconds = {"segmentLineageEntryId": entry_id}, self.connection.timeouts.end
+        self._replace(table, "end", why_not, params, deadline=seconds)
 
     def revert_replace_segments(self, table: str, entry_id: str) -> None:
         """See `PinotClient.revert_replace_segments`."""
@@ -316,16 +322,17 @@ class Controller(TableCalls):
         def why_not() -> list[str]:
             return why_not_revert(self.lineage(table), self.all_segments(table), entry_id)
 
-        self._replace(table, "revert", why_not, segmentLineageEntryId=entry_id, **force)
+        self._replace(table, "revert", why_not, {"segmentLineageEntryId": entry_id, **force})
 
     def _replace(
         self,
         table: str,
         verb: str,
         why_not: Callable[[], list[str]],
+        params: Mapping[str, str],
+        *,
         deadline: float | None = None,
         body: JsonValue = None,
-        **params: str,
     ) -> JsonValue:
         """Start, end or revert; where Pinot refuses, `why_not` looks for what it does not say."""
         path, params = f"/segments/{quoted(table)}/{verb}ReplaceSegments", {"type": "OFFLINE", **params}

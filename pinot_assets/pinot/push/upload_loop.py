@@ -23,8 +23,9 @@ from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import PinotError, PinotUnreachable, PushRefused, SnapshotCorrupt, SwitchStateUnknown
-from pinot_assets.pinot.api import PinotClient, PushMode, PushReport, Replicas, StagedObjects
+from pinot_assets.pinot.api import PinotClient, PushMode, PushReport, StagedObjects
 from pinot_assets.pinot.client.http import CutOff, UploadFailed
+from pinot_assets.pinot.lineage import Replicas
 from pinot_assets.pinot.push.upload import Announced, Uploader, Uploads, batch_tar
 from pinot_assets.snapshot.receipt import Output
 

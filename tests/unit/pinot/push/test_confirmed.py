@@ -14,8 +14,8 @@ from fakes.pinot.staged import Staged
 
 from pinot_assets.errors import LeaseLost, PinotError, PinotUnreachable, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import PushMode, PushReport, StagedObjects, wait_online
-from pinot_assets.pinot.api import Replicas
 from pinot_assets.pinot.client.http import CutOff, UploadFailed
+from pinot_assets.pinot.lineage import Replicas
 from pinot_assets.pinot.push import upload_loop
 from pinot_assets.pinot.push.upload import Uploads
 from pinot_assets.pinot.push.upload_loop import UploadLoop
