@@ -8,7 +8,7 @@ reason is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -295,8 +295,8 @@ class Controller(TableCalls):
         _check_names(segments_from, segments_to)
 
         def why_not() -> list[str]:
-            visible = self.visible_segments(table)
-            return why_not_start(self.lineage(table), visible, segments_from, segments_to)
+            lineage, visible = self.lineage(table), self.visible_segments(table)
+            return why_not_start(lineage, visible, segments_from, segments_to)
 
         body = {"segmentsFrom": sorted(segments_from), "segmentsTo": sorted(segments_to)}
         return str(self._replace(table, "start", why_not, force, body=body)["segmentLineageEntryId"])
