@@ -1,7 +1,6 @@
 """The only door to Pinot: controller, brokers and servers over HTTP, lineage as values, push."""
 
 from pinot_assets.core.connections.pinot import (
-    Auth,
     BasicAuth,
     PinotConnection,
     Timeouts,
@@ -15,7 +14,6 @@ from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState, Repl
 from pinot_assets.pinot.push.upload_loop import wait_online
 
 __all__ = [
-    "Auth",
     "BasicAuth",
     "Broker",
     "HttpPinotClient",

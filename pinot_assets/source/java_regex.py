@@ -224,9 +224,7 @@ class _Translator:
             raise self._refuse("a back reference")
         if char in "Az":
             return f"\\{char}"
-        if char == "Z":
-            return self._end("\\Z")
-        return one(self._literal(char), self.ignore_case)
+        return self._end("\\Z") if char == "Z" else one(self._literal(char), self.ignore_case)
 
     def _literal(self, char: str) -> str:
         """The character that an escape stands for, inside and outside of classes."""
@@ -284,9 +282,7 @@ class _Translator:
         char = self._take()
         if char.lower() in _SETS:
             return _set(char)
-        if char == "p":
-            return self._posix()
-        return self._literal(char)
+        return self._posix() if char == "p" else self._literal(char)
 
     def _take(self) -> str:
         if self.i == len(self.pattern):

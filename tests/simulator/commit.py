@@ -129,9 +129,7 @@ class Election:
             return self._abort_and_hold()
         if self.phase is not Phase.NOTIFIED:
             return HOLD
-        if server == self.winner and offset != self.winning:
-            return self._abort_and_hold()
-        return None
+        return self._abort_and_hold() if server == self.winner and offset != self.winning else None
 
     def started(self) -> Reply:
         """The commit has begun."""
