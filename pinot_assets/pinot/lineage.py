@@ -138,10 +138,7 @@ class Lineage:
 
 
 def why_not_start(
-    lineage: Lineage,
-    visible: Collection[str],
-    segments_from: Collection[str],
-    segments_to: Collection[str],
+    lineage: Lineage, visible: Collection[str], segments_from: Collection[str], segments_to: Collection[str]
 ) -> list[str]:
     """What now stands in the way of such a start, one text for each reason.
 

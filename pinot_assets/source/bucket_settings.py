@@ -31,11 +31,7 @@ TRANSFER_TIMEOUT = timedelta(minutes=30)
 RETRY: RetryConfig = {
     "max_retries": 8,
     "retry_timeout": timedelta(minutes=1),
-    "backoff": {
-        "init_backoff": timedelta(milliseconds=100),
-        "max_backoff": timedelta(seconds=5),
-        "base": 2,
-    },
+    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2},
 }
 _REGION = re.compile(r"[A-Za-z0-9-]{1,64}")
 """It becomes part of a host's name, which nothing else may make another one of."""

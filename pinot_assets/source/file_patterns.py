@@ -20,16 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.errors import SettingError
-from pinot_assets.source.java_regex import (
-    ANY,
-    Range,
-    any_of,
-    but,
-    compiled,
-    matching,
-    one,
-    regex_to_re2,
-)
+from pinot_assets.source.java_regex import ANY, Range, any_of, but, compiled, matching, one, regex_to_re2
 from pinot_assets.source.uris import unquote_key
 
 # Most patterns: told by the end of a name alone, since it holds a slash.

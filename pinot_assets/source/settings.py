@@ -163,8 +163,7 @@ def allow_http(cloud: str, endpoint: str | None, values: Mapping[str, str], keys
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
         raise SettingError(
-            f"The {cloud} endpoint is not a plain URL",
-            hint=f"write https://host[:port]; keys go to {keys}",
+            f"The {cloud} endpoint is not a plain URL", hint=f"write https://host[:port]; keys go to {keys}"
         )
     if parts.scheme == "https":
         return False

@@ -336,8 +336,5 @@ def _consumption(world: World) -> Iterator[Consumption]:
             for name, consumer in sorted(server.consumers.items()):
                 stopped = consumer.state is State.ERROR
                 yield Consumption(
-                    name,
-                    server.name,
-                    "NOT_CONSUMING" if stopped else "CONSUMING",
-                    consumer.reader.position(),
+                    name, server.name, "NOT_CONSUMING" if stopped else "CONSUMING", consumer.reader.position()
                 )

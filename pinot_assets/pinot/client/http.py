@@ -337,11 +337,7 @@ def error_text(text: str) -> str:
 
 
 def _unknown(kind: type[SwitchStateUnknown], name: str, reason: str) -> SwitchStateUnknown:
-    return kind(
-        f"{name} was sent and no answer came",
-        why=reason,
-        hint="it may have happened, or still may",
-    )
+    return kind(f"{name} was sent and no answer came", why=reason, hint="it may have happened, or still may")
 
 
 def _may_repeat(kind: CallKind, error: BaseException) -> bool:
