@@ -182,7 +182,7 @@ def _refused_handshake(address: tuple[str, int], context: ssl.SSLContext) -> str
 def cluster_client(
     hosts: str,
     cluster: str,
-    access: ZooKeeperAccess | None = None,
+    access: ZooKeeperAccess,
     *,
     timeout_s: float = 10.0,
     session_s: float = _USUAL.lease,

@@ -41,16 +41,12 @@ class PathPattern:
     text: str
     _regex: str
 
-    def matches(self, path: str) -> bool:
-        """Whether the whole path matches (`PathMatcher.matches(Paths.get(path))`)."""
-        return self.those_of([path])[0]
-
     def those_of(self, paths: Sequence[str]) -> list[bool]:
-        """`matches` of each path."""
+        """Of each path whether the whole of it matches (`PathMatcher.matches(Paths.get(path))`)."""
         return matching(self._regex, [normalise_path(path) for path in paths])
 
     def matching(self, root: str, names: pa.Array) -> pa.Array:
-        """`matches` of a root with each of these names behind it: normalised paths of plain ASCII characters
+        """`those_of` a root with each of these names behind it: normalised paths of plain ASCII characters
         (`uris.is_plain`), each name with a slash in it.
         """
         if suffix := _SUFFIX.fullmatch(self.text):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
+from pinot_assets.core.json_object import JsonMapping, JsonValue
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.client.controller import TableCalls
 
@@ -37,16 +37,6 @@ class Node:
             maps=value.get("mapFields") or {},
             version=version,
         )
-
-    @property
-    def record(self) -> JsonObject:
-        """As JSON, as Pinot takes it back."""
-        return {
-            "id": self.id,
-            "simpleFields": dict(self.simple),
-            "listFields": dict(self.lists),
-            "mapFields": {key: dict(value) for key, value in self.maps.items()},
-        }
 
     def with_fields(self, **fields: str) -> Node:
         """With other simple fields; of the same version."""
@@ -113,8 +103,14 @@ class Nodes(TableCalls):
             raise PinotError(
                 f"the node {path} was read without its version", why="-1 would overwrite whatever is there"
             )
+        record = {
+            "id": node.id,
+            "simpleFields": dict(node.simple),
+            "listFields": dict(node.lists),
+            "mapFields": {key: dict(value) for key, value in node.maps.items()},
+        }
         version = str(node.version)
-        self._write("PUT", "/zk/put", body=node.record, path=self._full(path), expectedVersion=version)
+        self._write("PUT", "/zk/put", body=record, path=self._full(path), expectedVersion=version)
 
     def _look(self, call: str, path: str) -> JsonValue:
         """What Pinot says of a node, None where there is none."""
