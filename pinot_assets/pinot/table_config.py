@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.json_object import JsonMapping, JsonValue
 
 _COUNT = "([0-9]{1,18})"  # more are none to Java either
 _PERIOD = re.compile(rf"(?:{_COUNT}d)?(?:{_COUNT}h)?(?:{_COUNT}m)?(?:{_COUNT}s)?", re.IGNORECASE)
 _UNITS_MS = (86_400_000, 3_600_000, 60_000, 1_000)
 
 
-def setting(config: JsonMapping, *path: str) -> Any:
+def setting(config: JsonMapping, *path: str) -> JsonValue:
     """The value at that path, None where any part of it is missing or is no mapping."""
-    value: Any = config
+    value: JsonValue = config
     for step in path:
         if not isinstance(value, Mapping):
             return None

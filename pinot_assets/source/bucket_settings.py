@@ -38,7 +38,7 @@ _REGION = re.compile(r"[A-Za-z0-9-]{1,64}")
 _GOOGLE = "https://storage.googleapis.com"
 _PRINCIPAL = ("tenantId", "clientId", "clientSecret")
 
-Credentials = Callable[[], Any]
+Credentials = Callable[[], Mapping[str, object]]
 """Gives obstore the keys when it needs them."""
 
 

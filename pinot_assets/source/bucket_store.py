@@ -70,7 +70,7 @@ class BucketObjectStore(RootedStore):
         self._props = dict(props)
         self._policy = policy
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.root, self._props, self._policy)
 
     def __repr__(self) -> str:

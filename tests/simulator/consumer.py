@@ -39,28 +39,6 @@ class BuildFailed(Exception):
     """The rows could not be made into a segment."""
 
 
-def build(consumer: Consumer) -> Steps[Built]:
-    """Build the segment from what was read; it then lies on the server's disk.
-
-    :raises BuildFailed: when there are more rows than can be built.
-    """
-    server, table = consumer.server, consumer.world.table
-    with server.build_slots.request() as slot:
-        yield slot
-        built = Built(
-            consumer.name,
-            consumer.node.start,
-            consumer.reader.offset,
-            consumer.reader.rows,
-            table.hardware.bytes_per_row,
-        )
-        yield server.env.timeout(50 + built.docs * 1000 // table.hardware.build_rows_per_s)
-        if table.buildable_rows is not None and built.docs > table.buildable_rows:
-            raise BuildFailed(f"{built.docs} rows are too many")
-        server.disk[consumer.name] = built
-        return built
-
-
 def build_for_commit(consumer: Consumer, build_ms: int) -> Steps[None]:
     """Build, asking for more time meanwhile; a tar that was built before is taken again.
 
@@ -309,10 +287,24 @@ class Consumer:
         return True
 
     def build(self) -> Steps[Built]:
-        """Build the segment; the partition's next one may be consumed meanwhile, where that is allowed."""
+        """Build the segment, which then lies on the server's disk; the partition's next one may be consumed
+        meanwhile, where that is allowed.
+
+        :raises BuildFailed: when there are more rows than can be built.
+        """
         if self.world.releases_at_build:
             self.release()
-        return (yield from build(self))
+        table, reader = self.world.table, self.reader
+        with self.server.build_slots.request() as slot:
+            yield slot
+            built = Built(
+                self.name, self.node.start, reader.offset, reader.rows, table.hardware.bytes_per_row
+            )
+            yield self.env.timeout(50 + built.docs * 1000 // table.hardware.build_rows_per_s)
+            if table.buildable_rows is not None and built.docs > table.buildable_rows:
+                raise BuildFailed(f"{built.docs} rows are too many")
+            self.server.disk[self.name] = built
+            return built
 
     def _replace(self, built: Built) -> None:
         """The built segment takes the place of the consuming one."""

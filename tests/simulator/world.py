@@ -138,8 +138,6 @@ class World:
                     begin = partial(setattr, self.zookeeper, "write_ms", write_ms)
                     end = partial(setattr, self.zookeeper, "write_ms", self.zookeeper.write_ms)
                     self.env.process(trouble.for_a_while(self.env, at, lasts, begin, end))
-                case _:
-                    pass
 
     def _die(self, death: trouble.Death) -> Steps[None]:
         yield self.env.timeout(death.at_ms)

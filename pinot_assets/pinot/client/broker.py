@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
-from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.json_object import JsonMapping, JsonValue
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.client_pool import ClientPool
 from pinot_assets.pinot.client.http import CallKind, HttpCall
@@ -38,7 +37,7 @@ class QueryResult:
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[JsonValue, ...], ...]
     servers: int
     total_docs: int
 
@@ -87,7 +86,7 @@ class Broker:
 
     def of_segments(
         self, sql: str, there: int, options: Mapping[str, str] | None = None
-    ) -> tuple[tuple[Any, ...], ...]:
+    ) -> tuple[tuple[JsonValue, ...], ...]:
         """All rows of a query that has one for each segment; none where there is nothing to ask.
 
         No more are asked for than there may be: a broker with a limit of its own

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -46,7 +45,7 @@ class TableCalls(Closing):
         """Close all connections."""
         self._clients.close()
 
-    def _get(self, path: str, /, **params: str) -> Any:
+    def _get(self, path: str, /, **params: str) -> JsonValue:
         return self._client.get_json(path, **params)
 
     def _write(

@@ -15,13 +15,14 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import IO, Any, Final, Self
+from typing import IO, Final, Self
 from urllib.parse import quote
 
 import httpx
 from tenacity import Retrying, retry_if_exception, wait_random_exponential
 
 from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.json_object import JsonValue
 from pinot_assets.core.limits import ERROR_BYTES, REPLY
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import (
@@ -131,7 +132,7 @@ class HttpCall:
     deadline: float | None = None
     params: Mapping[str, str | Sequence[str]] | None = None
     headers: Mapping[str, str] | None = None
-    json: Any = None
+    json: JsonValue = None
     files: Mapping[str, tuple[str, bytes | IO[bytes], str]] | None = None
 
 
@@ -199,7 +200,7 @@ class HttpClient(Closing):
             return text
         raise self._refusal(call, status, text)
 
-    def send_json(self, call: HttpCall) -> Any:
+    def send_json(self, call: HttpCall) -> JsonValue:
         """Send the call and return the reply as JSON values, None for an empty reply.
 
         :raises PinotError: also when the reply is not JSON.
@@ -216,7 +217,7 @@ class HttpClient(Closing):
                 hint=_WRONG_ADDRESS,
             ) from None
 
-    def get_json(self, path: str, /, **params: str) -> Any:
+    def get_json(self, path: str, /, **params: str) -> JsonValue:
         """The answer to a GET, as `send_json` returns it."""
         return self.send_json(HttpCall("GET", path, CallKind.READ, params=params or None))
 
