@@ -178,10 +178,12 @@ def _adls(bucket: str, values: Mapping[str, str]) -> BucketSettings:
     config: AzureConfig = {"account_name": account, "endpoint": endpoint or f"https://{host}"}
     credentials = _adls_credentials(values)
     if "clientId" in values:
-        config["tenant_id"] = values["tenantId"]
-        config["client_id"] = values["clientId"]
-        config["client_secret"] = values["clientSecret"]
-        config["credential_type"] = "client_secret"  # else a key in the environment would go first
+        config |= {
+            "tenant_id": values["tenantId"],
+            "client_id": values["clientId"],
+            "client_secret": values["clientSecret"],
+            "credential_type": "client_secret",  # else a key in the environment would go first
+        }
     is_plain = allow_http("ADLS", endpoint, values, "accessKey or sasToken")
     return BucketSettings(AzureStore, container, config, is_plain, credentials)
 

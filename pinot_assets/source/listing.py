@@ -298,13 +298,11 @@ def _has_mark(text: memoryview) -> bool:
 
 def _is_hidden(key: str, include: PathPattern | None) -> bool:
     *folders, name = key.split("/")
-    marks = []
-    if name.startswith(".") or any(folder.startswith(".") for folder in folders):
-        marks.append("/.")
-    if name == "_SUCCESS":
-        marks.append(name)
-    if "_temporary" in folders:
-        marks.append("_temporary")
-    if name.endswith(".tmp"):
-        marks.append(".tmp")
-    return any(include is None or not include.names(mark) for mark in marks)
+    marks = {
+        "/.": any(part.startswith(".") for part in (*folders, name)),
+        "_SUCCESS": name == "_SUCCESS",
+        "_temporary": "_temporary" in folders,
+        ".tmp": name.endswith(".tmp"),
+    }
+    found = [mark for mark, is_there in marks.items() if is_there]
+    return any(include is None or not include.names(mark) for mark in found)

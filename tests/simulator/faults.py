@@ -112,9 +112,8 @@ class Network:
         """Send a message and wait for the answer, not longer than its time-out."""
         answer = self.env.process(self._carry(message))
         yield answer | self.env.timeout(message.timeout_ms)
-        in_time = answer.processed and isinstance(answer.value, Reply)
-        reply: Reply = answer.value if in_time else NOT_SENT  # type: ignore[assignment]
-        return reply
+        reply = answer.value if answer.processed else None
+        return reply if isinstance(reply, Reply) else NOT_SENT
 
     def _carry(self, message: Message) -> Steps[Reply]:
         fate = self.fate(message)
@@ -123,9 +122,7 @@ class Network:
             yield self.env.timeout(message.timeout_ms)
             return NOT_SENT
         handled = self.deliver(message)
-        reply = None
-        if handled is not None:
-            reply = yield handled
+        reply = (yield handled) if handled is not None else None
         if not isinstance(reply, Reply):
             # Refused, or reset when the controller died.
             return NOT_SENT
