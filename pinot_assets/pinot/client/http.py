@@ -84,7 +84,7 @@ ATTEMPTS = 3
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 # A gateway's words for "I did not hear the end of it".
 GATEWAY = (502, 503, 504)
-# Trusts nobody, so plain HTTP stays plain; and httpx does not read the system's authorities for each door.
+# Trusts nobody, so plain HTTP stays plain; and httpx does not read the system's authorities for each client.
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
