@@ -14,7 +14,7 @@ import psutil
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local.helix import forget
 from pinot_assets.local.stack import Stack
-from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.model.state import SegmentStatus
 from pinot_assets.settings.local_stack import SERVERS, StackState
 

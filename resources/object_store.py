@@ -16,7 +16,7 @@ from dagster_aws.s3 import S3Resource
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SourceError, SpecError
 from pinot_assets.source import resolve_env
-from pinot_assets.source.settings.references import referenced
+from pinot_assets.source.settings import referenced
 from pinot_assets.table_spec import TableSpec
 
 _ADDRESS: Final = {"region_name": "region", "endpoint_url": "endpoint"}

@@ -36,7 +36,7 @@ from pinot_assets.session.detect.paged_listing import (
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.trouble import aged
 from pinot_assets.settings.environment import Settings
-from pinot_assets.source.notifications import Hints
+from pinot_assets.source.notifications import SqsHints
 from pinot_assets.table_spec import TableSpec
 
 INTERVAL_S = 30
@@ -168,7 +168,7 @@ class _Looking:
             ) from None
 
 
-def _receive(queue: Hints, log: logging.Logger) -> tuple[str, ...] | None:
+def _receive(queue: SqsHints, log: logging.Logger) -> tuple[str, ...] | None:
     """Messages of changes; None where the queue cannot be asked, and sweeps go on as without one."""
     try:
         return queue.receive()
@@ -177,7 +177,7 @@ def _receive(queue: Hints, log: logging.Logger) -> tuple[str, ...] | None:
         return None
 
 
-def _forget(kept: KeptParts, queue: Hints | None, sweep: CompleteListing, log: logging.Logger) -> None:
+def _forget(kept: KeptParts, queue: SqsHints | None, sweep: CompleteListing, log: logging.Logger) -> None:
     """Clear away what led to a listing that is made use of; what stays does no harm."""
     try:
         kept.drop(sweep.parts)

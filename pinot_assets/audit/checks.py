@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pinot_assets.core.check_result import CheckResult, Severity, base_name, some
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.segments import Replicas
+from pinot_assets.pinot.lineage import Replicas
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 
 

@@ -28,7 +28,7 @@ from pinot_assets.session.stores.staging import Reach, staged
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader, snapshot_headers
 from pinot_assets.session.values.state import Pointer, Session, is_ours
 from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo
 from pinot_assets.table_spec import TableSpec
 
 _TAR = re.compile(r"segments/(?P<segment>[^/]+?)(?:\.metadata)?\.tar\.gz")

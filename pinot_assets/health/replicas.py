@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, check_result_of, some
 from pinot_assets.core.text import plural, plural_are
-from pinot_assets.pinot.segments import Replicas
+from pinot_assets.pinot.lineage import Replicas
 
 NAME = "replicas_and_crc"
 

@@ -23,8 +23,7 @@ from pinot_assets.health.replicas import Loaded
 from pinot_assets.health.source import SourceDifference, difference
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient, ServerDisk
-from pinot_assets.pinot.lineage import Lineage
-from pinot_assets.pinot.segments import Replicas
+from pinot_assets.pinot.lineage import Lineage, Replicas
 from pinot_assets.session.detect.observe import judge_listing, list_source
 from pinot_assets.session.lineage.stale_pointer import published
 from pinot_assets.session.recover.abandon import unknown_of

@@ -17,8 +17,7 @@ from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import QueryResult
 from pinot_assets.pinot.client.data_table import DataTable
-from pinot_assets.pinot.lineage import Lineage
-from pinot_assets.pinot.segments import Replicas, SegmentMetadata
+from pinot_assets.pinot.lineage import Lineage, Replicas, SegmentMetadata
 from pinot_assets.snapshot.receipt import Output
 
 
@@ -27,14 +26,12 @@ class StagedObjects(Protocol):
 
     def read(self, uri: str) -> bytes:
         """A small object."""
-        ...
 
     def fetch_tar(self, output: Output, path: Path) -> None:
         """Copy a segment's tar into a file.
 
         :raises SnapshotCorrupt: it is not what was staged.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +97,12 @@ class PinotClient(Protocol):
 
     def version(self) -> str:
         """Version of the controller, `1.5.1`; `pinot_assets.pinot.versions` knows what it means."""
-        ...
 
     def all_segments(self, table: str) -> frozenset[str]:
         """Names in the ideal state, those hidden by lineage included.
 
         :raises PinotNotFound: no such table.
         """
-        ...
 
     def visible_segments(self, table: str) -> frozenset[str]:
         """Names that queries see: the ideal state less what lineage hides.
@@ -116,7 +111,6 @@ class PinotClient(Protocol):
 
         :raises PinotNotFound: no such table.
         """
-        ...
 
     def online_replicas(self, table: str, names: Collection[str]) -> Replicas:
         """State of each replica of each name: every server that the ideal state or the external view lists.
@@ -126,28 +120,24 @@ class PinotClient(Protocol):
 
         :raises PinotNotFound: no such table.
         """
-        ...
 
     def segment_crcs(self, table: str) -> Mapping[str, int]:
         """CRC of every segment in the ZooKeeper metadata.
 
         :raises PinotNotFound: no such table.
         """
-        ...
 
     def segment_metadata(self, table: str, name: str) -> SegmentMetadata:
         """One segment's ZooKeeper metadata.
 
         :raises PinotNotFound: no such segment.
         """
-        ...
 
     def crcs_on_servers(
         self, table: str, servers: Collection[str]
     ) -> Mapping[str, Mapping[str, int] | PinotError]:
         """CRC of every segment as loaded, hidden ones included: instance → segment → CRC, or why that server
         did not answer. One call each, however many segments it has."""
-        ...
 
     def rows_on_servers(
         self, table: str, names: Collection[str], servers: Collection[str]
@@ -157,7 +147,6 @@ class PinotClient(Protocol):
         Asks those of them that the ideal state names; one that has not loaded the segment is left out, so
         compare with `online_replicas`.
         """
-        ...
 
     def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
         """One server's answer for these of its segments, those that lineage hides included.
@@ -168,33 +157,28 @@ class PinotClient(Protocol):
         :raises PinotError: the server refused, does not have all of the segments, or answered what cannot be
             read.
         """
-        ...
 
     def require_server_queries(self) -> None:
         """Look whether `query_server` has settings that it can work with; no server is asked.
 
         :raises SpecError: certificates are not to be verified, or cannot be read.
         """
-        ...
 
     def table_bytes(self, table: str) -> int:
         """Size on all servers, every replica and hidden segments included, as the quota counts it.
 
         :raises PinotNotFound: no such table.
         """
-        ...
 
     def table_servers(self, table: str) -> Sequence[str]:
         """Instances that new segments of the table may be assigned to.
 
         :raises PinotNotFound: no such table.
         """
-        ...
 
     def server_disks(self, servers: Collection[str]) -> Mapping[str, ServerDisk | PinotError]:
         """Disk of each server that tells it, or why it did not answer; Pinot's servers do not before 1.3, and
         are then left out."""
-        ...
 
     # --- push and delete -------------------------------------------------------------------------
 
@@ -225,7 +209,6 @@ class PinotClient(Protocol):
         :raises PushRefused: Pinot refused one (quota, time range, …), or a name is there with another CRC.
         :raises SwitchStateUnknown: an upload was sent, no answer came, and it did not show up either.
         """
-        ...
 
     def delete_segments(self, table: str, names: Collection[str]) -> None:
         """Delete these segments; names that do not exist are ignored. Out of the ideal state on return.
@@ -233,7 +216,6 @@ class PinotClient(Protocol):
         :raises ValueError: `names` is empty (Pinot would delete *every* segment:
             docs/design/push.md#deleting-segments).
         """
-        ...
 
     # --- lineage ---------------------------------------------------------------------------------
 
@@ -242,7 +224,6 @@ class PinotClient(Protocol):
 
         :raises PinotNotFound: no such table.
         """
-        ...
 
     def start_replace_segments(
         self, table: str, segments_from: Collection[str], segments_to: Collection[str]
@@ -255,7 +236,6 @@ class PinotClient(Protocol):
         :raises PinotError: `segments_to` is empty and Pinot is older than 1.0, which has no atomic delete.
         :raises ValueError: both sides are empty, or a name holds a comma (it would be torn in two).
         """
-        ...
 
     def force_start_replace_segments(
         self, table: str, segments_from: Collection[str], segments_to: Collection[str]
@@ -269,7 +249,6 @@ class PinotClient(Protocol):
         Up to 0.11 the answer comes when the servers have dropped what is deleted (2 s at least, 20 minutes
         at most), while the entry is written at once: expect `SwitchStateUnknown` and read the lineage.
         """
-        ...
 
     def end_replace_segments(self, table: str, entry_id: str) -> None:
         """Switch: outputs visible, sources hidden. Ending a COMPLETED entry again does nothing.
@@ -279,46 +258,38 @@ class PinotClient(Protocol):
 
         :raises SwitchConflict: no such entry, it is REVERTED, or an output is not in the table.
         """
-        ...
 
     def revert_replace_segments(self, table: str, entry_id: str) -> None:
         """Undo a COMPLETED entry: sources visible again, outputs deleted. There is no way back.
 
         :raises SwitchConflict: no such entry, not COMPLETED, a source is gone, or a later entry builds on it.
         """
-        ...
 
     def force_revert_replace_segments(self, table: str, entry_id: str) -> None:
         """The same, and IN_PROGRESS entries too."""
-        ...
 
     # --- brokers ---------------------------------------------------------------------------------
 
     def brokers(self, table: str) -> Sequence[str]:
         """Base URLs of the brokers that serve the table now."""
-        ...
 
     def broker_visible_segments(self, broker: str, table: str) -> frozenset[str]:
         """Segments that this broker would send a query to; empty where it has no routing for the table."""
-        ...
 
     def broker_rows(self, broker: str, table: str) -> int:
         """COUNT(*) of the OFFLINE table at this broker; 0 where it has no routing for the table.
 
         :raises PinotError: no whole answer.
         """
-        ...
 
     def query_broker(self, broker: str, sql: str) -> QueryResult:
         """A broker's whole answer, under the deadline of a query.
 
         :raises PinotError: no whole answer; `NoResult` of it where there is nothing to ask.
         """
-        ...
 
     def rebuild_routing(self, broker: str, table: str) -> None:
         """Have this broker read lineage and ideal state again (rule R7). Idempotent."""
-        ...
 
     def settle_brokers(self, table: str, *, seconds: float) -> None:
         """Wait until servers have dropped what was deleted, then have every broker read the table anew.
@@ -331,20 +302,17 @@ class PinotClient(Protocol):
         :param seconds: how long servers are waited for; one that hangs for longer stops nobody.
         :raises PinotNotFound: no such table.
         """
-        ...
 
     # --- schema and table config -----------------------------------------------------------------
 
     def get_schema(self, name: str) -> JsonObject | None:
         """The schema as Pinot holds it, None where there is none."""
-        ...
 
     def put_schema(self, schema: JsonMapping) -> None:
         """Create the schema or update it in place.
 
         :raises PinotError: the change is not backward compatible, or the schema is malformed.
         """
-        ...
 
     def delete_schema(self, name: str) -> None:
         """Delete a schema. The caller sees to it that no table uses it: 0.11.0 deletes it all the same.
@@ -352,7 +320,6 @@ class PinotClient(Protocol):
         :raises PinotNotFound: there is none.
         :raises PinotError: a table uses it (later releases).
         """
-        ...
 
     def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
         """Let Pinot look at a schema together with a table config; neither need be there, nothing is changed.
@@ -361,15 +328,12 @@ class PinotClient(Protocol):
 
         :raises PinotError: Pinot would refuse them.
         """
-        ...
 
     def get_table_config(self, table: str) -> JsonObject | None:
         """The OFFLINE table config as Pinot holds it, None where there is none."""
-        ...
 
     def get_realtime_config(self, table: str) -> JsonObject | None:
         """The config of the REALTIME table of the same name; None where there is none: not a hybrid table."""
-        ...
 
     def create_table(self, config: JsonMapping) -> None:
         """Create the table.
@@ -377,7 +341,6 @@ class PinotClient(Protocol):
         :raises PinotError: it exists, Pinot refuses the config, or one of that name was deleted a moment ago
             and a server still holds its segments.
         """
-        ...
 
     def update_table(self, config: JsonMapping) -> None:
         """Replace the config of an existing table.
@@ -385,7 +348,6 @@ class PinotClient(Protocol):
         :raises PinotNotFound: no such table.
         :raises PinotError: Pinot refuses the config.
         """
-        ...
 
     def delete_table(self, table: str, retention: str | None = None) -> None:
         """Drop the OFFLINE table with its segments and its lineage.
@@ -395,4 +357,3 @@ class PinotClient(Protocol):
         :param retention: how long Pinot keeps the tars, `0d` for not at all; None: as its controller is set.
         :raises PinotNotFound: no such table.
         """
-        ...

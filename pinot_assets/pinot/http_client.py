@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.core.json_object import JsonMapping
@@ -16,11 +15,10 @@ from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PushMode, PushReport, ServerDisk, StagedObjects
 from pinot_assets.pinot.client.broker import Broker, QueryResult
+from pinot_assets.pinot.client.client_pool import LeadControllers
 from pinot_assets.pinot.client.controller import Controller
 from pinot_assets.pinot.client.data_table import DataTable
-from pinot_assets.pinot.client.http import CallKind, HttpCall
-from pinot_assets.pinot.client.lead_controller import LeadControllers
-from pinot_assets.pinot.client.tables import quoted
+from pinot_assets.pinot.client.http import quoted
 from pinot_assets.pinot.push.upload import Uploader
 from pinot_assets.pinot.push.upload_loop import UploadLoop
 from pinot_assets.snapshot.receipt import Output
@@ -43,7 +41,7 @@ class HttpPinotClient(Controller):
 
     @cached_property
     def _leads(self) -> LeadControllers:
-        return LeadControllers(self._doors)
+        return LeadControllers(self._clients)
 
     @cached_property
     def _release(self) -> str:
@@ -67,7 +65,7 @@ class HttpPinotClient(Controller):
 
     def uploader(self, table: str) -> Uploader:
         """See `pinot_assets.pinot.push.upload.Uploads`."""
-        return Uploader(self._doors.at(self._leads.of(table)), table, self.connection.timeouts.upload)
+        return Uploader(self._clients.at(self._leads.of(table)), table, self.connection.timeouts.upload)
 
     def push(
         self,
@@ -100,7 +98,16 @@ class HttpPinotClient(Controller):
         ideal = self.ideal_state(table)
         asked = [(name, server) for name in names for server in ideal.get(name, ()) if server in servers]
         addresses = {server: self._admin_url(server) for server in {server for _, server in asked}}
-        rows = in_threads(lambda pair: self._rows(addresses[pair[1]], table, pair[0]), asked, THREADS, "rows")
+
+        def ask(pair: tuple[str, str]) -> int | None:
+            name, server = pair
+            path = f"/tables/{quoted(table)}_OFFLINE/segments/{quoted(name)}/metadata"
+            try:
+                return int(self._clients.at(addresses[server]).get_json(path)["totalDocs"])
+            except PinotNotFound:
+                return None
+
+        rows = in_threads(ask, asked, THREADS, "rows")
         found: dict[str, dict[str, int]] = {name: {} for name in names}
         for (name, server), count in zip(asked, rows, strict=True):
             if count is not None:
@@ -110,14 +117,6 @@ class HttpPinotClient(Controller):
     def _admin_url(self, server: str) -> str:
         instance = self.instance(server)
         return f"{self._scheme}://{_host(instance)}:{instance['adminPort']}"
-
-    def _rows(self, server_url: str, table: str, segment: str) -> int | None:
-        path = f"/tables/{quoted(table)}_OFFLINE/segments/{quoted(segment)}/metadata"
-        call = HttpCall("GET", path, CallKind.READ, self.connection.timeouts.call)
-        try:
-            return int(self._doors.at(server_url).send_json(call)["totalDocs"])
-        except PinotNotFound:
-            return None
 
     def query_server(self, server: str, sql: str, segments: Sequence[str]) -> DataTable:
         """See `PinotClient.query_server`: two calls, the first one for its address."""
@@ -133,7 +132,7 @@ class HttpPinotClient(Controller):
             )
         address = f"{_host(instance)}:{port}"
         # Whether TLS is spoken there is a setting of its own, so only who it is remains to be asked.
-        self._doors.guard.require(f"{self._scheme}://{address}")
+        self._clients.guard.require(f"{self._scheme}://{address}")
         return ask_server(address, sql, segments, self.connection)
 
     def require_server_queries(self) -> None:
@@ -145,8 +144,7 @@ class HttpPinotClient(Controller):
     def table_servers(self, table: str) -> tuple[str, ...]:
         """See `PinotClient.table_servers`."""
         with self._absence_told(table):
-            parts = self._get(f"/tables/{quoted(table)}/instances", type="server")["server"]
-        return tuple(sorted({name for part in parts for name in part["instances"]}))
+            return self.servers_of(table)
 
     def server_disks(self, servers: Collection[str]) -> dict[str, ServerDisk | PinotError]:
         """See `PinotClient.server_disks`."""
@@ -165,21 +163,17 @@ class HttpPinotClient(Controller):
         except PinotNotFound as error:
             # Not what a server says of a table that it does not hold.
             raise PinotError(f"Pinot knows no server {server}", why=error.why) from None
-        call = HttpCall("GET", path, CallKind.READ, self.connection.timeouts.call)
-        value: dict[str, str] = self._doors.at(address).send_json(call)
+        value: dict[str, str] = self._clients.at(address).get_json(path)
         return value
 
     def brokers(self, table: str) -> tuple[str, ...]:
         """See `PinotClient.brokers`. Brokers are taken to speak the controller's scheme, unless
         `PinotConnection.broker_urls` says otherwise."""
-        if self.connection.broker_urls:
-            return self.connection.broker_urls
-        found = self._get(f"/v2/brokers/tables/{quoted(table)}", type="OFFLINE", state="ONLINE")
-        return tuple(sorted(f"{self._scheme}://{b['host']}:{b['port']}" for b in found))
+        return self._brokers(table, "OFFLINE")
 
     def broker(self, url: str) -> Broker:
         """A client of one broker, for queries."""
-        return Broker(url, self._doors)
+        return Broker(url, self._clients)
 
     def broker_visible_segments(self, broker: str, table: str) -> frozenset[str]:
         """See `PinotClient.broker_visible_segments`."""
@@ -207,10 +201,6 @@ class HttpPinotClient(Controller):
         for broker in self.brokers(table):
             with suppress(PinotError):
                 self.rebuild_routing(broker, table)
-
-    @property
-    def _scheme(self) -> str:
-        return urlsplit(self.connection.controller_url).scheme
 
 
 def _host(instance: JsonMapping) -> str:

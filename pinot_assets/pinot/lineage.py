@@ -1,4 +1,4 @@
-"""Segment lineage as values: which segments a query sees, and what stands in the way of a new entry.
+"""Segments and their lineage as values: which segments a query sees, what stands in the way of a new entry.
 
 Pure. Source: docs/design/lineage.md#the-node-in-zookeeper, #visibility and #startreplacesegments
 (`SegmentLineageUtils`, `PinotHelixResourceManager`).
@@ -6,11 +6,35 @@ Pure. Source: docs/design/lineage.md#the-node-in-zookeeper, #visibility and #sta
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from pinot_assets.core.json_object import JsonMapping
+
+Replicas = Mapping[str, Mapping[str, str]]
+"""Segment → server instance → Helix state (`ONLINE`, `OFFLINE`, `ERROR`, …)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentMetadata:
+    """A segment as Pinot's ZooKeeper metadata shows it.
+
+    :ivar crc: Pinot's CRC, what servers check their copy against.
+    :ivar total_docs: rows as the pusher's metadata said.
+    :ivar custom: the custom map (`pinotAssets.session`, …).
+    :ivar download_url: where servers fetch it.
+    :ivar start_ms: smallest time value, None without an interval.
+    :ivar end_ms: largest time value.
+    """
+
+    segment: str
+    crc: int
+    total_docs: int
+    custom: Mapping[str, str]
+    download_url: str
+    start_ms: int | None
+    end_ms: int | None
 
 
 class LineageState(Enum):
@@ -114,10 +138,7 @@ class Lineage:
 
 
 def why_not_start(
-    lineage: Lineage,
-    visible: Collection[str],
-    segments_from: Collection[str],
-    segments_to: Collection[str],
+    lineage: Lineage, visible: Collection[str], segments_from: Collection[str], segments_to: Collection[str]
 ) -> list[str]:
     """What now stands in the way of such a start, one text for each reason.
 

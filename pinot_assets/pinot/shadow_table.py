@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError
+from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.table_config import setting
 
 SUFFIX: Final = "_audit_shadow"
@@ -33,28 +34,12 @@ _BY_TIER: Final = "tierOverwrites"
 _FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
 
 
-class Configs(Protocol):
-    """Where table configs and schemas are read."""
-
-    def get_table_config(self, table: str) -> JsonObject | None:
-        """The OFFLINE table config as Pinot holds it, None where there is none."""
-        ...
-
-    def get_realtime_config(self, table: str) -> JsonObject | None:
-        """The same of a REALTIME table."""
-        ...
-
-    def get_schema(self, name: str) -> JsonObject | None:
-        """The schema as Pinot holds it, None where there is none."""
-        ...
-
-
 def shadow_name(table: str) -> str:
     """The shadow table of a table; both are raw names."""
     return f"{table}{SUFFIX}"
 
 
-def shadow_tables(pinot: Configs, tables: Iterable[str]) -> tuple[str, ...]:
+def shadow_tables(pinot: PinotClient, tables: Iterable[str]) -> tuple[str, ...]:
     """Those of some tables that an audit made. One that stands while nobody audits was left by a driver that
     died, and may be deleted (`session/checks/shadow.py` does so at the table's next trigger).
 
@@ -70,7 +55,7 @@ def is_shadow(name: str, config: JsonMapping | None) -> bool:
     return isinstance(table, str) and shadow_name(table) == name
 
 
-def lone_schema(pinot: Configs, name: str) -> bool:
+def lone_schema(pinot: PinotClient, name: str) -> bool:
     """Whether an audit's schema is there and no table uses it: a driver that died before it had made the
     table, or after it had deleted it, left that."""
     keys = (pinot.get_schema(name) or {}).get(_KEYS) or ()
@@ -81,7 +66,7 @@ def lone_schema(pinot: Configs, name: str) -> bool:
     )
 
 
-def left_shadow(pinot: Configs, table: str) -> str:
+def left_shadow(pinot: PinotClient, table: str) -> str:
     """Name of the table's shadow table, if that or its schema alone is there; "" where neither is."""
     name = shadow_name(table)
     return name if is_shadow(name, pinot.get_table_config(name)) or lone_schema(pinot, name) else ""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
-from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.json_object import JsonMapping, JsonValue
 
 _COUNT = "([0-9]{1,18})"  # more are none to Java either
 _PERIOD = re.compile(rf"(?:{_COUNT}d)?(?:{_COUNT}h)?(?:{_COUNT}m)?(?:{_COUNT}s)?", re.IGNORECASE)
 _UNITS_MS = (86_400_000, 3_600_000, 60_000, 1_000)
 
 
-def setting(config: JsonMapping, *path: str) -> Any:
+def setting(config: JsonMapping, *path: str) -> JsonValue:
     """The value at that path, None where any part of it is missing or is no mapping."""
-    value: Any = config
+    value: JsonValue = config
     for step in path:
         if not isinstance(value, Mapping):
             return None
@@ -46,3 +45,23 @@ def period_ms(text: object) -> int | None:
     if match is None:
         return None
     return sum(int(count) * unit for count, unit in zip(match.groups(), _UNITS_MS, strict=True) if count)
+
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+
+def time_boundary_ms(config: JsonMapping, ends_ms: Iterable[int | None]) -> int | None:
+    """The boundary in epoch milliseconds, before it is rounded to the time column's own unit.
+
+    :param config: the OFFLINE table's.
+    :param ends_ms: newest time value of each visible segment, None for one without.
+    :returns: None without a time column or a segment: then all of the table comes from REALTIME.
+    """
+    ends = [end for end in ends_ms if end is not None]
+    if setting(config, "segmentsConfig", "timeColumnName") is None or not ends:
+        return None
+    frequency = setting(config, "ingestionConfig", "batchIngestionConfig", "segmentIngestionFrequency")
+    if frequency is None:
+        frequency = setting(config, "segmentsConfig", "segmentPushFrequency")
+    return max(ends) - (HOUR_MS if str(frequency).upper() == "HOURLY" else DAY_MS)

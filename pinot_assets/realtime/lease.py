@@ -30,7 +30,7 @@ from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, Session
 from pinot_assets.session.stores.nodes import first_error, lease_holder, lease_is_ours, make_own_path
 from pinot_assets.session.values.state import Owner
 from pinot_assets.session.values.znrecord import fields_of
-from pinot_assets.zookeeper.client import answered, require_cluster
+from pinot_assets.zookeeper import answered, require_cluster
 
 TASK: Final = "RealtimeOperations"
 

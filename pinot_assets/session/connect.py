@@ -17,10 +17,10 @@ from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.settings.environment import Settings
 from pinot_assets.source import ObjectStore, open_store
-from pinot_assets.source.notifications import Hints, SqsHints
+from pinot_assets.source.notifications import SqsHints
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec import TableSpec
-from pinot_assets.zookeeper.client import cluster_client
+from pinot_assets.zookeeper import cluster_client
 
 
 def open_source(spec: TableSpec) -> ObjectStore:
@@ -29,7 +29,7 @@ def open_source(spec: TableSpec) -> ObjectStore:
     return open_store(spec.input_uri(), spec.ingestion.input_props, spec.policy)
 
 
-def open_hints(spec: TableSpec) -> Hints | None:
+def open_hints(spec: TableSpec) -> SqsHints | None:
     """The table's queue of notifications, None where it has none."""
     queue = spec.ingestion.notification_queue
     if not queue:

@@ -30,7 +30,7 @@ from pinot_assets.settings.cluster_fields import (
 )
 from pinot_assets.settings.local_paths import default_home
 from pinot_assets.settings.local_stack import load_state
-from pinot_assets.zookeeper.instances import ZooKeeperInstances
+from pinot_assets.zookeeper import ZooKeeperInstances
 
 DEFAULT_TABLES = "tables"
 

@@ -4,31 +4,27 @@ No Dagster and no Spark in here: executors use it.
 """
 
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
-from pinot_assets.source.diff import Diff, diff
+from pinot_assets.source.diff import diff
 from pinot_assets.source.factory import open_store
+from pinot_assets.source.file_patterns import compile_pattern
+from pinot_assets.source.file_table import ObjectInfo
 from pinot_assets.source.listing import Inventory, take_inventory
-from pinot_assets.source.object_info import ObjectInfo
 from pinot_assets.source.object_store import ObjectStore
-from pinot_assets.source.patterns.file_patterns import PathPattern, compile_pattern
 from pinot_assets.source.readiness import Known, Readiness, Rules, Unready, judge, told
-from pinot_assets.source.settings.references import resolve_env
-from pinot_assets.source.uris import join_uri
+from pinot_assets.source.settings import resolve_env
 
 __all__ = [
-    "Diff",
     "Fingerprint",
     "Inventory",
     "Known",
     "ObjectInfo",
     "ObjectStore",
-    "PathPattern",
     "Readiness",
     "Rules",
     "SourceFile",
     "Unready",
     "compile_pattern",
     "diff",
-    "join_uri",
     "judge",
     "open_store",
     "resolve_env",

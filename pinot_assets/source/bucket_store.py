@@ -34,21 +34,20 @@ from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.source.file_table import COLUMNS, Page, page_of, text_of
+from pinot_assets.source.bucket_settings import (
+    CALL_TIMEOUT,
+    TRANSFER_TIMEOUT,
+    BucketSettings,
+    bucket_settings,
+)
+from pinot_assets.source.file_table import COLUMNS, ObjectInfo, Page, page_of, text_of
 from pinot_assets.source.interruptible import call, each
-from pinot_assets.source.object_info import ObjectInfo
-from pinot_assets.source.object_store import CHUNK_BYTES, copied, probe_put_if_absent, whole
+from pinot_assets.source.object_store import CHUNK_BYTES, RootedStore, copied, probe_put_if_absent, whole
 from pinot_assets.source.policy import require_place
-from pinot_assets.source.settings.adls import AdlsSettings
-from pinot_assets.source.settings.endpoints import CALL_TIMEOUT, TRANSFER_TIMEOUT, BucketSettings
-from pinot_assets.source.settings.gcs import GcsSettings
-from pinot_assets.source.settings.s3 import S3Settings
-from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain, join_uri, key_below
+from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain
 
 # ADLS takes no larger object in one PUT (S3 5 GiB, GCS more), and only one PUT can be conditional.
 MAX_PUT_BYTES = 5000 * 1024**2
-
-_SETTINGS: dict[str, type[BucketSettings]] = {"s3": S3Settings, "gs": GcsSettings, "abfss": AdlsSettings}
 
 # Objects held as columns at a time: many, since each step over them costs the same for one.
 _PAGE = 10_000
@@ -59,64 +58,38 @@ _QUERY = re.compile(r"\?\S*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-class BucketObjectStore:
+class BucketObjectStore(RootedStore):
     """An `ObjectStore` (see there) below a prefix of a bucket.
 
-    Pickled as URI, unresolved settings and policy: `${NAME}` travels, the secret does not.
+    Its URI is `s3://bucket/prefix`, `gs://…` or `abfss://container@account.dfs.core.windows.net/prefix`.
+    Pickled as that, unresolved settings and policy: `${NAME}` travels, the secret does not.
     """
 
     def __init__(self, root: Root, props: Mapping[str, str], policy: Policy) -> None:
-        self._root = root
+        self.root = root
         self._props = dict(props)
         self._policy = policy
 
-    @classmethod
-    def open(cls, root: Root, props: Mapping[str, str], policy: Policy) -> BucketObjectStore:
-        """Make a store and resolve its settings at once, so that a wrong one is told here.
-
-        :raises SourceError: as the `of` of its settings, or the policy refuses the place.
-        """
-        store = cls(root, props, policy)
-        assert store._settings is not None
-        return store
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._root, self._props, self._policy)
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.root, self._props, self._policy)
 
     def __repr__(self) -> str:
         return f"BucketObjectStore({self.uri!r})"
 
-    @property
-    def uri(self) -> str:
-        """`s3://bucket/prefix`, `gs://…`, `abfss://container@account.dfs.core.windows.net/prefix`."""
-        return self._root.uri
-
-    def uri_of(self, key: str) -> str:
-        """The root, a slash and the key in percent-encoding."""
-        return join_uri(self.uri, key)
-
-    def key_of(self, uri: str) -> str:
-        """Inverse of `uri_of`."""
-        return key_below(self.uri, uri)
-
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Page by page; an object may be told twice, never left out."""
-        below = self._full(prefix) if prefix else self._root.path
+        below = self._full(prefix) if prefix else self.root.path
         for page in self._listed(below):
             yield from self._objects_of(page)
 
     def pages(self, after: str = "") -> Iterator[Page]:
         """The same of all objects as columns; only unusual ones are looked at one by one."""
-        told = self._full(after) if after else "" if self._lists_in_order else None
-        for page in self._listed(self._root.path, after):
+        # ADLS and S3's directory buckets list in another order than that of bytes, and begin elsewhere.
+        in_order = self.root.scheme != "abfss" and not self.root.bucket.endswith("--x-s3")
+        told = self._full(after) if after else "" if in_order else None
+        for page in self._listed(self.root.path, after):
             told = _told_up_to(page, told)
             yield Page(self._columns(page), told[self._strip :] if told else "")
-
-    @property
-    def _lists_in_order(self) -> bool:
-        """Whether the service lists in the order of bytes and begins where it is asked to: not ADLS, nor S3's
-        directory buckets."""
-        return self._root.scheme != "abfss" and not self._root.bucket.endswith("--x-s3")
 
     def _columns(self, page: pa.RecordBatch) -> pa.Table:
         root, keys = self._below_root(page.column("path"))
@@ -138,8 +111,8 @@ class BucketObjectStore:
 
     def _below_root(self, paths: pa.Array) -> tuple[str, pa.Array]:
         """A URI, and for each path in the bucket what of it stands behind that URI."""
-        if is_plain(self._root.path):
-            return f"{self._root.scheme}://{self._root.bucket}/", paths
+        if is_plain(self.root.path):
+            return f"{self.root.scheme}://{self.root.bucket}/", paths
         return f"{self.uri}/", pc.utf8_slice_codeunits(paths, self._strip)
 
     def _listed(self, below: str, after: str = "") -> Iterator[pa.RecordBatch]:
@@ -164,7 +137,8 @@ class BucketObjectStore:
                 key = meta["path"][self._strip :]
                 if meta["size"] > 0:
                     yield ObjectInfo(key, self.uri_of(key), _fingerprint(meta))
-                elif (empty := self._look_again(key)) is not None:
+                # Only a HEAD tells an empty object from a folder marker.
+                elif key and (empty := self._head(self._full(key))) is not None:
                     yield ObjectInfo(key, self.uri_of(key), empty)
         except (BaseError, OSError) as error:
             raise self._listing_failed(error) from None
@@ -172,7 +146,7 @@ class BucketObjectStore:
     @property
     def _strip(self) -> int:
         """How much of a path in the bucket is the root's."""
-        return len(self._root.path) + 1 if self._root.path else 0
+        return len(self.root.path) + 1 if self.root.path else 0
 
     def stat(self, key: str) -> Fingerprint | None:
         """HEAD; with the version id on a versioned bucket."""
@@ -240,7 +214,7 @@ class BucketObjectStore:
         """Whether the bucket lists; a prefix has no existence of its own."""
         with self._mapped(f"Cannot reach {self.uri}"):
             try:
-                next(each(obstore.list(self._calls, self._root.path or None, chunk_size=1)), None)
+                next(each(obstore.list(self._calls, self.root.path or None, chunk_size=1)), None)
             except InvalidPathError:
                 return True
             except BaseError as error:
@@ -250,39 +224,39 @@ class BucketObjectStore:
         return True
 
     @cached_property
-    def _settings(self) -> BucketSettings:
-        require_place(self._root, self._props, self._policy)
-        return _SETTINGS[self._root.scheme].of(self._root, self._props, self._policy)
+    def settings(self) -> BucketSettings:
+        """The settings, resolved on this machine.
+
+        :raises SourceError: as `bucket_settings`, or the policy refuses the place.
+        """
+        require_place(self.root, self._props, self._policy)
+        return bucket_settings(self.root, self._props, self._policy)
 
     @cached_property
     def _calls(self) -> Any:
-        return self._settings.client(CALL_TIMEOUT)
+        return self.settings.client(CALL_TIMEOUT)
 
     @cached_property
     def _transfers(self) -> Any:
-        return self._settings.client(TRANSFER_TIMEOUT)
+        return self.settings.client(TRANSFER_TIMEOUT)
 
     def _full(self, key: str) -> str:
         check_key(key)
         if _CONTROL.search(key):
             raise SourceError(f"{key!r} cannot be a key in a bucket", hint="leave out control characters")
-        if "\\" in key and self._root.scheme == "abfss":
+        if "\\" in key and self.root.scheme == "abfss":
             raise SourceError(
                 f"{key!r} cannot be a key on ADLS",
                 why="a backslash becomes a slash there",
                 hint="leave it out",
             )
-        return f"{self._root.path}/{key}" if self._root.path else key
+        return f"{self.root.path}/{key}" if self.root.path else key
 
     def _head(self, full: str) -> Fingerprint | None:
         try:
             return _fingerprint(call(obstore.head, self._calls, full))
         except FileNotFoundError:
             return None
-
-    def _look_again(self, key: str) -> Fingerprint | None:
-        """What a listed empty object is: only a HEAD tells it from a folder marker (None)."""
-        return self._head(self._full(key)) if key else None
 
     def _put(self, key: str, data: bytes | Path, size: int, sha256: Callable[[], str]) -> None:
         full = self._full(key)

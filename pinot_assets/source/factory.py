@@ -15,9 +15,9 @@ def open_store(uri: str, props: Mapping[str, str], policy: Policy) -> ObjectStor
     `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix`.
 
     :param props: the suffixes of `input.fs.prop.*` in StarTree's and Pinot's spelling (`region`,
-        `endpoint`, `accessKey`, `secretKey`, …; `KNOWN_PROPS` of each module in
-        `source/settings` has them all); values may refer to the environment (`${NAME}`). Without keys the
-        cloud's standard chain finds them. Not used locally.
+        `endpoint`, `accessKey`, `secretKey`, …; `KNOWN` of `source/settings.py` has them all);
+        values may refer to the environment (`${NAME}`). Without keys the cloud's standard chain finds them.
+        Not used locally.
     :param policy: the table spec's; `UNLIMITED` for a place that no spec names.
     :raises SourceError: the URI or a setting cannot be used, or the policy refuses it.
     """
@@ -30,4 +30,6 @@ def open_store(uri: str, props: Mapping[str, str], policy: Policy) -> ObjectStor
     # Imported late: a local-only task does not pay for the client.
     from pinot_assets.source.bucket_store import BucketObjectStore
 
-    return BucketObjectStore.open(root, props, policy)
+    store = BucketObjectStore(root, props, policy)
+    assert store.settings is not None  # resolved at once, so that a wrong one is told here
+    return store

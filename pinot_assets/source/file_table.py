@@ -16,7 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
-from pinot_assets.source.object_info import ObjectInfo
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One listed object: key relative to the store's root, full URI, version."""
+
+    key: str
+    uri: str
+    fingerprint: Fingerprint
+
 
 COLUMNS: Final = pa.schema(
     [
@@ -50,7 +59,12 @@ class FileTable(Mapping[str, SourceFile]):
     """
 
     def __init__(self, pages: Iterable[pa.RecordBatch | pa.Table]) -> None:
-        self.columns = _sorted(pa.concat_tables([COLUMNS.empty_table(), *map(_as_table, pages)]))
+        self.columns = _sorted(
+            pa.concat_tables(
+                page if isinstance(page, pa.Table) else pa.Table.from_batches([page])
+                for page in (COLUMNS.empty_table(), *pages)
+            )
+        )
 
     @classmethod
     def of(cls, files: Mapping[str, SourceFile]) -> FileTable:
@@ -136,10 +150,6 @@ def in_order(table: pa.Table, compare: Callable[[pa.ChunkedArray, pa.ChunkedArra
     """Whether every URI compares (`pc.less`, `pc.less_equal`) with the next one."""
     uris = table.column("uri")
     return bool(pc.all(compare(uris.slice(0, max(0, len(uris) - 1)), uris.slice(1))).as_py() is not False)
-
-
-def _as_table(page: pa.RecordBatch | pa.Table) -> pa.Table:
-    return page if isinstance(page, pa.Table) else pa.Table.from_batches([page])
 
 
 def _sorted(table: pa.Table) -> pa.Table:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -23,23 +24,16 @@ def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """
     if threading.current_thread() is not threading.main_thread():
         return function(*args, **kwargs)
-    results: list[T] = []
-    errors: list[BaseException] = []
-    ended = threading.Event()
+    result: Future[T] = Future()
 
     def run() -> None:
         try:
-            results.append(function(*args, **kwargs))
+            result.set_result(function(*args, **kwargs))
         except BaseException as error:
-            errors.append(error)
-        finally:
-            ended.set()
+            result.set_exception(error)
 
     threading.Thread(target=run, name="obstore", daemon=True).start()
-    ended.wait()
-    if errors:
-        raise errors[0]
-    return results[0]
+    return result.result()
 
 
 def each(items: Iterable[T]) -> Iterator[T]:

@@ -2,28 +2,88 @@
 
 from __future__ import annotations
 
+import io
+import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.parquet_bytes import require_schema
+from pinot_assets.core.stored_format import Marks
+from pinot_assets.core.untrusted import fitting, listed, read_json
 from pinot_assets.snapshot.fingerprint import SourceFile
-from pinot_assets.source.file_table import (
-    COLUMNS,
-    FileTable,
-    Page,
-    files_of,
-    page_of,
-    text_of,
-    without_root,
-)
-from pinot_assets.source.listing_part import ListingPart
+from pinot_assets.source.file_patterns import PathPattern, compile_pattern, path_of_uri
+from pinot_assets.source.file_table import COLUMNS, FileTable, Page, files_of, page_of, text_of, without_root
 from pinot_assets.source.object_store import ObjectStore
-from pinot_assets.source.patterns.file_patterns import PathPattern, compile_pattern, path_of_uri
 from pinot_assets.source.uris import is_plain, key_below
+
+_META: Final = b"part"
+
+
+@dataclass(frozen=True, slots=True)
+class ListingPart:
+    """What one stretch of a listing gave; fields as `listing.Inventory` has them, of this stretch.
+
+    :ivar columns: the chosen files, as `file_table.COLUMNS`.
+    :ivar last: the key that the listing goes on behind; empty when it has come to its end.
+    """
+
+    columns: pa.Table
+    skipped: int = 0
+    hidden: int = 0
+    complete: frozenset[str] = frozenset()
+    being_written: frozenset[str] = frozenset()
+    last: str = ""
+
+
+def part_to_arrow(part: ListingPart, beside: JsonMapping) -> bytes:
+    """A part as an Arrow stream: what it holds is written as it lies in memory.
+
+    :param beside: plain values that are kept with it.
+    """
+    told = {
+        "skipped": part.skipped,
+        "hidden": part.hidden,
+        "complete": sorted(part.complete),
+        "being_written": sorted(part.being_written),
+        "last": part.last,
+        "beside": dict(beside),
+    }
+    table = part.columns.replace_schema_metadata({_META: json.dumps(told).encode()})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def part_from_arrow(data: bytes, what: str = "a part of a listing") -> tuple[ListingPart, JsonObject]:
+    """Inverse of `part_to_arrow`; the columns are views of the data.
+
+    What is no part raises what its parsers raise.
+
+    :param what: its address, for errors.
+    :raises NeedsNewerRelease: it is of a format that this release does not know.
+    """
+    table = pa.ipc.open_stream(data).read_all()
+    table.validate(full=True)  # places of texts that point outside of it would end the process
+    told = read_json(table.schema.metadata[_META])
+    Marks.of(told).require_known(what)
+    require_schema(table.schema, COLUMNS)
+    part = ListingPart(
+        table.replace_schema_metadata(None),
+        told["skipped"],
+        told["hidden"],
+        frozenset(listed(told["complete"])),
+        frozenset(listed(told["being_written"])),
+        told["last"],
+    )
+    return fitting(part), told["beside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +155,7 @@ def list_part(
     :raises ListingFailed: the listing broke off; there is then nothing of this part.
     :raises SourceError: a pattern cannot be used.
     """
-    look = _Look(
-        root,
-        None if choice.include is None else compile_pattern(choice.include),
-        None if choice.exclude is None else compile_pattern(choice.exclude),
-        choice.marker,
-    )
+    look = _Look(root, choice)
     chosen, last = [COLUMNS.empty_table()], ""
     for page in pages:
         chosen.append(look.chosen(page.columns))
@@ -165,14 +220,13 @@ class _Look:
     :ivar skipped: as `Inventory` has it, as are `hidden`, `complete` and `being_written`.
     """
 
-    def __init__(
-        self, root: str, include: PathPattern | None, exclude: PathPattern | None, marker: str | None
-    ) -> None:
-        self._root = root.removesuffix("/")
-        self._include, self._exclude, self._marker = include, exclude, marker
+    def __init__(self, root: str, choice: Choice) -> None:
+        self._root, self._marker = root.removesuffix("/"), choice.marker
+        self._include = None if choice.include is None else compile_pattern(choice.include)
+        self._exclude = None if choice.exclude is None else compile_pattern(choice.exclude)
         self._root_path = path_of_uri(root)
         self._root_is_plain = is_plain(self._root_path.replace(":", "", 1))
-        self._ends = [".tmp"] if marker is None else [".tmp", f"/{marker}"]
+        self._ends = [".tmp"] if choice.marker is None else [".tmp", f"/{choice.marker}"]
         self.skipped = self.hidden = 0
         self.complete: set[str] = set()
         self.being_written: set[str] = set()
@@ -244,13 +298,11 @@ def _has_mark(text: memoryview) -> bool:
 
 def _is_hidden(key: str, include: PathPattern | None) -> bool:
     *folders, name = key.split("/")
-    marks = []
-    if name.startswith(".") or any(folder.startswith(".") for folder in folders):
-        marks.append("/.")
-    if name == "_SUCCESS":
-        marks.append(name)
-    if "_temporary" in folders:
-        marks.append("_temporary")
-    if name.endswith(".tmp"):
-        marks.append(".tmp")
-    return any(include is None or not include.names(mark) for mark in marks)
+    marks = {
+        "/.": any(part.startswith(".") for part in (*folders, name)),
+        "_SUCCESS": name == "_SUCCESS",
+        "_temporary": "_temporary" in folders,
+        ".tmp": name.endswith(".tmp"),
+    }
+    found = [mark for mark, is_there in marks.items() if is_there]
+    return any(include is None or not include.names(mark) for mark in found)

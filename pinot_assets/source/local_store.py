@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import errno
+import filecmp
 import hashlib
 import os
 import re
@@ -27,10 +28,9 @@ import psutil
 from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.errors import ListingFailed, SourceChanged, SourceError, StoreConflict
 from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.source.file_table import Page, pages_of
-from pinot_assets.source.object_info import ObjectInfo
-from pinot_assets.source.object_store import CHUNK_BYTES, copied, probe_put_if_absent, whole
-from pinot_assets.source.uris import Root, check_key, join_uri, key_below
+from pinot_assets.source.file_table import ObjectInfo, Page, pages_of
+from pinot_assets.source.object_store import CHUNK_BYTES, RootedStore, copied, probe_put_if_absent, whole
+from pinot_assets.source.uris import Root, check_key
 
 # Where unfinished writes lie, on the same file system as what they become. Never listed.
 TEMPORARY = ".pinot-assets-tmp"
@@ -42,23 +42,10 @@ _TEMPORARY = re.compile(r"(?P<host>.+)-(?P<pid>[0-9]+)-[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)
-class LocalObjectStore:
+class LocalObjectStore(RootedStore):
     """An `ObjectStore` (see there) below a local folder."""
 
     root: Root
-
-    @property
-    def uri(self) -> str:
-        """The folder's URI."""
-        return self.root.uri
-
-    def uri_of(self, key: str) -> str:
-        """`file:///…` with the key in percent-encoding."""
-        return join_uri(self.uri, key)
-
-    def key_of(self, uri: str) -> str:
-        """Inverse of `uri_of`."""
-        return key_below(self.uri, uri)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Walk the tree; regular files only, no symbolic link is followed or told (edge case E26)."""
@@ -113,20 +100,20 @@ class LocalObjectStore:
 
     def stat(self, key: str) -> Fingerprint | None:
         """Size and mtime; None also for what is no regular file."""
-        with _mapped(f"Cannot look at {self.uri_of(key)}"):
-            try:
-                status = os.lstat(self._path(key))
-            except (FileNotFoundError, NotADirectoryError):
-                return None
-        return _fingerprint(status) if stat.S_ISREG(status.st_mode) else None
+        status = self._status(key)
+        return _fingerprint(status) if status is not None and stat.S_ISREG(status.st_mode) else None
 
     def is_folder(self, key: str) -> bool:
         """A folder, empty or not; no symbolic link to one."""
+        status = self._status(key)
+        return status is not None and stat.S_ISDIR(status.st_mode)
+
+    def _status(self, key: str) -> os.stat_result | None:
         with _mapped(f"Cannot look at {self.uri_of(key)}"):
             try:
-                return stat.S_ISDIR(os.lstat(self._path(key)).st_mode)
+                return os.lstat(self._path(key))
             except (FileNotFoundError, NotADirectoryError):
-                return False
+                return None
 
     def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
         """The file's bytes."""
@@ -229,7 +216,8 @@ class LocalObjectStore:
         """Temp file, fsync, link, fsync of the folder: a name exists only with its whole content."""
         path = self._path(key)
         folder = os.path.dirname(path)
-        temporary = os.path.join(self.root.path, TEMPORARY, f"{_owner()}-{uuid.uuid4().hex}")
+        name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex}"
+        temporary = os.path.join(self.root.path, TEMPORARY, name)
         with _mapped(f"Cannot write {self.uri_of(key)}"):
             os.makedirs(os.path.dirname(temporary), exist_ok=True)
             _make_folders(folder)
@@ -248,7 +236,7 @@ class LocalObjectStore:
         try:
             os.link(temporary, path)
         except FileExistsError:
-            if not _same_content(temporary, path):
+            if not filecmp.cmp(temporary, path, shallow=False):
                 raise StoreConflict(
                     f"{self.uri_of(key)} already exists with other content",
                     hint="read it and go on from what it says; objects here are never overwritten",
@@ -270,10 +258,6 @@ def _is_link(name: str, place: int) -> bool:
     return False
 
 
-def _owner() -> str:
-    return f"{socket.gethostname()}-{os.getpid()}"
-
-
 def _is_dead(temporary: str, age_s: float) -> bool:
     """Whether the writer of an unfinished file will not go on: one of another host, of which only the age
     tells, had nothing to write for a day."""
@@ -287,18 +271,6 @@ def _is_dead(temporary: str, age_s: float) -> bool:
 
 def _fingerprint(status: os.stat_result) -> Fingerprint:
     return Fingerprint(size=status.st_size, mtime_us=status.st_mtime_ns // 1000)
-
-
-def _same_content(one: str, other: str) -> bool:
-    if os.path.getsize(one) != os.path.getsize(other):
-        return False
-    with open(one, "rb") as a, open(other, "rb") as b:
-        while True:
-            chunk = a.read(CHUNK_BYTES)
-            if chunk != b.read(CHUNK_BYTES):
-                return False
-            if not chunk:
-                return True
 
 
 def _make_folders(path: str) -> None:

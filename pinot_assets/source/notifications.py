@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import unquote_plus, urlsplit
 
 from pinot_assets.core.limits import MESSAGE_BYTES
@@ -18,9 +18,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import SourceError
 from pinot_assets.source.policy import props_of_queue, refused_queue
-from pinot_assets.source.settings import endpoints
-from pinot_assets.source.settings.references import resolve_env
-from pinot_assets.source.settings.s3 import KNOWN_PROPS
+from pinot_assets.source.settings import allow_http, resolve, resolve_env
 from pinot_assets.source.uris import Root
 
 MOST: Final = 1000
@@ -29,24 +27,6 @@ BATCH: Final = 10  # SQS' own limit
 HIDDEN_S: Final = 900
 """How long a message that was taken shows to nobody else: longer than most sweeps. Shown again, it wakes
 another one, which does no harm."""
-
-
-class Hints(Protocol):
-    """A queue of hints."""
-
-    def receive(self) -> tuple[str, ...]:
-        """Handles of messages that say that objects of the table's directory changed.
-
-        :raises SourceError: the queue cannot be reached or refuses.
-        """
-        ...
-
-    def delete(self, handles: Sequence[str]) -> None:
-        """Delete messages, when the sweep that they woke has come to its end.
-
-        :raises SourceError: as `receive`.
-        """
-        ...
 
 
 def objects_of(body: str) -> tuple[tuple[str, str], ...]:
@@ -74,7 +54,7 @@ def is_test(body: str) -> bool:
 
 
 class SqsHints:
-    """`Hints` from a queue of SQS.
+    """A queue of hints, of SQS.
 
     :param url: the queue's; may refer to the environment.
     :param root: what the table lists.
@@ -86,10 +66,12 @@ class SqsHints:
         self._url, self._root, self._props, self._policy = url, root, props, policy
 
     def receive(self) -> tuple[str, ...]:
-        """What is of other places is given back to the queue, test events are deleted.
+        """Handles of messages that say that objects of the table's directory changed.
 
-        :raises SourceError: the queue cannot be asked; or it is so full of other places' messages that ours,
-            if there are any, are not to be seen.
+        What is of other places is given back to the queue, test events are deleted.
+
+        :raises SourceError: the queue cannot be reached or refuses; or it is so full of other places'
+            messages that ours, if there are any, are not to be seen.
         """
         ours, others, tests = list[str](), list[str](), list[str]()
         with self._mapped():
@@ -118,7 +100,11 @@ class SqsHints:
         return tuple(ours)
 
     def delete(self, handles: Sequence[str]) -> None:
-        """In batches; a message that the queue has shown to somebody else meanwhile stays."""
+        """Delete messages, when the sweep that they woke has come to its end; a message that the queue has
+        shown to somebody else meanwhile stays.
+
+        :raises SourceError: the queue cannot be reached or refuses.
+        """
         with self._mapped():
             for batch in _batches(handles):
                 self._client.delete_message_batch(QueueUrl=self.url, Entries=batch)
@@ -140,9 +126,9 @@ class SqsHints:
         props = props_of_queue(self.url, self._props, self._policy)
         for refusal in refused_queue(self.url, props, self._policy):
             raise refusal.error("notificationQueue")
-        values = endpoints.resolve("S3", KNOWN_PROPS, props, self._policy)
+        values = resolve("s3", props, self._policy)
         parts = urlsplit(self.url)
-        endpoints.allow_http("SQS", self.url, values, "accessKey and secretKey")
+        allow_http("SQS", self.url, values, "accessKey and secretKey")
         host = (parts.hostname or "").split(".")
         region = host[1] if host[0] == "sqs" and len(host) > 2 else values.get("region")
         session = boto3.Session(

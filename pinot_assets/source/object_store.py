@@ -16,8 +16,8 @@ from typing import Protocol
 from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
 from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.source.file_table import Page
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo, Page
+from pinot_assets.source.uris import Root, join_uri, key_below
 
 # Bytes held in memory at a time while a file is copied or hashed.
 CHUNK_BYTES = 4 * 1024 * 1024
@@ -33,18 +33,15 @@ class ObjectStore(Protocol):
     @property
     def uri(self) -> str:
         """The root, normalised, without a slash at its end."""
-        ...
 
     def uri_of(self, key: str) -> str:
         """The URI of a key."""
-        ...
 
     def key_of(self, uri: str) -> str:
         """The key of a URI below the root.
 
         :raises SourceError: it lies elsewhere.
         """
-        ...
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """All objects below a folder of the store, recursively, in no promised order.
@@ -55,7 +52,6 @@ class ObjectStore(Protocol):
         :param prefix: a folder as key, whole segments; empty for all.
         :raises ListingFailed: at any time while iterating; what came before is then no listing (I12).
         """
-        ...
 
     def pages(self, after: str = "") -> Iterator[Page]:
         """`list` of all, as columns: for a million objects. It may be cut and gone on with later.
@@ -66,15 +62,12 @@ class ObjectStore(Protocol):
         :param after: the `last` of a page; empty for all.
         :raises ListingFailed: as `list`.
         """
-        ...
 
     def stat(self, key: str) -> Fingerprint | None:
         """The object's version now, None where there is none; equal to what `list` says of it."""
-        ...
 
     def is_folder(self, key: str) -> bool:
         """Whether a folder of that name is there: of a bucket, whether objects lie below it."""
-        ...
 
     def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
         """A small object's content.
@@ -82,11 +75,9 @@ class ObjectStore(Protocol):
         :raises SourceError: it does not exist.
         :raises TooLarge: it is larger than that; no more of it was read.
         """
-        ...
 
     def sha256(self, key: str) -> str:
         """Hex digest of an object's content, read as a stream."""
-        ...
 
     def download(self, key: str, path: Path, size: int) -> str:
         """Copy an object into a local file (replaced if there) and return its sha256 in hex.
@@ -97,7 +88,6 @@ class ObjectStore(Protocol):
         :raises SourceChanged: it has another size.
         :raises SourceError: the object does not exist.
         """
-        ...
 
     def put_if_absent(self, key: str, data: bytes) -> None:
         """Write an object that nobody ever sees torn, unless one stands there already (rule R13).
@@ -106,22 +96,18 @@ class ObjectStore(Protocol):
 
         :raises StoreConflict: one with other content stands there. It is left as it is.
         """
-        ...
 
     def put_file_if_absent(self, key: str, path: Path) -> None:
         """`put_if_absent` with a local file's content."""
-        ...
 
     def delete(self, key: str) -> None:
         """Remove an object; one that does not exist is fine."""
-        ...
 
     def probe(self) -> None:
         """Prove that the store can be written, read and deleted, and honours put-if-absent.
 
         :raises SourceError: it does not; names what failed.
         """
-        ...
 
     def exists_root(self) -> bool:
         """Whether the root is positively there (a readable folder; a reachable bucket).
@@ -129,7 +115,28 @@ class ObjectStore(Protocol):
         :returns: False when it is positively not there.
         :raises SourceError: neither is known. An empty source is believed only after True (edge case E2).
         """
-        ...
+
+
+class RootedStore:
+    """What every store says of its place.
+
+    :ivar root: the folder.
+    """
+
+    root: Root
+
+    @property
+    def uri(self) -> str:
+        """See `ObjectStore.uri`."""
+        return self.root.uri
+
+    def uri_of(self, key: str) -> str:
+        """The root, a slash and the key in percent-encoding."""
+        return join_uri(self.uri, key)
+
+    def key_of(self, uri: str) -> str:
+        """Inverse of `uri_of`."""
+        return key_below(self.uri, uri)
 
 
 def whole(uri: str, size: int, chunks: Iterable[bytes], most: ByteLimit) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -19,7 +20,7 @@ from pinot_assets.core.policy import PROJECTS_OWN, Policy, PolicyRefusal
 from pinot_assets.errors import SettingError
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.source.file_table import columns_of
-from pinot_assets.source.settings.references import is_reference, referenced, resolve_env
+from pinot_assets.source.settings import is_reference, referenced, resolve_env
 from pinot_assets.source.uris import Root, adls_names, parse_root
 
 Refused = tuple[str, PolicyRefusal]
@@ -66,10 +67,20 @@ def refused_place(root: Root, props: Mapping[str, str], policy: Policy) -> Itera
     written = props.get("endpoint", "")
     endpoint = values.get("endpoint")
     if root.scheme == "abfss" and not endpoint:
-        endpoint = _foreign_adls(root)
+        # An account's URI names its host as well, which need not be one of Azure's.
+        _, account, host = adls_names(root.bucket)
+        endpoint = None if host.removeprefix(f"{account}.blob.") in _ADLS else f"https://{host}"
     yield from _refused_service("endpoint" if written else "", endpoint, written, own_keys, policy)
-    if root.scheme == "gs" and (refusal := _refused_key_file(props, policy)):
-        yield _KEY_FILE, refusal
+    key_file = props.get(_KEY_FILE, "")
+    if root.scheme == "gs" and key_file and not is_reference(key_file) and policy.layers:
+        # A key file lies where data do not, so a variable that the spec may read has to name it.
+        yield (
+            _KEY_FILE,
+            PolicyRefusal(
+                "names a key file that table specs may not use here",
+                f"set TABLE_GCP_KEY to its path on every machine, and write {_KEY_FILE}: ${{TABLE_GCP_KEY}}",
+            ),
+        )
 
 
 def refused_queue(url: str, props: Mapping[str, str], policy: Policy) -> Iterator[PolicyRefusal]:
@@ -174,25 +185,6 @@ def _is_amazons(url: str) -> bool:
 def _resolved(props: Mapping[str, str], policy: Policy) -> dict[str, str]:
     found = {}
     for key, text in props.items():
-        try:
+        with suppress(SettingError):  # not set here, or refused, which is told
             found[key] = resolve_env(text, policy)
-        except SettingError:
-            continue  # not set here, or refused, which is told
     return found
-
-
-def _foreign_adls(root: Root) -> str | None:
-    """An account's URI names its host as well, which need not be one of Azure's."""
-    _, account, host = adls_names(root.bucket)
-    return None if host.removeprefix(f"{account}.blob.") in _ADLS else f"https://{host}"
-
-
-def _refused_key_file(props: Mapping[str, str], policy: Policy) -> PolicyRefusal | None:
-    """A key file lies where data do not, so a variable that the spec may read has to name it."""
-    written = props.get(_KEY_FILE, "")
-    if not written or is_reference(written) or not policy.layers:
-        return None
-    return PolicyRefusal(
-        "names a key file that table specs may not use here",
-        f"set TABLE_GCP_KEY to its path on every machine, and write {_KEY_FILE}: ${{TABLE_GCP_KEY}}",
-    )

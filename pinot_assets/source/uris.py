@@ -36,7 +36,6 @@ _SCHEMES = {
 }
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
 _CONTAINER = re.compile(r"(\$?[a-z0-9-]{3,63})@([a-z0-9]{3,24})\.dfs\.([a-z0-9.-]+)")
-_EXAMPLES = {"s3": "s3://bucket/prefix", "gs": "gs://bucket/prefix"}
 _ADLS_EXAMPLE = "abfss://container@account.dfs.core.windows.net/prefix"
 
 
@@ -88,7 +87,8 @@ def parse_root(uri: str) -> Root:
             why="? and # end the path of a URI",
             hint="write %3F and %23 where they belong to a name",
         )
-    authority, path = _split_authority(rest)
+    authority, slash, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
+    path = slash + path
     if scheme == "file":
         if authority not in ("", "localhost"):
             raise SettingError(
@@ -163,13 +163,6 @@ def check_key(key: str) -> None:
         raise SourceError(f"{key!r} cannot be a key", hint="a key is file and folder names with / between")
 
 
-def _split_authority(rest: str) -> tuple[str, str]:
-    if not rest.startswith("//"):
-        return "", rest
-    authority, slash, path = rest[2:].partition("/")
-    return authority, slash + path
-
-
 def _local_root(path: str, written: str) -> Root:
     if not path.startswith("/"):
         raise SettingError(
@@ -187,7 +180,7 @@ def _bucket_root(scheme: str, bucket: str, path: str, written: str) -> Root:
         adls_names(bucket)
     elif not bucket:
         raise SettingError(
-            f"Cannot use {written}", why="it names no bucket", hint=f"write {_EXAMPLES[scheme]}"
+            f"Cannot use {written}", why="it names no bucket", hint=f"write {scheme}://bucket/prefix"
         )
     elif not _BUCKET.fullmatch(bucket):  # never shown: it may hold a key and its secret
         raise SettingError(

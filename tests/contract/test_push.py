@@ -13,7 +13,7 @@ from fakes.pinot.staged import STAGED
 
 from pinot_assets.errors import LeaseLost, PushRefused, SwitchStateUnknown
 from pinot_assets.pinot import PushMode, ServerDisk
-from pinot_assets.pinot.client.lead_controller import lead_of, same_cluster
+from pinot_assets.pinot.client.client_pool import lead_of, same_cluster
 
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
 
@@ -135,10 +135,10 @@ def test_names_and_places_with_other_letters(wired_lab: Lab, tmp_path: Path) -> 
 
 def test_a_controller_tells_who_leads_a_table_and_which_cluster_it_serves(wired_lab: Lab) -> None:
     lab = wired_lab
-    doors, url = lab.pinot._doors, lab.pinot.connection.controller_url
+    clients, url = lab.pinot._clients, lab.pinot.connection.controller_url
     lab.eventually(lambda: lead_of(lab.pinot._get(f"/leader/tables/{lab.table}"), "http") is not None)
     lead = lead_of(lab.pinot._get(f"/leader/tables/{lab.table}"), "http")
     assert urlsplit(lead).port == urlsplit(url).port
-    assert same_cluster(doors, url, lead, lab.table)
-    assert not same_cluster(doors, url, lead, "nosuch")
-    assert not same_cluster(doors, url, "http://127.0.0.1:1", lab.table)
+    assert same_cluster(clients, url, lead, lab.table)
+    assert not same_cluster(clients, url, lead, "nosuch")
+    assert not same_cluster(clients, url, "http://127.0.0.1:1", lab.table)

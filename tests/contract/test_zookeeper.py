@@ -24,7 +24,7 @@ from kazoo.exceptions import (
 )
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
-from pinot_assets.zookeeper.client import close, connect
+from pinot_assets.zookeeper import close, connect
 
 ROOTS = (f"/contract{n}" for n in itertools.count())
 READ_ONLY = [make_acl("world", "anyone", read=True, admin=True)]

@@ -33,7 +33,7 @@ from pinot_assets.session.stores.staging import Staging
 from pinot_assets.settings.environment import Settings
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.source import ObjectStore, open_store
-from pinot_assets.zookeeper.client import close, connect
+from pinot_assets.zookeeper import close, connect
 
 WAITS = Waits(lease=12.0, pinot_write=8.0, second_look=1.0)
 """Short, so that a crash costs seconds; long enough for a machine that has much else to do."""

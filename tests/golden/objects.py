@@ -49,7 +49,7 @@ from pinot_assets.snapshot.manifest import (
 )
 from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Output, Receipt, SegmentFacts
 from pinot_assets.source.file_table import COLUMNS
-from pinot_assets.source.listing_part import ListingPart, part_to_arrow
+from pinot_assets.source.listing import ListingPart, part_to_arrow
 
 T = TypeVar("T", bound=Stored)
 

@@ -47,9 +47,9 @@ from pinot_assets.settings.environment import Settings
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt
-from pinot_assets.source.settings import endpoints
+from pinot_assets.source import bucket_settings
 from pinot_assets.table_spec import TableSpec, load_tables
-from pinot_assets.zookeeper.client import close, connect
+from pinot_assets.zookeeper import close, connect
 
 pytestmark = pytest.mark.integration
 
@@ -285,7 +285,7 @@ def make_lake(
     """Makes a lake with its table in Pinot: `make_lake(server, prefix, input_props=…)`."""
     lakes: list[Lake] = []
     # A wrong endpoint is to be told soon.
-    monkeypatch.setattr(endpoints, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
+    monkeypatch.setattr(bucket_settings, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
 
     def make(s3: S3Server, prefix: str = "in", **options: Any) -> Lake:
         monkeypatch.setenv("TABLE_ACCESS_KEY", s3.access_key)

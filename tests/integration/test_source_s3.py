@@ -22,10 +22,10 @@ from fakes import spoiler as spoiling
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
+from pinot_assets.source import bucket_settings
 from pinot_assets.source.factory import open_store
 from pinot_assets.source.listing import take_inventory
 from pinot_assets.source.object_store import ObjectStore
-from pinot_assets.source.settings import endpoints
 
 pytestmark = pytest.mark.integration
 
@@ -90,7 +90,7 @@ def open_at(port: int, bucket: str) -> Callable[..., ObjectStore]:
 
 @pytest.fixture
 def spoiler(port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spoiler]:
-    monkeypatch.setattr(endpoints, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
+    monkeypatch.setattr(bucket_settings, "RETRY", {"max_retries": 1, "retry_timeout": timedelta(seconds=10)})
     with spoiling.spoiler(port) as server:
         yield server
 

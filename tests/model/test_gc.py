@@ -21,7 +21,7 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.stores.stored_snapshots import read_snapshots, snapshot_refs
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo
 
 DAY = 25 * 3600
 TROUBLES = [Kind.DIES_AFTER, Kind.CALL_LOST, Kind.REPLY_LOST]

@@ -15,9 +15,8 @@ import pytest
 from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
 from fakes.pauseless.table import Rows, committing, rows_table
 from simulator.faults import Fault, Point, Strike
-from simulator.timing import Stream, Table
-from simulator.view import realtime_state
-from simulator.world import World
+from simulator.tables import Stream, Table
+from simulator.world import World, realtime_state
 
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.settings import RealtimeSettings

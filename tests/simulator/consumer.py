@@ -10,28 +10,88 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-import simpy
-
 from pinot_assets.sizing.protocol import (
     CATCH_UP_MS,
     HOLD_MS,
+    LEASE_EXTENSION_S,
+    LEASE_PERIOD_MS,
+    LEASE_RETRY_MS,
+    LEASE_TRIES,
     STOPPED_RETRY_MS,
     CompletionStatus,
     MessageKind,
     Reason,
     Reply,
 )
-from simulator.actor import STOP
-from simulator.building import BuildFailed, build, build_for_commit, upload
-from simulator.download import download
-from simulator.faults import Point
-from simulator.network import Message
-from simulator.reading import Reader
-from simulator.rows import NEVER, Built
+from simulator.faults import Message, Point
+from simulator.store import download, or_none
+from simulator.stream import NEVER, Built, Reader, count
 from simulator.zookeeper import Node, Steps
 
 if TYPE_CHECKING:
     from simulator.server import Server
+
+PEER: Final = "peer:///"
+"""Scheme of a location that says: only servers have it."""
+
+
+class BuildFailed(Exception):
+    """The rows could not be made into a segment."""
+
+
+def build_for_commit(consumer: Consumer, build_ms: int) -> Steps[None]:
+    """Build, asking for more time meanwhile; a tar that was built before is taken again.
+
+    :param build_ms: how long the controller gives it at first.
+    """
+    if consumer.built is not None and consumer.built.end == consumer.reader.offset:
+        return
+    lease = consumer.server.spawn(_extend(consumer, build_ms))
+    try:
+        consumer.world.faults.reached(Point.DURING_BUILD, consumer.server)
+        consumer.built = yield from consumer.build()
+    finally:
+        if lease.is_alive:
+            lease.interrupt()
+
+
+def _extend(consumer: Consumer, build_ms: int) -> Steps[None]:
+    yield consumer.env.timeout(build_ms * 9 // 10)
+    while True:
+        for _ in range(LEASE_TRIES):
+            message = replace(consumer.message(MessageKind.EXTEND), extra_ms=LEASE_EXTENSION_S * 1000)
+            reply = yield from consumer.world.network.ask(message)
+            if reply.answer is CompletionStatus.PROCESSED:
+                break
+            yield consumer.env.timeout(LEASE_RETRY_MS)
+        yield consumer.env.timeout(LEASE_PERIOD_MS)
+
+
+def upload(consumer: Consumer, tar: Built) -> Steps[str | None]:
+    """Bring a tar to the deep store: by the server itself, or through the controller.
+
+    :returns: where it lies; `peer:///…` where the store did not take it in time and the table has a peer
+        scheme; None where it has none: then the commit fails.
+    """
+    table, server = consumer.world.table, consumer.server
+    if table.server_uploads:
+        location = yield from to_store(server, tar, table.cluster.upload_timeout_ms)
+        return location or (f"{PEER}{tar.name}" if table.settings.bypasses else None)
+    reply = yield from consumer.world.network.ask(
+        replace(consumer.message(MessageKind.UPLOAD), tar=tar, timeout_ms=table.cluster.upload_timeout_ms)
+    )
+    return reply.location if reply.answer is CompletionStatus.UPLOAD_SUCCESS else None
+
+
+def to_store(server: Server, tar: Built, timeout_ms: int) -> Steps[str | None]:
+    """Upload by the server itself. What is too late is not called back, and may appear as an orphan.
+
+    :returns: its temporary location, None where the store refused or took too long.
+    """
+    uploading = server.spawn(or_none(server.world.store.upload(tar)))
+    yield uploading | server.env.timeout(timeout_ms)
+    return uploading.value if uploading.processed else None
+
 
 EMPTY_EXTENSION_MS: Final = 3_600_000
 SHORTEST_MS: Final = 600_000
@@ -86,20 +146,13 @@ class Consumer:
         longest = table.flush.time_ms
         self._ends = max(node.name.created_ms + longest, self.env.now + min(longest, SHORTEST_MS))
         self._turn = server.turns(node.name.partition).request()
-        self.process = server.spawn(self._run())
+        self.process = server.spawn(self._work())
 
     def message(self, kind: MessageKind) -> Message:
         """A message about this segment."""
         return Message(kind, self.name, self.server.name, self.reader.position(), self.reason, self.indexed())
 
     # --- the consumer's thread ---------------------------------------------------------------------
-
-    def _run(self) -> Steps[None]:
-        try:
-            yield from self._work()
-        except simpy.Interrupt as interrupt:
-            if interrupt.cause is not STOP:
-                raise
 
     def _work(self) -> Steps[None]:
         try:
@@ -155,7 +208,7 @@ class Consumer:
 
     def indexed(self) -> int:
         """Rows that it has taken in."""
-        return sum(end - first for first, end in self.reader.rows)
+        return count(self.reader.rows)
 
     def _say_stopped(self) -> Steps[None]:
         while True:
@@ -167,10 +220,7 @@ class Consumer:
     # --- commit and keep ---------------------------------------------------------------------------
 
     def _keep(self) -> Steps[None]:
-        settings = self.world.table.settings
-        if settings.completion_mode == "DOWNLOAD" and (
-            self.world.zookeeper.nodes[self.name].url or settings.bypasses
-        ):
+        if self._must_download(self.world.zookeeper.nodes[self.name]):
             self.state = State.DISCARDED
             return
         self.state = State.RETAINING
@@ -237,10 +287,24 @@ class Consumer:
         return True
 
     def build(self) -> Steps[Built]:
-        """Build the segment; the partition's next one may be consumed meanwhile, where that is allowed."""
+        """Build the segment, which then lies on the server's disk; the partition's next one may be consumed
+        meanwhile, where that is allowed.
+
+        :raises BuildFailed: when there are more rows than can be built.
+        """
         if self.world.releases_at_build:
             self.release()
-        return (yield from build(self))
+        table, reader = self.world.table, self.reader
+        with self.server.build_slots.request() as slot:
+            yield slot
+            built = Built(
+                self.name, self.node.start, reader.offset, reader.rows, table.hardware.bytes_per_row
+            )
+            yield self.env.timeout(50 + built.docs * 1000 // table.hardware.build_rows_per_s)
+            if table.buildable_rows is not None and built.docs > table.buildable_rows:
+                raise BuildFailed(f"{built.docs} rows are too many")
+            self.server.disk[self.name] = built
+            return built
 
     def _replace(self, built: Built) -> None:
         """The built segment takes the place of the consuming one."""
@@ -260,7 +324,7 @@ class Consumer:
     def stop(self) -> Steps[None]:
         """End the consumer's thread and wait for its end."""
         if self.process.is_alive:
-            self.process.interrupt(STOP)
+            self.process.interrupt()
             yield self.process
 
     def go_online(self) -> Steps[None]:

@@ -22,15 +22,18 @@ from pinot_assets.sizing.protocol import (
     MessageKind,
     Reply,
 )
-from simulator.actor import Actor
-from simulator.commit import commit_done, commit_start, finish_pauseless, take_place
-from simulator.election import Election, PauselessElection
-from simulator.faults import Point
-from simulator.helix import CONSUMING, OFFLINE
-from simulator.network import Message
+from simulator.commit import (
+    Election,
+    PauselessElection,
+    commit_done,
+    commit_start,
+    finish_pauseless,
+    take_place,
+)
+from simulator.faults import Actor, Message, Point
 from simulator.store import StoreFailed
 from simulator.validation import validate_for_ever
-from simulator.zookeeper import Placement, Refused, Steps
+from simulator.zookeeper import CONSUMING, OFFLINE, Placement, Refused, Steps
 
 if TYPE_CHECKING:
     from simulator.world import World
@@ -74,14 +77,14 @@ class Controller(Actor):
     def kill(self) -> None:
         """Die as by kill -9; another one leads when ZooKeeper has noticed."""
         super().kill()
-        self.world.lead_dies(self)
+        self.world.elect()
 
     def start(self) -> None:
         """Start again, with an empty memory."""
         self.alive = True
         self.since = int(self.env.now)
         self._begin_anew()
-        self.world.controller_joins()
+        self.world.elect()
 
     # --- messages ----------------------------------------------------------------------------------
 
@@ -176,7 +179,7 @@ class Controller(Actor):
         """segmentUpload: the tar goes through this controller into the store; no election is asked."""
         if message.tar is None:
             return FAILED
-        self.world.tally.controller_bytes += message.tar.size_bytes
+        self.world.controller_bytes += message.tar.size_bytes
         try:
             location = yield from self.world.store.upload(message.tar)
         except StoreFailed:

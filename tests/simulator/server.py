@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 import simpy
 
 from pinot_assets.realtime.model.state import SegmentStatus
-from simulator import helix
-from simulator.actor import Actor
-from simulator.building import BuildFailed
-from simulator.consumer import Consumer
-from simulator.download import DownloadFailed, download
-from simulator.helix import DROPPED, ERROR, OFFLINE
-from simulator.rows import Built
-from simulator.zookeeper import Node, Refused, Steps
+from simulator import zookeeper
+from simulator.consumer import BuildFailed, Consumer
+from simulator.faults import Actor
+from simulator.store import DownloadFailed, download
+from simulator.stream import Built
+from simulator.zookeeper import DROPPED, ERROR, OFFLINE, Node, Refused, Steps
 
 if TYPE_CHECKING:
     from simulator.world import World
@@ -108,9 +106,9 @@ class Server(Actor):
             yield turn
             try:
                 match then:
-                    case helix.CONSUMING:
+                    case zookeeper.CONSUMING:
                         self._consume(segment)
-                    case helix.ONLINE:
+                    case zookeeper.ONLINE:
                         yield from self._go_online(segment)
                     case _:
                         yield from self._go_offline(segment)

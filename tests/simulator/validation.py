@@ -1,24 +1,160 @@
-"""RealtimeSegmentValidationManager: what Pinot mends by itself, every hour and every day.
+"""What Pinot mends by itself, every hour and every day, and when it is asked to.
 
-Source: `RealtimeSegmentValidationManager` and `PinotLLCRealtimeSegmentManager` of release-1.5.1;
-docs/design/realtime.md#s7.
+A missing deep-store copy is uploaded by a server that has the segment; a segment that nobody has any more is
+read from the stream again, by one server. Where the stream has forgotten offsets, reading jumps behind them:
+the segment comes out short, without an error.
+
+Source: `RealtimeSegmentValidationManager`, `PinotLLCRealtimeSegmentManager.uploadToDeepStoreIfMissing`,
+`ReingestionResource` and `StatelessRealtimeSegmentWriter` of release-1.5.1;
+docs/design/realtime.md#s6-backfill, #s7.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests
 from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, PauseReason, SegmentStatus
-from simulator.backfill import lacks_copy, upload_missing
 from simulator.commit import begin_next, first_node, next_node
-from simulator.helix import CONSUMING, ERROR, OFFLINE, ONLINE
-from simulator.reingestion import ask_to_reingest
-from simulator.zookeeper import Node, Placement, Refused, Steps
+from simulator.consumer import to_store
+from simulator.faults import Point
+from simulator.store import StoreFailed
+from simulator.stream import Built, Reader
+from simulator.zookeeper import CONSUMING, ERROR, OFFLINE, ONLINE, Node, Placement, Refused, Steps
 
 if TYPE_CHECKING:
     from simulator.controller import Controller
+    from simulator.server import Server
+    from simulator.world import World
+
+
+def lacks_copy(controller: Controller, name: str) -> bool:
+    """Whether Pinot uploads it unless it is forced to (`shouldSkipSegmentForDeepStoreUpload`)."""
+    world = controller.world
+    node, pauseless = world.zookeeper.nodes.get(name), world.table.settings.pauseless
+    if node is None or (pauseless and world.zookeeper.age_ms(name) <= COMPLETION_WINDOW_MS):
+        return False
+    return (node.status is SegmentStatus.DONE and node.url == "") or (
+        pauseless and node.status is SegmentStatus.COMMITTING
+    )
+
+
+def upload_missing(controller: Controller, names: Iterable[str]) -> None:
+    """Queue uploads; one runs at a time, and a segment that is queued is not queued again."""
+    for name in names:
+        if name not in controller.uploading:
+            controller.uploading.add(name)
+            controller.spawn(_upload(controller, name))
+
+
+def _upload(controller: Controller, name: str) -> Steps[None]:
+    with controller.upload_slot.request() as turn:
+        yield turn
+        try:
+            yield from _upload_one(controller, name)
+        except (Refused, StoreFailed) as error:
+            controller.world.trace(controller.name, f"upload of {name}: {error}")
+        finally:
+            controller.uploading.discard(name)
+
+
+def _upload_one(controller: Controller, name: str) -> Steps[None]:
+    world = controller.world
+    node = world.zookeeper.nodes[name]
+    online = sorted(s for s, state in world.helix.external.get(name, {}).items() if state == ONLINE)
+    if not online:
+        raise Refused("no replica is ONLINE")
+    server = world.servers[world.chance.choice(online)]
+    yield controller.env.timeout(world.table.hardware.network_ms)
+    tar = server.loaded.get(name) if server.alive else None
+    if tar is None:
+        raise Refused(f"{server.name} does not have it")
+    location = yield from to_store(server, tar, world.table.cluster.upload_timeout_ms)
+    if location is None:
+        raise Refused("the deep store did not take it")
+    url = yield from world.store.move(location, name)
+    world.faults.reached(Point.AFTER_MOVE, controller)
+    if node.status is SegmentStatus.COMMITTING:
+        # All simple fields are the server's, the status with them; the list of committing segments stays.
+        node = replace(
+            node,
+            status=SegmentStatus.DONE,
+            crc=tar.crc,
+            size_bytes=tar.size_bytes,
+            docs=tar.docs,
+            end=tar.end,
+        )
+    # Whatever the node is by now: Pinot does not check its version here.
+    yield from world.zookeeper.write(replace(node, url=url, crc=tar.crc), None)
+
+
+LONGEST_MS: Final = 1_800_000
+POLL_MS: Final = 5_000
+
+
+def ask_to_reingest(world: World, server: str, name: str) -> bool:
+    """`POST /reingestSegment/<segment>` at a server.
+
+    :returns: whether it was taken up; refused where the server is dead, the URL is set, or it runs already.
+    """
+    chosen, node = world.servers[server], world.zookeeper.nodes.get(name)
+    if not chosen.alive or node is None or node.url is not None or node.end is None:
+        return False
+    if name in chosen.reingesting:
+        return False
+    chosen.reingesting.add(name)
+    chosen.spawn(_reingest(chosen, node))
+    return True
+
+
+def _reingest(server: Server, node: Node) -> Steps[None]:
+    name = str(node.name)
+    try:
+        tar = yield from _read_again(server, node)
+        yield from _deliver(server, node, tar)
+    except (Refused, StoreFailed) as error:
+        server.world.trace(server.name, f"re-ingestion of {name}: {error}")
+    finally:
+        server.reingesting.discard(name)
+
+
+def _read_again(server: Server, node: Node) -> Steps[Built]:
+    world, end = server.world, node.end
+    if end is None:
+        raise Refused("the segment has no end")
+    stream = world.streams[node.name.partition]
+    reader = Reader(server.env, stream, world.table.hardware.read_rows_per_s, node.start)
+    began = server.env.now
+    yield from reader.until(end, began + LONGEST_MS)
+    if reader.offset < end:
+        raise Refused("not read within half an hour")
+    # The writer looks every five seconds whether the reader is through.
+    yield server.env.timeout(POLL_MS - (server.env.now - began) % POLL_MS)
+    rows = tuple((first, min(last, end)) for first, last in reader.rows if first < end)
+    tar = Built(str(node.name), node.start, end, rows, world.table.hardware.bytes_per_row)
+    with server.build_slots.request() as slot:
+        yield slot
+        yield server.env.timeout(50 + tar.docs * 1000 // world.table.hardware.build_rows_per_s)
+    return tar
+
+
+def _deliver(server: Server, node: Node, tar: Built) -> Steps[None]:
+    """Upload, then `POST /segments/reingested`: a versioned write, and a reset of all replicas."""
+    world, name = server.world, str(node.name)
+    location = yield from to_store(server, tar, world.table.cluster.upload_timeout_ms)
+    if location is None:
+        raise StoreFailed("the deep store did not take it")
+    found = world.zookeeper.nodes.get(name)
+    if found is None or found.status is not SegmentStatus.COMMITTING:
+        raise Refused("it is not COMMITTING any more")
+    url = yield from world.store.move(location, name)
+    done = replace(
+        found, status=SegmentStatus.DONE, url=url, crc=tar.crc, size_bytes=tar.size_bytes, docs=tar.docs
+    )
+    yield from world.zookeeper.write(done, found.version)
+    world.helix.reset(name, world.zookeeper.ideal.get(name, {}))
 
 
 def validate_for_ever(controller: Controller) -> Steps[None]:
@@ -139,17 +275,11 @@ def _place(controller: Controller, node: Node) -> Steps[None]:
 def _segment_level(controller: Controller) -> Steps[None]:
     world = controller.world
     if world.table.settings.pauseless:
-        committing = {
-            name for name, n in world.zookeeper.nodes.items() if n.status is SegmentStatus.COMMITTING
-        }
-        yield from world.zookeeper.list_committing(lambda names: _replace(names, committing))
+        nodes = world.zookeeper.nodes.items()
+        committing = frozenset(name for name, node in nodes if node.status is SegmentStatus.COMMITTING)
+        yield from world.zookeeper.list_committing(lambda _: committing)
     if world.table.settings.pauseless or world.table.cluster.deep_store_upload_retry:
         upload_missing(controller, [name for name in world.zookeeper.nodes if lacks_copy(controller, name)])
-
-
-def _replace(names: set[str], by: Iterable[str]) -> None:
-    names.clear()
-    names.update(by)
 
 
 def _repair_errors(controller: Controller) -> Steps[None]:

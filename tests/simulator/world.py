@@ -8,44 +8,35 @@ beside this one are its parts. Same table, faults and seed: same story, to the m
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Final
 
 import simpy
 
-from pinot_assets.realtime.model.state import NOT_PAUSED, Pause, PauseReason
+from pinot_assets.realtime.model.state import (
+    NOT_PAUSED,
+    Consumption,
+    LlcSegment,
+    Pause,
+    PauseReason,
+    RealtimeState,
+    Replica,
+    SegmentStatus,
+    TmpUpload,
+)
+from pinot_assets.realtime.model.state import Server as SeenServer
+from pinot_assets.realtime.model.state import StreamPartition as SeenPartition
 from simulator import faults as trouble
-from simulator.actor import Actor
-from simulator.backfill import lacks_copy, upload_missing
 from simulator.commit import first_node
+from simulator.consumer import State
 from simulator.controller import Controller
-from simulator.faults import Fault, Faults
-from simulator.helix import CONSUMING, Helix
-from simulator.network import Message, Network
-from simulator.reingestion import ask_to_reingest
-from simulator.rows import StreamPartition
+from simulator.faults import Actor, Fault, Faults, Message, Network
 from simulator.server import Server
-from simulator.store import DeepStore
-from simulator.timing import Table
-from simulator.validation import validate
-from simulator.zookeeper import Placement, Steps, ZooKeeper
-
-BEGAN_MS: Final = 1_767_225_600_000
-"""When every world begins: 2026-01-01, midnight UTC."""
-
-
-@dataclass
-class Tally:
-    """What was moved.
-
-    :ivar controller_bytes: segment bytes that went through controllers.
-    :ivar peer_bytes: segment bytes that servers gave to one another.
-    """
-
-    controller_bytes: int = 0
-    peer_bytes: int = 0
+from simulator.store import TMP, DeepStore
+from simulator.stream import StreamPartition
+from simulator.tables import BEGAN_MS, Table
+from simulator.validation import ask_to_reingest, lacks_copy, upload_missing, validate
+from simulator.zookeeper import CONSUMING, Helix, Node, Placement, Steps, ZooKeeper
 
 
 class World:
@@ -56,6 +47,8 @@ class World:
     :param race_ms: how long a consumer's thread is held up, COMMITTING still, after a failed commitStart. In
         the source that is an instant; a busy server loses the race of apache/pinot#17885 there.
     :ivar exceeded: the limit that is exceeded now: RESOURCE or QUOTA.
+    :ivar controller_bytes: segment bytes that went through controllers.
+    :ivar peer_bytes: segment bytes that servers gave to one another.
     :ivar story: what happened: time, who, what.
     """
 
@@ -65,7 +58,7 @@ class World:
         self.table, self.race_ms = table, race_ms
         self.chance = random.Random(seed)
         self.env = simpy.Environment(initial_time=BEGAN_MS)
-        self.tally = Tally()
+        self.controller_bytes = self.peer_bytes = 0
         self.story: list[tuple[int, str, str]] = []
         self.exceeded: PauseReason | None = None
         settings, hardware = table.settings, table.hardware
@@ -145,8 +138,6 @@ class World:
                     begin = partial(setattr, self.zookeeper, "write_ms", write_ms)
                     end = partial(setattr, self.zookeeper, "write_ms", self.zookeeper.write_ms)
                     self.env.process(trouble.for_a_while(self.env, at, lasts, begin, end))
-                case _:
-                    pass
 
     def _die(self, death: trouble.Death) -> Steps[None]:
         yield self.env.timeout(death.at_ms)
@@ -177,19 +168,14 @@ class World:
             self.trace(actor.name, "starts")
             actor.start()
 
-    def lead_dies(self, dead: Controller) -> None:
-        """Another controller leads when ZooKeeper has noticed; until then nobody answers."""
-        if self.lead is dead:
+    def elect(self) -> None:
+        """Where no controller leads, one does when ZooKeeper has noticed; until then nobody answers."""
+        if self.lead is None or not self.lead.alive:
             self.lead = None
-            self.env.process(self._elect(self.table.hardware.session_ms))
+            self.env.process(self._elect())
 
-    def controller_joins(self) -> None:
-        """A controller has come; it leads where nobody does for long."""
-        if self.lead is None:
-            self.env.process(self._elect(self.table.hardware.session_ms))
-
-    def _elect(self, after_ms: int) -> Steps[None]:
-        yield self.env.timeout(after_ms)
+    def _elect(self) -> Steps[None]:
+        yield self.env.timeout(self.table.hardware.session_ms)
         if self.lead is None:
             self.lead = next((c for c in self.controllers.values() if c.alive), None)
             self.helix.wake(self.zookeeper.ideal)
@@ -268,3 +254,85 @@ class World:
         for name in names:
             yield from self.zookeeper.remove(name)
             self.store.files.pop(name, None)
+
+
+def realtime_state(world: World) -> RealtimeState:
+    """The world's table at this moment."""
+    now, zookeeper = int(world.env.now), world.zookeeper
+    stored = (_segment(world, name, node) for name, node in zookeeper.nodes.items())
+    lost = (_lost(world, name) for name in zookeeper.ideal if name not in zookeeper.nodes)
+    return RealtimeState(
+        table=world.table.with_type,
+        read_ms=now,
+        settings=world.table.settings,
+        cluster=world.table.cluster,
+        segments=(*stored, *lost),
+        servers={name: _server(world, server) for name, server in world.servers.items()},
+        pause=zookeeper.pause,
+        committing_listed=zookeeper.committing,
+        stream={
+            number: SeenPartition(number, stream.earliest(now), stream.latest(now))
+            for number, stream in enumerate(world.streams)
+        },
+        consumption=tuple(_consumption(world)),
+        tmp_uploads=tuple(
+            TmpUpload(location, tar.size_bytes, came)
+            for location, (tar, came) in world.store.files.items()
+            if TMP in location
+        ),
+    )
+
+
+def _segment(world: World, name: str, node: Node) -> LlcSegment:
+    return LlcSegment(
+        name=name,
+        partition=node.name.partition,
+        sequence=node.name.sequence,
+        created_ms=node.name.created_ms,
+        status=node.status,
+        start_offset=str(node.start),
+        end_offset=None if node.end is None else str(node.end),
+        url=node.url,
+        crc=node.crc,
+        size_bytes=node.size_bytes,
+        total_docs=node.docs,
+        modified_ms=node.modified_ms,
+        end_time_ms=node.modified_ms if node.status is not SegmentStatus.IN_PROGRESS else None,
+        replicas=_replicas(world, name),
+    )
+
+
+def _lost(world: World, name: str) -> LlcSegment:
+    """A segment of the ideal state without a node."""
+    _, partition, sequence, _ = name.rsplit("__", 3)
+    return LlcSegment(
+        name, int(partition), int(sequence), 0, None, replicas=_replicas(world, name), stored=False
+    )
+
+
+def _replicas(world: World, name: str) -> tuple[Replica, ...]:
+    ideal, external = world.zookeeper.ideal.get(name, {}), world.helix.external.get(name, {})
+    return tuple(
+        Replica(server, ideal.get(server), external.get(server), (name, server) in world.helix.pending)
+        for server in sorted(ideal.keys() | external.keys())
+    )
+
+
+def _server(world: World, server: Server) -> SeenServer:
+    return SeenServer(
+        name=server.name,
+        alive=world.helix.has_session(server.name),
+        ready=server.ready if server.alive else None,
+        since_ms=server.since,
+        admin_url=f"http://{server.name}:8097",
+    )
+
+
+def _consumption(world: World) -> Iterator[Consumption]:
+    for server in world.servers.values():
+        if server.alive and server.ready:
+            for name, consumer in sorted(server.consumers.items()):
+                stopped = consumer.state is State.ERROR
+                yield Consumption(
+                    name, server.name, "NOT_CONSUMING" if stopped else "CONSUMING", consumer.reader.position()
+                )

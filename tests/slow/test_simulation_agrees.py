@@ -29,9 +29,8 @@ from fakes.realtime.commit_story import (
 )
 from fakes.realtime.kafka_table import Clicks
 from simulator.faults import Point, Strike
-from simulator.timing import Hardware, Stream, Table
-from simulator.view import realtime_state
-from simulator.world import World
+from simulator.tables import Hardware, Stream, Table
+from simulator.world import World, realtime_state
 
 from demos.realtime_faults import kill, kill_committer
 from pinot_assets.local.stack import Stack

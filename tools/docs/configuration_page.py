@@ -6,12 +6,115 @@ to it.
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, get_args
 
+from pydantic import BaseModel, BeforeValidator
+from pydantic.fields import FieldInfo
+
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.settings.cluster_fields import Variable
 from pinot_assets.settings.variables import VARIABLES
-from tools.docs.table_spec_page import HEAD, spec_reference
+from pinot_assets.table_spec.blocks.audit import Assertion
+from pinot_assets.table_spec.blocks.audit_checks import CHECK_KINDS, Replicas
+from pinot_assets.table_spec.blocks.dagster import DagsterSettings
+from pinot_assets.table_spec.blocks.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
+from pinot_assets.table_spec.blocks.realtime import RealtimeBlock
+from pinot_assets.table_spec.yaml.descriptions import described_schema
+from pinot_assets.table_spec.yaml.values import KINDS, Size
+
+_UNITS: Final = {"Sec": "seconds", "Seconds": "seconds", "Hours": "hours", "Days": "days"}
+"""What a word in a key says of its number."""
+_WORDS: Final = {"object": "mapping", "array": "list", "number": "number", "string": "text"}
+
+
+def spec_reference() -> str:
+    """All blocks, a section of Markdown each."""
+    audit = [_table(kind) for kind in (Assertion, *CHECK_KINDS, Replicas)]
+    unused = "\n".join(f"| `{key}` | {why} |" for key, why in UNUSED_KEYS.items())
+    return "\n\n".join(
+        (
+            f"### fileIngestion\n\n{_table(FileIngestion)}",
+            f"Taken without effect, since StarTree's blocks have them:\n\n| key | why |\n|---|---|\n{unused}",
+            f"### realtime\n\n{_table(RealtimeBlock)}",
+            "### audit\n\nA list; each item is of one of these kinds.\n\n" + "\n\n".join(audit),
+            f"### dagster\n\n{_table(DagsterSettings)}",
+        )
+    )
+
+
+def _table(model: type[BaseModel]) -> str:
+    schema = described_schema(model)
+    lines = [schema["description"].partition("\n\n")[0], "", *HEAD]
+    for name, field in model.model_fields.items():
+        key = field.alias or name
+        said = schema["properties"][key]
+        shown, kind = (f"{key}.*", "text") if key in FAMILIES else (key, _kind(field, said))
+        meaning = cell(said["description"])
+        lines.append(f"| `{shown}` | {kind} | {_unit(key, field)} | {_default(field)} | {meaning} |")
+    return "\n".join(lines)
+
+
+HEAD: Final = ("| name | type | unit | default | meaning |", "|---|---|---|---|---|")
+"""Of every table in the reference."""
+
+
+def cell(text: str) -> str:
+    """Text that is itself in Markdown, and stays within one cell."""
+    return re.sub(r"[*|]", r"\\\g<0>", text).replace("<", "&lt;")
+
+
+def _kind(field: FieldInfo, said: JsonObject) -> str:
+    for validator in _validators(field):
+        if validator in KINDS:
+            return KINDS[validator]
+    shapes = [said, *said.get("anyOf", ())]
+    words = dict.fromkeys(str(word) for shape in shapes for word in shape.get("enum", ()))
+    if words:
+        exact = [word for word in words if not {word.lower(), word.upper()} & (words.keys() - {word})]
+        return ", ".join(f"`{word}`" for word in exact or _as_written(field))
+    if any("const" in shape for shape in shapes):
+        return f"`{said['const']}`"
+    types = [shape["type"] for shape in shapes if "type" in shape]
+    first = types[0] if isinstance(types[0], str) else types[0][0]
+    return _WORDS[first]
+
+
+def _as_written(field: FieldInfo) -> Iterator[str]:
+    """The words of a `Literal`, wherever it stands in the annotation."""
+    waiting = [field.annotation]
+    while waiting:
+        inner = get_args(waiting.pop(0))
+        yield from (word for word in inner if isinstance(word, str))
+        waiting += [part for part in inner if not isinstance(part, str)]
+
+
+def _validators(field: FieldInfo) -> Iterator[Callable[..., object]]:
+    waiting: list[object] = [*field.metadata, field.annotation]
+    while waiting:
+        part = waiting.pop(0)
+        if isinstance(part, BeforeValidator):
+            yield part.func
+        waiting += [*get_args(part), *getattr(part, "__metadata__", ())]
+
+
+def _unit(key: str, field: FieldInfo) -> str:
+    size = {v.func for v in get_args(Size) if isinstance(v, BeforeValidator)}
+    if size & set(_validators(field)):
+        return "bytes; k, m, g, t are powers of 1024"
+    return next((_UNITS[word] for word in re.findall(r"[A-Z][a-z]+", key) if word in _UNITS), "")
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None or value in ("", {}, ()):
+        return "–"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
 
 _TOP: Final = """\
 <!-- python -m tools.docs.configuration_page > docs/reference/configuration.md -->
@@ -42,11 +145,11 @@ allows others.
 def configuration_page() -> str:
     """The whole page, ending in a newline."""
     sections = [_TOP, spec_reference() + "\n", _ENVIRONMENT]
-    sections += [f"### {title}\n\n{_table(variables)}\n" for title, variables in VARIABLES.items()]
+    sections += [f"### {title}\n\n{_variables(variables)}\n" for title, variables in VARIABLES.items()]
     return "\n".join(sections)
 
 
-def _table(variables: tuple[Variable, ...]) -> str:
+def _variables(variables: tuple[Variable, ...]) -> str:
     rows = [f"| `{v.name}` | {v.kind} | {v.unit} | {v.default or '–'} | {v.meaning} |" for v in variables]
     return "\n".join((*HEAD, *rows))
 

@@ -121,8 +121,7 @@ CLASSES: Final = {
         "the local stack; see [local-stack.md](../local-stack.md)", "`pinot-assets doctor`"
     ),
     "PinotAssetsError": Meaning(
-        "a setting is missing, or two contradict",
-        "as the text says; [deploy.md](../deploy.md#environment)",
+        "a setting is missing, or two contradict", "as the text says; [deploy.md](../deploy.md#environment)"
     ),
 }
 """By the name of the class, in the order of `errors`."""

@@ -20,7 +20,7 @@ from pinot_assets.core.effects import recording
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, SpecDrift, SpecError
-from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.model.table_settings import table_settings
 from pinot_assets.realtime.operations.commands import runs
 from pinot_assets.realtime.operations.drill import Drill

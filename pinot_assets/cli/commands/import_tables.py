@@ -21,7 +21,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import SpecError
 from pinot_assets.settings.environment import tables_directory
-from pinot_assets.source.settings.references import referenced
+from pinot_assets.source.settings import referenced
 from pinot_assets.table_spec.blocks.pinot_json import NAMES, raw_table_name, usable_name
 from pinot_assets.table_spec.tables.apply import SchemaAndTableStore
 from pinot_assets.table_spec.tables.load import check_files

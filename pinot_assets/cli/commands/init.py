@@ -16,7 +16,7 @@ from pinot_assets.cli.options import AsJson, TablesOption, new_console
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SourceError, SpecError, TypedWrong
 from pinot_assets.settings.environment import tables_directory
-from pinot_assets.source.settings.references import is_reference
+from pinot_assets.source.settings import is_reference
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.blocks.pinot_json import NAMES, usable_name
 from pinot_assets.table_spec.tables.load import load_table

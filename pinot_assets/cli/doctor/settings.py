@@ -32,7 +32,7 @@ from pinot_assets.settings.environment import (
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.settings.variables import VARIABLES
 from pinot_assets.table_spec.yaml.policy_file import policy_notes, policy_of
-from pinot_assets.zookeeper.client import cluster_client
+from pinot_assets.zookeeper import cluster_client
 
 _TIMEOUTS: Final = Timeouts(connect=1.0, call=3.0)
 _PATIENCE_S: Final = 3.0

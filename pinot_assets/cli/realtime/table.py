@@ -11,7 +11,7 @@ import typer
 
 from pinot_assets.cli.completion import table_names
 from pinot_assets.errors import PinotNotFound
-from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec.yaml.problem import did_you_mean
 

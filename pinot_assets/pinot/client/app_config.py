@@ -32,10 +32,9 @@ class AppConfig:
         """Settings by name."""
         return cls({str(name).lower(): str(value) for name, value in values.items() if value is not None})
 
-    def text(self, *names: str) -> str | None:
-        """The first of these that is set to something."""
-        found = (self.values.get(name.lower()) for name in names)
-        return next((value for value in found if value), None)
+    def text(self, name: str) -> str | None:
+        """What it is set to; None for nothing."""
+        return self.values.get(name.lower()) or None
 
     def flag(self, name: str, default: bool) -> bool:
         """A yes or no."""
@@ -44,9 +43,8 @@ class AppConfig:
 
     def number(self, name: str, default: int) -> int:
         """A whole number; the default where Pinot could not read it either."""
-        value = self.text(name)
         try:
-            return default if value is None else int(value)
+            return int(self.text(name) or default)
         except ValueError:
             return default
 

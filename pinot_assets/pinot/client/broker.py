@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
-from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.json_object import JsonMapping, JsonValue
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.client.http import CallKind, ClientPool, HttpCall
+from pinot_assets.pinot.client.client_pool import ClientPool
+from pinot_assets.pinot.client.http import CallKind, HttpCall
 
 SPARE_SEGMENTS = 100
 """Asked for beside those that a table has: some may come meanwhile, and a broker may show what has gone."""
@@ -37,7 +37,7 @@ class QueryResult:
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[JsonValue, ...], ...]
     servers: int
     total_docs: int
 
@@ -45,10 +45,10 @@ class QueryResult:
 class Broker:
     """One broker. Thread-safe."""
 
-    def __init__(self, url: str, doors: ClientPool) -> None:
+    def __init__(self, url: str, clients: ClientPool) -> None:
         self.url = url
-        self._door = doors.at(url)
-        self._deadline = doors.connection.timeouts.call
+        self._client = clients.at(url)
+        self._deadline = clients.connection.timeouts.call
 
     def query(
         self, sql: str, options: Mapping[str, str] | None = None, deadline: float | None = None
@@ -65,7 +65,7 @@ class Broker:
         body = {"sql": sql}
         if options:
             body["queryOptions"] = ";".join(f"{key}={value}" for key, value in options.items())
-        reply = self._door.send_json(
+        reply = self._client.send_json(
             HttpCall("POST", "/query/sql", CallKind.READ, deadline or self._deadline, json=body)
         )
         if not isinstance(reply, dict):
@@ -86,7 +86,7 @@ class Broker:
 
     def of_segments(
         self, sql: str, there: int, options: Mapping[str, str] | None = None
-    ) -> tuple[tuple[Any, ...], ...]:
+    ) -> tuple[tuple[JsonValue, ...], ...]:
         """All rows of a query that has one for each segment; none where there is nothing to ask.
 
         No more are asked for than there may be: a broker with a limit of its own
@@ -123,7 +123,7 @@ class Broker:
     def rebuild_routing(self, table: str) -> None:
         """Read lineage and ideal state of the table again. Idempotent."""
         path = f"/routing/{quote(table, safe='')}_OFFLINE"
-        self._door.send(HttpCall("PUT", path, CallKind.READ, self._deadline))
+        self._client.send(HttpCall("PUT", path, CallKind.READ, self._deadline))
 
 
 def _result(url: str, reply: JsonMapping) -> QueryResult:

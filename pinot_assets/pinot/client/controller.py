@@ -8,17 +8,177 @@ reason is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit
 
-from pinot_assets.core.json_object import JsonObject
+import httpx
+
+from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
 from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict
-from pinot_assets.pinot.client.http import CallKind, HttpCall
-from pinot_assets.pinot.client.tables import TableCalls, quoted
-from pinot_assets.pinot.lineage import Lineage, why_not_end, why_not_revert, why_not_start
-from pinot_assets.pinot.segments import Replicas, SegmentMetadata
+from pinot_assets.pinot.client.client_pool import ClientPool
+from pinot_assets.pinot.client.http import CallKind, Closing, HttpCall, quoted
+from pinot_assets.pinot.lineage import (
+    Lineage,
+    Replicas,
+    SegmentMetadata,
+    why_not_end,
+    why_not_revert,
+    why_not_start,
+)
+
+
+class TableCalls(Closing):
+    """The part of `Controller` that knows no segments. Thread-safe; close it, or use it in a `with`.
+
+    Errors of every method: see `pinot_assets.pinot.api.PinotClient`.
+    """
+
+    def __init__(self, connection: PinotConnection, transport: httpx.BaseTransport | None = None) -> None:
+        self.connection = connection
+        self._clients = ClientPool(connection, transport)
+        self._client = self._clients.at(connection.controller_url)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._clients.close()
+
+    def _get(self, path: str, /, **params: str) -> JsonValue:
+        return self._client.get_json(path, **params)
+
+    def _write(
+        self, method: str, path: str, /, *, body: JsonValue = None, **params: str | Sequence[str]
+    ) -> None:
+        self._client.send(HttpCall(method, path, CallKind.WRITE, params=params or None, json=body))
+
+    # --- cluster ---------------------------------------------------------------------------------
+
+    def version(self) -> str:
+        """Version of the controller, e.g. `0.11.0`; empty where it names none."""
+        components = self._get("/version")
+        named = components.get("pinot-controller", next(iter(components.values()), ""))
+        return str(named).partition("-")[0]
+
+    def controller_setting(self, name: str) -> str | None:
+        """A setting of the controller itself, as its configuration says it; None where it says nothing."""
+        value = (self._get("/appconfigs").get("pinotConfig") or {}).get(name)
+        return None if value is None else str(value).lower()
+
+    def instances(self) -> tuple[str, ...]:
+        """Names of all instances: controllers, brokers, servers."""
+        return tuple(self._get("/instances")["instances"])
+
+    def instance(self, name: str) -> JsonObject:
+        """One instance: `hostName`, `port`, `adminPort`, …
+
+        :raises PinotNotFound: there is none of that name.
+        """
+        value: JsonObject = self._get(f"/instances/{quoted(name)}")
+        return value
+
+    def servers_of(self, table: str) -> tuple[str, ...]:
+        """Names of the servers of the table's tenants, sorted."""
+        parts = self._get(f"/tables/{quoted(table)}/instances", type="server")["server"]
+        return tuple(sorted({str(name) for part in parts for name in part["instances"]}))
+
+    def _brokers(self, table: str, kind: str) -> tuple[str, ...]:
+        if self.connection.broker_urls:
+            return self.connection.broker_urls
+        found = self._get(f"/v2/brokers/tables/{quoted(table)}", type=kind, state="ONLINE")
+        return tuple(sorted(f"{self._scheme}://{one['host']}:{one['port']}" for one in found))
+
+    @property
+    def _scheme(self) -> str:
+        return urlsplit(self.connection.controller_url).scheme
+
+    # --- schema and table config -----------------------------------------------------------------
+
+    def get_schema(self, name: str) -> JsonObject | None:
+        """See `PinotClient.get_schema`."""
+        with suppress(PinotNotFound):
+            value: JsonObject = self._get(f"/schemas/{quoted(name)}")
+            return value
+        return None
+
+    def put_schema(self, schema: JsonMapping) -> None:
+        """See `PinotClient.put_schema`."""
+        self._write("POST", "/schemas", body=dict(schema), override="true")
+
+    def delete_schema(self, name: str) -> None:
+        """See `PinotClient.delete_schema`."""
+        self._write("DELETE", f"/schemas/{quoted(name)}")
+
+    def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
+        """See `PinotClient.validate_table`."""
+        # Of the two together: `/tables/validate` wants the schema to be there, which a new table's is not.
+        half = str(config.get("tableType", "OFFLINE")).lower()
+        body = {"tableName": raw_name(config), "schema": dict(schema), half: dict(config)}
+        self._client.send(HttpCall("POST", "/tableConfigs/validate", CallKind.READ, json=body))
+
+    def get_table_config(self, table: str) -> JsonObject | None:
+        """See `PinotClient.get_table_config`."""
+        return self._table_config(table, "OFFLINE")
+
+    def get_realtime_config(self, table: str) -> JsonObject | None:
+        """See `PinotClient.get_realtime_config`."""
+        return self._table_config(table, "REALTIME")
+
+    def _table_config(self, table: str, kind: str) -> JsonObject | None:
+        try:
+            value: JsonObject | None = self._get(f"/tables/{quoted(table)}", type=kind).get(kind)
+        except PinotNotFound:
+            return None
+        return value
+
+    def offline_tables(self) -> tuple[str, ...]:
+        """Raw names of all OFFLINE tables, sorted."""
+        names = self._get("/tables", type="offline")["tables"]
+        return tuple(sorted(str(name).removesuffix("_OFFLINE") for name in names))
+
+    def create_table(self, config: JsonMapping) -> None:
+        """See `PinotClient.create_table`."""
+        self._write("POST", "/tables", body=dict(config))
+
+    def update_table(self, config: JsonMapping) -> None:
+        """See `PinotClient.update_table`."""
+        name = raw_name(config)
+        with self._absence_told(name, str(config.get("tableType", "OFFLINE")).upper()):
+            self._write("PUT", f"/tables/{quoted(name)}", body=dict(config))
+
+    def delete_table(self, table: str, retention: str | None = None) -> None:
+        """See `PinotClient.delete_table`."""
+        kept = {} if retention is None else {"retention": retention}
+        self._write("DELETE", f"/tables/{quoted(table)}", type="offline", **kept)
+
+    def table_bytes(self, table: str) -> int:
+        """See `PinotClient.table_bytes`."""
+        # From 1.0 on a size may leave out replaced segments and the list of them; the quota counts them all.
+        with self._absence_told(table):
+            reply = self._get(
+                f"/tables/{quoted(table)}/size", includeReplacedSegments="true", verbose="false"
+            )
+        size = (reply or {}).get("offlineSegments")
+        if size is None or size["estimatedSizeInBytes"] < 0:
+            raise PinotError(f"no server reported a size for table {table}", hint="are its servers up?")
+        return int(size["estimatedSizeInBytes"])
+
+    @contextmanager
+    def _absence_told(self, table: str, kind: str = "OFFLINE") -> Iterator[None]:
+        """Makes a refusal `PinotNotFound` where there is no such table: 1.5 stumbles over the missing table
+        (asked for its size), or first misses something else (its schema, on an update)."""
+        try:
+            yield
+        except PinotError as refusal:
+            if type(refusal) is PinotError and self._table_config(table, kind) is None:
+                raise PinotNotFound(refusal.what, why=f"there is no {kind} table {table}") from None
+            raise
+
+
+def raw_name(config: JsonMapping) -> str:
+    """The name of a config's table, without its type."""
+    return str(config["tableName"]).removesuffix("_OFFLINE").removesuffix("_REALTIME")
 
 
 class Controller(TableCalls):
@@ -98,7 +258,6 @@ class Controller(TableCalls):
             download_url=value.get("segment.download.url", ""),
             start_ms=_millis(value.get("segment.start.time")),
             end_ms=_millis(value.get("segment.end.time")),
-            push_ms=_millis(value.get("segment.push.time")),
         )
 
     def delete_segments(self, table: str, names: Collection[str]) -> None:
@@ -121,72 +280,72 @@ class Controller(TableCalls):
         self, table: str, segments_from: Collection[str], segments_to: Collection[str]
     ) -> str:
         """See `PinotClient.start_replace_segments`."""
-        return self._start(table, segments_from, segments_to, {})
+        return self._start(table, segments_from, segments_to)
 
     def force_start_replace_segments(
         self, table: str, segments_from: Collection[str], segments_to: Collection[str]
     ) -> str:
         """See `PinotClient.force_start_replace_segments`."""
-        return self._start(table, segments_from, segments_to, {"forceCleanup": "true"})
+        return self._start(table, segments_from, segments_to, forceCleanup="true")
 
     def _start(
-        self, table: str, segments_from: Collection[str], segments_to: Collection[str], force: dict[str, str]
+        self, table: str, segments_from: Collection[str], segments_to: Collection[str], **force: str
     ) -> str:
         _check_names(segments_from, segments_to)
+
+        def why_not() -> list[str]:
+            lineage, visible = self.lineage(table), self.visible_segments(table)
+            return why_not_start(lineage, visible, segments_from, segments_to)
+
         body = {"segmentsFrom": sorted(segments_from), "segmentsTo": sorted(segments_to)}
-        try:
-            reply = self._replace(table, "startReplaceSegments", self.connection.timeouts.call, force, body)
-        except SwitchConflict as refusal:
-            raise _explained(
-                refusal,
-                lambda: why_not_start(
-                    self.lineage(table), self.visible_segments(table), segments_from, segments_to
-                ),
-            ) from None
-        return str(reply["segmentLineageEntryId"])
+        return str(
+            self._replace(table, "startReplaceSegments", why_not, force, body=body)["segmentLineageEntryId"]
+        )
 
     def end_replace_segments(self, table: str, entry_id: str) -> None:
         """See `PinotClient.end_replace_segments`."""
-        try:
-            self._replace(
-                table, "endReplaceSegments", self.connection.timeouts.end, {"segmentLineageEntryId": entry_id}
-            )
-        except SwitchConflict as refusal:
-            raise _explained(
-                refusal, lambda: why_not_end(self.lineage(table), self.all_segments(table), entry_id)
-            ) from None
+
+        def why_not() -> list[str]:
+            return why_not_end(self.lineage(table), self.all_segments(table), entry_id)
+
+        params, seconds = {"segmentLineageEntryId": entry_id}, self.connection.timeouts.end
+        self._replace(table, "endReplaceSegments", why_not, params, deadline=seconds)
 
     def revert_replace_segments(self, table: str, entry_id: str) -> None:
         """See `PinotClient.revert_replace_segments`."""
-        self._revert(table, {"segmentLineageEntryId": entry_id})
+        self._revert(table, entry_id)
 
     def force_revert_replace_segments(self, table: str, entry_id: str) -> None:
         """See `PinotClient.force_revert_replace_segments`."""
-        self._revert(table, {"segmentLineageEntryId": entry_id, "forceRevert": "true"})
+        self._revert(table, entry_id, forceRevert="true")
 
-    def _revert(self, table: str, params: dict[str, str]) -> None:
-        entry_id = params["segmentLineageEntryId"]
-        try:
-            self._replace(table, "revertReplaceSegments", self.connection.timeouts.call, params)
-        except SwitchConflict as refusal:
-            raise _explained(
-                refusal, lambda: why_not_revert(self.lineage(table), self.all_segments(table), entry_id)
-            ) from None
+    def _revert(self, table: str, entry_id: str, **force: str) -> None:
+        def why_not() -> list[str]:
+            return why_not_revert(self.lineage(table), self.all_segments(table), entry_id)
+
+        self._replace(table, "revertReplaceSegments", why_not, {"segmentLineageEntryId": entry_id, **force})
 
     def _replace(
-        self, table: str, call: str, deadline: float, params: Mapping[str, str], body: Any = None
-    ) -> Any:
-        path = f"/segments/{quoted(table)}/{call}"
-        return self._door.send_json(
-            HttpCall(
-                "POST",
-                path,
-                CallKind.LINEAGE,
-                deadline,
-                params={"type": "OFFLINE", **params},
-                json=body or {},
-            )
-        )
+        self,
+        table: str,
+        verb: str,
+        why_not: Callable[[], list[str]],
+        params: Mapping[str, str],
+        *,
+        deadline: float | None = None,
+        body: JsonValue = None,
+    ) -> JsonValue:
+        """Start, end or revert; where Pinot refuses, `why_not` looks for what it does not say."""
+        path, params = f"/segments/{quoted(table)}/{verb}", {"type": "OFFLINE", **params}
+        call = HttpCall("POST", path, CallKind.LINEAGE, deadline, params=params, json=body or {})
+        try:
+            return self._client.send_json(call)
+        except SwitchConflict as refusal:
+            try:
+                why = "; ".join([*why_not(), f"Pinot says: {refusal.why}"])
+            except PinotError:
+                raise refusal from None
+            raise SwitchConflict(refusal.what, why=why, hint=refusal.hint) from None
 
 
 def _custom(text: str | None) -> JsonObject:
@@ -208,12 +367,3 @@ def _check_names(segments_from: Collection[str], segments_to: Collection[str]) -
     torn = sorted(name for name in {*segments_from, *segments_to} if "," in name or not name)
     if torn:
         raise ValueError(f"segment names that the lineage node would tear in two: {torn}")
-
-
-def _explained(refusal: SwitchConflict, look: Callable[[], list[str]]) -> SwitchConflict:
-    try:
-        found = look()
-    except PinotError:
-        return refusal
-    why = "; ".join([*found, f"Pinot says: {refusal.why}"])
-    return SwitchConflict(refusal.what, why=why, hint=refusal.hint)

@@ -8,28 +8,29 @@ Source: `org.apache.pinot.common.datatable.DataTableImplV4`, in 0.11 `DataTableI
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from pinot_assets.errors import PinotError
 
 Scalar = int | float | str
-Reader = Callable[[bytes], Scalar]
 
 _HEADER: Final = struct.Struct(">13i")
 _INT: Final = struct.Struct(">i")
-_STORED: Final = {
-    "BOOLEAN": "INT",
-    "INT": "INT",
-    "JSON": "STRING",
-    "LONG": "LONG",
-    "TIMESTAMP": "LONG",
-    "FLOAT": "FLOAT",
-    "DOUBLE": "DOUBLE",
-    "STRING": "STRING",
+_LAYOUTS: Final = {
+    "BOOLEAN": "i",
+    "INT": "i",
+    "JSON": "i",
+    "LONG": "q",
+    "TIMESTAMP": "q",
+    "FLOAT": "f",
+    "DOUBLE": "d",
+    "STRING": "i",
 }
-"""Column types that are read, and how they are stored."""
+"""Column types that are read, and how their cells are stored: texts as their numbers in a dictionary."""
+_TEXT_TYPES: Final = ("JSON", "STRING")
+_UNREAD: Final = "8s"
 _INTS: Final = frozenset({5, 6, 7, 8, 15, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29})
 _LONGS: Final = frozenset({2, 3, 4, 9, 10, 12, 13, 16, 17, 18, 19, 30, 32, 33, 36, 37})
 _BYTES: Final = frozenset({38})
@@ -98,7 +99,7 @@ def _read(payload: bytes) -> DataTable:
     return DataTable(
         columns,
         tuple(_rows(fixed, columns, texts, version, count)),
-        _exceptions(exceptions) if exceptions else {},
+        {exceptions.number(): exceptions.text() for _ in range(exceptions.number())} if exceptions else {},
         _number(told, _SEGMENTS_QUERIED),
         _number(told, _TOTAL_DOCS),
         not all_told or any(told.get(key) == "true" for key in (_GROUPS_LIMIT_REACHED, _GROUPS_TRIMMED)),
@@ -129,10 +130,6 @@ class _Cursor:
             raise IndexError(f"{length} bytes at {self.at}, where the section ends at {self.end}")
         self.at += length
         return self.payload[self.at - length : self.at]
-
-
-def _exceptions(section: _Cursor) -> dict[int, str]:
-    return {section.number(): section.text() for _ in range(section.number())}
 
 
 def _columns(section: _Cursor) -> tuple[tuple[str, str], ...]:
@@ -188,43 +185,16 @@ def _rows(
 ) -> list[tuple[Scalar | None, ...]]:
     if not columns:
         return []
-    fields = [_field(name, kind, texts, version) for name, kind in columns]
-    rows = []
-    for _ in range(count):
-        row: list[Scalar | None] = []
-        for width, read in fields:
-            cell = section.take(width)
-            row.append(read(cell) if read is not None else None)
-        rows.append(tuple(row))
-    return rows
+    layouts = _LAYOUTS if version >= 4 else {**_LAYOUTS, "FLOAT": "f4x"}
+    layout = struct.Struct(">" + "".join(layouts.get(kind, _UNREAD) for _, kind in columns))
+    of_texts = [texts.get(name if version == 3 else None, {}) for name, _ in columns]
+    return [
+        tuple(map(_value, columns, of_texts, cells))
+        for cells in layout.iter_unpack(section.take(layout.size * count))
+    ]
 
 
-def _field(
-    name: str, kind: str, texts: Mapping[str | None, Mapping[int, str]], version: int
-) -> tuple[int, Reader | None]:
-    """Width of a cell in bytes, and how it is read; None where it is not."""
-    match _STORED.get(kind):
-        case "INT":
-            return 4, _reader(">i")
-        case "LONG":
-            return 8, _reader(">q")
-        case "FLOAT":
-            return (4 if version >= 4 else 8), _reader(">f")
-        case "DOUBLE":
-            return 8, _reader(">d")
-        case "STRING":
-            of_column = texts.get(name if version == 3 else None, {})
-            number = _reader(">i")
-            return 4, lambda cell: of_column[int(number(cell))]
-        case _:
-            return 8, None
-
-
-def _reader(form: str) -> Reader:
-    layout = struct.Struct(form)
-
-    def read(cell: bytes) -> Scalar:
-        value: Scalar = layout.unpack_from(cell)[0]
-        return value
-
-    return read
+def _value(column: tuple[str, str], texts: Mapping[int, str], cell: int | float | bytes) -> Scalar | None:
+    if isinstance(cell, bytes):
+        return None
+    return texts[int(cell)] if column[1] in _TEXT_TYPES else cell

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.json_object import JsonMapping, JsonValue
 from pinot_assets.errors import PinotError, PinotNotFound
-from pinot_assets.pinot.client.tables import TableCalls
+from pinot_assets.pinot.client.controller import TableCalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +37,6 @@ class Node:
             maps=value.get("mapFields") or {},
             version=version,
         )
-
-    @property
-    def record(self) -> JsonObject:
-        """As JSON, as Pinot takes it back."""
-        return {
-            "id": self.id,
-            "simpleFields": dict(self.simple),
-            "listFields": dict(self.lists),
-            "mapFields": {key: dict(value) for key, value in self.maps.items()},
-        }
 
     def with_fields(self, **fields: str) -> Node:
         """With other simple fields; of the same version."""
@@ -79,10 +70,7 @@ class Nodes(TableCalls):
 
     def node(self, path: str) -> Node | None:
         """One node, None where there is none."""
-        try:
-            value = self._get("/zk/get", path=self._full(path))
-        except PinotNotFound:
-            return None
+        value = self._look("get", path)
         return None if value is None else Node.from_json(value)
 
     def versioned_node(self, path: str) -> Node:
@@ -99,19 +87,12 @@ class Nodes(TableCalls):
 
     def children(self, path: str) -> tuple[Node, ...]:
         """All children of a node, none where there is no such node."""
-        try:
-            found = self._get("/zk/getChildren", path=self._full(path))
-        except PinotNotFound:
-            return ()
-        return tuple(map(Node.from_json, found or ()))
+        return tuple(map(Node.from_json, self._look("getChildren", path) or ()))
 
     def child_stats(self, path: str) -> dict[str, Stat]:
         """Name → when it was written, of all children; empty where there is no such node."""
-        try:
-            found = self._get("/zk/lsl", path=self._full(path))
-        except PinotNotFound:
-            return {}
-        return {str(name): Stat.from_json(stat) for name, stat in (found or {}).items() if stat}
+        found = self._look("lsl", path) or {}
+        return {str(name): Stat.from_json(stat) for name, stat in found.items() if stat}
 
     def put_node(self, path: str, node: Node) -> None:
         """Write a node, if nobody wrote it since it was read with its version.
@@ -122,8 +103,20 @@ class Nodes(TableCalls):
             raise PinotError(
                 f"the node {path} was read without its version", why="-1 would overwrite whatever is there"
             )
+        record = {
+            "id": node.id,
+            "simpleFields": dict(node.simple),
+            "listFields": dict(node.lists),
+            "mapFields": {key: dict(value) for key, value in node.maps.items()},
+        }
         version = str(node.version)
-        self._write("PUT", "/zk/put", body=node.record, path=self._full(path), expectedVersion=version)
+        self._write("PUT", "/zk/put", body=record, path=self._full(path), expectedVersion=version)
+
+    def _look(self, call: str, path: str) -> JsonValue:
+        """What Pinot says of a node, None where there is none."""
+        with suppress(PinotNotFound):
+            return self._get(f"/zk/{call}", path=self._full(path))
+        return None
 
     def _full(self, path: str) -> str:
         return f"/{self.cluster}/{path}"

@@ -11,22 +11,18 @@ import math
 import re
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from threading import Lock
-from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Final, Self
+from urllib.parse import quote
 
 import httpx
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    wait_random_exponential,
-)
+from tenacity import Retrying, retry_if_exception, wait_random_exponential
 
 from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.json_object import JsonValue
 from pinot_assets.core.limits import ERROR_BYTES, REPLY
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import (
@@ -37,15 +33,58 @@ from pinot_assets.errors import (
     SwitchConflict,
     SwitchStateUnknown,
 )
-from pinot_assets.pinot.client.reply import ACCEPTED, BadReply, unpacked
-from pinot_assets.pinot.client.trust import Guard
+
+ACCEPTED: Final = "gzip"
+"""What a server may pack with; sent as Accept-Encoding."""
+
+_EITHER: Final = zlib.MAX_WBITS | 32  # of gzip and zlib, as the stream says
+_STEP: Final = 1 << 20
+
+
+_WRONG_ADDRESS: Final = "does the address belong to a Pinot controller or broker?"
+
+
+class BadReply(Exception):
+    """The body is packed in a way that was not asked for, is torn, or too large: why, and a hint."""
+
+
+def unpacked(response: httpx.Response) -> Iterator[bytes]:
+    """The body in chunks of at most a MiB. Stop whenever enough of it is there.
+
+    :raises BadReply: it cannot be unpacked.
+    :raises httpx.TransportError: it did not come to its end.
+    """
+    packing = response.headers.get("content-encoding", "identity").strip().lower()
+    assert isinstance(response.stream, httpx.SyncByteStream)
+    if packing in ("", "identity"):
+        yield from response.stream
+    elif packing in ("gzip", "x-gzip", "deflate"):
+        yield from _inflated(response.stream)
+    else:
+        raise BadReply(f"its body is packed with {packing!r}, and {ACCEPTED} was asked for", _WRONG_ADDRESS)
+
+
+def _inflated(packed: Iterable[bytes]) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj(_EITHER)
+    try:
+        for chunk in packed:
+            yield unpacker.decompress(chunk, _STEP)
+            while unpacker.unconsumed_tail:
+                yield unpacker.decompress(unpacker.unconsumed_tail, _STEP)
+        while rest := unpacker.decompress(b"", _STEP):
+            yield rest
+    except zlib.error as error:
+        raise BadReply(f"its body cannot be unpacked: {error}", _WRONG_ADDRESS) from error
+    if not unpacker.eof:
+        raise BadReply("its packed body is torn", _WRONG_ADDRESS)
+
 
 ATTEMPTS = 3
 # Failures that httpx reports before the first byte of the request left.
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 # A gateway's words for "I did not hear the end of it".
 GATEWAY = (502, 503, 504)
-# Trusts nobody, so plain HTTP stays plain; and httpx does not read the system's authorities for each door.
+# Trusts nobody, so plain HTTP stays plain; and httpx does not read the system's authorities for each client.
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
@@ -84,19 +123,33 @@ class HttpCall:
 
     :ivar path: below the base URL, already quoted, without the query.
     :ivar deadline: seconds for everything, retries included; of a read, which harms nobody, for each try.
+        None: those of an ordinary call (`Timeouts.call`).
     """
 
     method: str
     path: str
     kind: CallKind
-    deadline: float
+    deadline: float | None = None
     params: Mapping[str, str | Sequence[str]] | None = None
     headers: Mapping[str, str] | None = None
-    json: Any = None
+    json: JsonValue = None
     files: Mapping[str, tuple[str, bytes | IO[bytes], str]] | None = None
 
 
-class HttpClient:
+class Closing:
+    """What a `with` closes at its end."""
+
+    def close(self) -> None:
+        """Close all connections."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class HttpClient(Closing):
     """A pooled, thread-safe client for one base URL."""
 
     def __init__(
@@ -121,14 +174,6 @@ class HttpClient:
         """Close the pool."""
         self._client.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def send(self, call: HttpCall) -> str:
         """Send the call and return the reply's text.
 
@@ -136,10 +181,12 @@ class HttpClient:
 
         :raises PinotError: one of its subclasses, see the module docstring.
         """
-        until = math.inf if call.kind is CallKind.READ else time.monotonic() + call.deadline
+        until = math.inf if call.kind is CallKind.READ else time.monotonic() + self._seconds(call)
         retrying = Retrying(
             retry=retry_if_exception(lambda error: _may_repeat(call.kind, error)),
-            stop=lambda state: state.attempt_number >= ATTEMPTS or _too_late(state, until),
+            stop=lambda state: (
+                state.attempt_number >= ATTEMPTS or time.monotonic() + state.upcoming_sleep >= until
+            ),
             wait=wait_random_exponential(multiplier=0.1, max=1.0),
             reraise=True,
         )
@@ -148,15 +195,12 @@ class HttpClient:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self._no_answer(call, error) from None
         except BadReply as error:
-            hint = "does the address belong to a Pinot controller or broker?"
-            raise self._unread(call, str(error), hint) from None
-        except _ReplyTooLarge:
-            raise self._unread(call, REPLY.why, REPLY.hint) from None
+            raise self._unread(call, *error.args) from None
         if 200 <= status < 300:
             return text
         raise self._refusal(call, status, text)
 
-    def send_json(self, call: HttpCall) -> Any:
+    def send_json(self, call: HttpCall) -> JsonValue:
         """Send the call and return the reply as JSON values, None for an empty reply.
 
         :raises PinotError: also when the reply is not JSON.
@@ -170,11 +214,18 @@ class HttpClient:
             raise PinotError(
                 f"{self._name(call)} did not answer with JSON",
                 why=self._shorten(text if isinstance(error, json.JSONDecodeError) else str(error)),
-                hint="does the address belong to a Pinot controller or broker?",
+                hint=_WRONG_ADDRESS,
             ) from None
 
+    def get_json(self, path: str, /, **params: str) -> JsonValue:
+        """The answer to a GET, as `send_json` returns it."""
+        return self.send_json(HttpCall("GET", path, CallKind.READ, params=params or None))
+
+    def _seconds(self, call: HttpCall) -> float:
+        return self._connection.timeouts.call if call.deadline is None else call.deadline
+
     def _once(self, call: HttpCall, until: float) -> tuple[int, str]:
-        until = min(until, time.monotonic() + call.deadline)
+        until = min(until, time.monotonic() + self._seconds(call))
         left = max(until - time.monotonic(), 0.001)
         timeout = httpx.Timeout(left, connect=min(left, self._connection.timeouts.connect))
         request = self._client.build_request(
@@ -252,14 +303,10 @@ class HttpClient:
         return PinotError(what, why=reason)
 
 
-class _ReplyTooLarge(Exception):
-    pass
-
-
 def _text(response: httpx.Response, until: float) -> str:
     """Its body. Of a reply that refuses the call only the beginning: its status says what counts.
 
-    :raises _ReplyTooLarge: there is more than is read.
+    :raises BadReply: there is more than is read, or it cannot be unpacked.
     """
     refused = not 200 <= response.status_code < 300
     most = ERROR_BYTES if refused else REPLY.bytes
@@ -268,7 +315,7 @@ def _text(response: httpx.Response, until: float) -> str:
         body += chunk
         if len(body) > most:
             if not refused:
-                raise _ReplyTooLarge
+                raise BadReply(REPLY.why, REPLY.hint)
             del body[most:]
             break
         if time.monotonic() > until:
@@ -291,22 +338,12 @@ def error_text(text: str) -> str:
 
 
 def _unknown(kind: type[SwitchStateUnknown], name: str, reason: str) -> SwitchStateUnknown:
-    return kind(
-        f"{name} was sent and no answer came",
-        why=reason,
-        hint="it may have happened, or still may",
-    )
-
-
-def _too_late(state: RetryCallState, until: float) -> bool:
-    return time.monotonic() + state.upcoming_sleep >= until
+    return kind(f"{name} was sent and no answer came", why=reason, hint="it may have happened, or still may")
 
 
 def _may_repeat(kind: CallKind, error: BaseException) -> bool:
-    if isinstance(error, httpx.UnsupportedProtocol):
-        return False
     repeatable = httpx.TransportError if kind is CallKind.READ else NOT_SENT
-    return isinstance(error, repeatable)
+    return isinstance(error, repeatable) and not isinstance(error, httpx.UnsupportedProtocol)
 
 
 class _InTime(httpx.SyncByteStream):
@@ -323,33 +360,6 @@ class _InTime(httpx.SyncByteStream):
             yield chunk
 
 
-class ClientPool:
-    """One door for each base URL, made when first used. Thread-safe.
-
-    :ivar guard: which addresses get the connection's credentials; no door is made to another one.
-    """
-
-    def __init__(self, connection: PinotConnection, transport: httpx.BaseTransport | None = None) -> None:
-        self.connection = connection
-        self.guard = Guard(connection)
-        self._transport = transport
-        self._doors: dict[str, HttpClient] = {}
-        self._lock = Lock()
-
-    def at(self, base_url: str) -> HttpClient:
-        """The door of that address.
-
-        :raises PinotError: it is to get no credentials, and the connection has some.
-        """
-        with self._lock:
-            if base_url not in self._doors:
-                self.guard.require(base_url)
-                self._doors[base_url] = HttpClient(base_url, self.connection, self._transport)
-            return self._doors[base_url]
-
-    def close(self) -> None:
-        """Close them all."""
-        with self._lock:
-            for door in self._doors.values():
-                door.close()
-            self._doors.clear()
+def quoted(name: str) -> str:
+    """A name as one segment of a path."""
+    return quote(name, safe="")

@@ -24,8 +24,6 @@ from pinot_assets.pinot.client.data_table import DataTable, read_data_table
 
 _PACKAGE: Final = "org.apache.pinot.common.proto"
 _METHOD: Final = f"/{_PACKAGE}.PinotQueryServer/Submit"
-_UNREACHABLE: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-_ASKER: Final = "pinot-assets"
 
 
 def ask_server(address: str, sql: str, segments: Sequence[str], connection: PinotConnection) -> DataTable:
@@ -94,7 +92,7 @@ def _whole(address: str, table: DataTable, segments: Sequence[str]) -> DataTable
 def _metadata(connection: PinotConnection) -> dict[str, str]:
     # Servers account for queries, and end them, by this number: several at once are not to look like one.
     number = str(randbits(62))
-    told = {"requestId": number, "brokerId": _ASKER, "enableStreaming": "false", "payloadType": "sql"}
+    told = {"requestId": number, "brokerId": "pinot-assets", "enableStreaming": "false", "payloadType": "sql"}
     if connection.auth is not None:
         told["authorization"] = connection.auth.header
     return told
@@ -137,7 +135,7 @@ def _content(path: str | None) -> bytes | None:
 
 def _refusal(address: str, error: grpc.RpcError, connection: PinotConnection) -> PinotError:
     code, details = error.code(), connection.redact(str(error.details()))
-    if code in _UNREACHABLE:
+    if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
         return PinotUnreachable(
             f"the server at {address} did not answer by gRPC",
             why=f"{code.name}: {details}",

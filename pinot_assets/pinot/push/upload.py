@@ -6,12 +6,99 @@ place: names are never reused. Source: docs/design/push.md#the-calls, #refresh a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+import tarfile
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Protocol, cast
 
+from isal import igzip, isal_zlib
+
+from pinot_assets.core.limits import ENTRY_BYTES
+from pinot_assets.core.tar_header import BoundedHeader
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient
+
+_FILES = ("creation.meta", "metadata.properties")
+_LEVEL = 1
+_MOST_ENTRIES = 16
+"""Of a metadata tar: two files and the folder around them."""
+_DAMAGED: tuple[type[Exception], ...] = (
+    tarfile.TarError,
+    EOFError,
+    OSError,  # isal's BadGzipFile is one
+    zlib.error,
+    cast(type[Exception], isal_zlib.IsalError),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """One segment of a batch.
+
+    :ivar metadata_tar: the small tar of a METADATA push.
+    :ivar download_uri: where Pinot finds the whole one.
+    """
+
+    segment: str
+    metadata_tar: bytes
+    download_uri: str
+
+
+def batch_tar(segments: Sequence[Announced]) -> bytes:
+    """The tar.gz that announces all of them: `<segment>.creation.meta`, `<segment>.metadata.properties` and
+    the list of names and URIs, line by line.
+
+    :raises ValueError: the metadata of one cannot be read, or a name or URI would break the list's lines;
+        names the segment.
+    """
+    for one in segments:
+        if not {"\n", "\r"}.isdisjoint(one.segment + one.download_uri):
+            raise ValueError(f"{one.segment}: its name or URI holds a line break")
+    listed = "".join(f"{one.segment}\n{one.download_uri}\n" for one in segments)
+    out = io.BytesIO()
+    with (
+        igzip.IGzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=out, mtime=0) as packed,  # type: ignore[no-untyped-call]
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar,
+    ):
+        for one in segments:
+            for name, content in _metadata(one):
+                _add(tar, f"{one.segment}.{name}", content)
+        _add(tar, "all_segments_metadata", listed.encode())
+    return out.getvalue()
+
+
+def _metadata(one: Announced) -> Iterable[tuple[str, bytes]]:
+    """What it announces. The tar may lie in a bucket of others: size and number of entries are limited."""
+    try:
+        with (
+            igzip.IGzipFile(fileobj=io.BytesIO(one.metadata_tar), mode="rb") as unpacked,  # type: ignore[no-untyped-call]
+            tarfile.open(fileobj=unpacked, mode="r|", tarinfo=BoundedHeader) as tar,
+        ):
+            found = {}
+            for number, entry in enumerate(tar):
+                if number >= _MOST_ENTRIES:
+                    raise tarfile.TarError(f"it has more than {_MOST_ENTRIES} entries")
+                if entry.size > ENTRY_BYTES:  # one that is not wanted is unpacked, too, to find the next
+                    raise tarfile.TarError(f"an entry is larger than {ENTRY_BYTES >> 20} MiB")
+                name = entry.name.rpartition("/")[2]
+                content = tar.extractfile(entry) if entry.isfile() and name in _FILES else None
+                if content is not None:
+                    found[name] = content.read()
+        return [(name, found[name]) for name in _FILES]
+    except _DAMAGED as error:
+        raise ValueError(f"{one.segment}: its metadata tar cannot be read: {error}") from None
+    except KeyError as error:
+        raise ValueError(f"{one.segment}: its metadata tar lacks {error}") from None
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(content)
+    tar.addfile(entry, io.BytesIO(content))
+
 
 _METADATA = {"UPLOAD_TYPE": "METADATA", "COPY_SEGMENT_TO_DEEP_STORE": "true"}
 
@@ -25,8 +112,8 @@ class Uploader:
     :param deadline: seconds for one upload.
     """
 
-    def __init__(self, door: HttpClient, table: str, deadline: float) -> None:
-        self._door = door
+    def __init__(self, client: HttpClient, table: str, deadline: float) -> None:
+        self._client = client
         self._deadline = deadline
         self._params = {"tableName": table, "tableType": "OFFLINE", "allowRefresh": "false"}
 
@@ -34,7 +121,7 @@ class Uploader:
         """METADATA push of many segments: one write of the ideal state.
 
         :param name: of the part, for Pinot's log.
-        :param tar: as `pinot_assets.pinot.push.batch_body.batch_tar` makes it.
+        :param tar: as `pinot_assets.pinot.push.upload.batch_tar` makes it.
         """
         self._send("/segments/batchUpload", name, tar, _METADATA)
 
@@ -52,7 +139,7 @@ class Uploader:
 
     def _send(self, path: str, name: str, body: bytes | IO[bytes], headers: Mapping[str, str]) -> None:
         files = {name: (f"{name}.tar.gz", body, "application/octet-stream")}
-        self._door.send(
+        self._client.send(
             HttpCall(
                 "POST",
                 path,
@@ -71,20 +158,15 @@ class Uploads(PinotClient, Protocol):
 
     def registered_segments(self, table: str) -> frozenset[str]:
         """Names in the ideal state, and those of uploads that failed or are under way."""
-        ...
 
     def takes_over_half_uploads(self) -> bool:
         """Whether an upload that meets what a failed one left starts afresh."""
-        ...
 
     def takes_batches(self) -> bool:
         """Whether to try batches: the release knows them, and none was refused that went up one by one."""
-        ...
 
     def give_up_batches(self) -> None:
         """A batch was refused, and then the same went up one by one: remember it."""
-        ...
 
     def uploader(self, table: str) -> Uploader:
         """Uploads to the controller that leads the table now."""
-        ...

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -20,21 +20,13 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.core.temporary_folders import temporary_folder
-from pinot_assets.core.text import plural
+from pinot_assets.core.text import plural, plural_are
 from pinot_assets.core.thread_map import in_threads
-from pinot_assets.errors import (
-    PinotError,
-    PinotUnreachable,
-    PushRefused,
-    SnapshotCorrupt,
-    SwitchStateUnknown,
-)
-from pinot_assets.pinot.api import PushMode, PushReport, StagedObjects
+from pinot_assets.errors import PinotError, PinotUnreachable, PushRefused, SnapshotCorrupt, SwitchStateUnknown
+from pinot_assets.pinot.api import PinotClient, PushMode, PushReport, StagedObjects
 from pinot_assets.pinot.client.http import CutOff, UploadFailed
-from pinot_assets.pinot.push.batch_body import Announced, batch_tar
-from pinot_assets.pinot.push.confirmed import missing
-from pinot_assets.pinot.push.partial_uploads import await_no_partial_uploads
-from pinot_assets.pinot.push.upload import Uploader, Uploads
+from pinot_assets.pinot.lineage import Replicas
+from pinot_assets.pinot.push.upload import Announced, Uploader, Uploads, batch_tar
 from pinot_assets.snapshot.receipt import Output
 
 THREADS = 4
@@ -49,6 +41,69 @@ SETTLE_SECONDS = 5.0
 # How long Pinot may be away before it can be looked for at all.
 AWAY_SECONDS = 30.0
 POLL_SECONDS = 0.25
+LEFTOVER_SECONDS = 10.0
+"""A controller removes what a failed upload left, and what is deleted, after 2 s, then after 4 s more."""
+
+
+def missing(pinot: PinotClient, table: str, outputs: Sequence[Output]) -> list[Output]:
+    """Those that are not in the table yet.
+
+    :raises PushRefused: one is there with another content.
+    """
+    crcs = pinot.segment_crcs(table)
+    other = [output for output in outputs if crcs.get(output.segment, output.crc) != output.crc]
+    if other:
+        first = other[0]
+        raise PushRefused(
+            f"there already with another content: {plural(len(other), 'segment')} of table {table}",
+            why=f"{first.segment} has CRC {crcs[first.segment]}, built was {first.crc}",
+            hint="names are never reused (rule R16): rename the tars, then push",
+        )
+    # Metadata alone is the left-over of an upload that failed half way.
+    there = pinot.all_segments(table) & crcs.keys()
+    return [output for output in outputs if output.segment not in there]
+
+
+def await_no_partial_uploads(
+    pinot: Uploads, table: str, outputs: Sequence[Output], before_write: Callable[[], None]
+) -> None:
+    """Wait until Pinot has cleaned up after failed uploads of these names; what stays is left behind.
+
+    A controller that was killed in the middle of an upload cleans nothing up. Up to 0.11 an upload that meets
+    what is left is taken for a refresh: refused, or accepted and never assigned to a server. So it is deleted
+    there. Later on an upload starts afresh, but a clean-up that comes late takes the new metadata with it;
+    what a batch left before the one that it could not copy stays there.
+
+    :param before_write: asked before something is deleted: whether the lease is still held.
+    :raises PushRefused: it is still there after it was deleted.
+    """
+    names = {output.segment for output in outputs}
+    if not _half_there(pinot, table, names):
+        return
+    left = _not_cleaned_up(pinot, table, names)  # all of them: another one's turn may come meanwhile
+    if left and not pinot.takes_over_half_uploads():
+        before_write()
+        pinot.delete_segments(table, left)
+        left = _not_cleaned_up(pinot, table, left)
+        if left:
+            raise PushRefused(
+                f"half there from an earlier upload: {plural(len(left), 'segment')} of table {table}",
+                why=f"{min(left)} has metadata and no place in the ideal state, and was deleted in vain",
+                hint="delete them in Pinot, then push again",
+            )
+    if not left:
+        # Pinot removes the metadata first and the file of that name in the deep store a moment later.
+        MONOTONIC.sleep(POLL_SECONDS)
+
+
+def _not_cleaned_up(pinot: Uploads, table: str, names: Set[str]) -> Set[str]:
+    """Those that are still half there after a while."""
+    deadline = Deadline(MONOTONIC, LEFTOVER_SECONDS)
+    return poll_until(deadline, POLL_SECONDS, lambda: _half_there(pinot, table, names), operator.not_)
+
+
+def _half_there(pinot: Uploads, table: str, names: Set[str]) -> Set[str]:
+    return (pinot.registered_segments(table) - pinot.all_segments(table)) & names
 
 
 class UploadLoop:
@@ -149,19 +204,16 @@ class UploadLoop:
         try:
             body = batch_tar(announced)
         except ValueError as error:
-            return self._all(outputs, PushRefused("a batch cannot be made", why=str(error)))
+            refused = PushRefused("a batch cannot be made", why=str(error))
+            return {output.segment: refused for output in outputs}
         uploader = self._pinot.uploader(self._table)
         self._before_upload()
         self._calls += 1
         try:
             uploader.batch(f"{self._table}-{len(outputs)}-segments", body)
         except PinotError as trouble:
-            return self._all(outputs, trouble)
+            return {output.segment: trouble for output in outputs}
         return {}
-
-    @staticmethod
-    def _all(outputs: Sequence[Output], trouble: PinotError) -> dict[str, PinotError]:
-        return {output.segment: trouble for output in outputs}
 
     def _each(self, outputs: Sequence[Output]) -> dict[str, PinotError]:
         """Upload one by one, a few at a time; after a trouble no other is begun. What went wrong, by name."""
@@ -232,7 +284,11 @@ class UploadLoop:
         told = [troubles[o.segment] for o in absent if o.segment in troubles]
         if not told:
             if not troubles:
-                self._raise_not_there(absent)
+                raise PushRefused(
+                    f"accepted but not there: {plural(len(absent), 'segment')} of table {self._table}",
+                    why=f"{min(o.segment for o in absent)} is not in the ideal state with its CRC",
+                    hint="push again",
+                )
             return  # what was complained of is there: others were not begun
         # A lost call first: it may still land, so the refusal of another one is not the whole truth.
         trouble = min(told, key=lambda e: (not isinstance(e, SwitchStateUnknown), isinstance(e, PushRefused)))
@@ -254,13 +310,6 @@ class UploadLoop:
             raise trouble
         await_no_partial_uploads(self._pinot, self._table, absent, self._before_upload)
 
-    def _raise_not_there(self, absent: Sequence[Output]) -> None:
-        raise PushRefused(
-            f"accepted but not there: {plural(len(absent), 'segment')} of table {self._table}",
-            why=f"{min(o.segment for o in absent)} is not in the ideal state with its CRC",
-            hint="push again",
-        )
-
 
 def _check_names(outputs: Sequence[Output]) -> None:
     twice = [name for name, count in Counter(output.segment for output in outputs).items() if count > 1]
@@ -274,3 +323,39 @@ def _trouble(upload: Callable[[], None]) -> PinotError | None:
     except PinotError as trouble:
         return trouble
     return None
+
+
+def wait_online(pinot: PinotClient, table: str, names: Collection[str], *, seconds: float) -> None:
+    """Wait until every replica of every segment is ONLINE.
+
+    :raises PinotError: a replica is in ERROR, or the time is over; names segment, server and state.
+    """
+    behind = poll_until(
+        Deadline(MONOTONIC, seconds),
+        POLL_SECONDS,
+        lambda: _behind(pinot.online_replicas(table, names)),
+        lambda behind: not behind or _broken(behind),
+    )
+    if not behind:
+        return
+    broken = _broken(behind)
+    raise PinotError(
+        f"{plural_are(len(broken or behind), 'replica')} "
+        + ("in ERROR" if broken else f"not ONLINE after {seconds:g} s"),
+        why="; ".join(f"{segment} on {server}: {state}" for segment, server, state in (broken or behind)[:5]),
+        hint="the server's log says why; `reset` the segment there, or build it anew",
+    )
+
+
+def _behind(states: Replicas) -> list[tuple[str, str, str]]:
+    """Segment, server and state of each replica that is not ONLINE."""
+    return [
+        (segment, server, state)
+        for segment, servers in states.items()
+        for server, state in (servers.items() or [("any server", "not assigned")])
+        if state != "ONLINE"
+    ]
+
+
+def _broken(behind: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    return [replica for replica in behind if replica[2] == "ERROR"]

@@ -9,7 +9,7 @@ from typing import Final
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import counted, plural_are
 from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, SwitchStateUnknown
-from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, judge, moves_of
 from pinot_assets.realtime.operations.rebalance_request import Request

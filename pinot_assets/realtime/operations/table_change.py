@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.read.api import Reader, Tell
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pinot_assets.errors import PinotNotFound
-from pinot_assets.pinot.realtime.reads import RealtimeReads
+from pinot_assets.pinot.realtime import RealtimeReads
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.operations.pauseless import Preflight
 from pinot_assets.realtime.operations.pauseless_plan import Goal

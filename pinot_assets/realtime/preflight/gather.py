@@ -16,7 +16,7 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, configs_or_why
 from pinot_assets.pinot.http_client import each_server
-from pinot_assets.pinot.realtime.reads import RealtimeReads
+from pinot_assets.pinot.realtime import RealtimeReads
 from pinot_assets.pinot.table_config import is_refresh, setting
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
 from pinot_assets.realtime.model.state import Copy, LlcSegment, SegmentStatus

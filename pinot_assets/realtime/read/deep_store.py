@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.pinot.realtime.reads import RealtimeReads
+from pinot_assets.pinot.realtime import RealtimeReads
 from pinot_assets.realtime.read.api import Sweeper
 from pinot_assets.source import ObjectStore, open_store
 

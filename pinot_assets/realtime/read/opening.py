@@ -13,7 +13,7 @@ from pinot_assets.errors import SessionError
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import Settings
-from pinot_assets.zookeeper.client import cluster_client
+from pinot_assets.zookeeper import cluster_client
 
 MOST_APART_S: Final = 60.0
 """How much the clocks of this machine and of ZooKeeper may differ: Pinot leaves a commit 300 s."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pinot_assets.core.check_result import CheckResult, unknown
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
-from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.health.checks import CHECKS, examine
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.read.deep_store import open_deep_store

@@ -16,7 +16,7 @@ from pinot_assets.errors import PinotAssetsError, PinotError, PinotNotFound
 from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, configs_or_why
 from pinot_assets.pinot.client.helix_nodes import Node
 from pinot_assets.pinot.http_client import each_server
-from pinot_assets.pinot.realtime.reads import RealtimeReads
+from pinot_assets.pinot.realtime import RealtimeReads
 from pinot_assets.realtime.model.names import upload_of
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import (

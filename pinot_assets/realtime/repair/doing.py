@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.realtime.clients import RealtimePinot
-from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
+from pinot_assets.pinot.realtime import SEGMENT_LEVEL, RealtimePinot
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.read.api import Sweeper
 from pinot_assets.realtime.repair.facts import admin_url

@@ -19,7 +19,7 @@ from pinot_assets.audit import (
 from pinot_assets.core.check_result import Severity
 from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.segments import Replicas
+from pinot_assets.pinot.lineage import Replicas
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 

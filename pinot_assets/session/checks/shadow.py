@@ -17,7 +17,7 @@ from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.errors import PinotError, SwitchStateUnknown
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient
-from pinot_assets.pinot.online import wait_online
+from pinot_assets.pinot.push.upload_loop import wait_online
 from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_config, shadow_name, shadow_schema
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.lineage.upload import push_missing

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SwitchConflict
-from pinot_assets.pinot.hybrid import time_boundary_ms
+from pinot_assets.pinot.table_config import time_boundary_ms
 from pinot_assets.session.attempt.rename import spent_names
 from pinot_assets.session.checks.capacity import require_capacity
 from pinot_assets.session.commit import no_segment_change

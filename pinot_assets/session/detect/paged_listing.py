@@ -28,8 +28,7 @@ from pinot_assets.session.detect.observe import choice_of
 from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.source import Inventory
 from pinot_assets.source.file_table import FileTable
-from pinot_assets.source.listing import inventory_of, list_part
-from pinot_assets.source.listing_part import ListingPart, part_from_arrow, part_to_arrow
+from pinot_assets.source.listing import ListingPart, inventory_of, list_part, part_from_arrow, part_to_arrow
 from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.policy import require_all_data
 from pinot_assets.table_spec import TableSpec

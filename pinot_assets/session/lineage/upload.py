@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pinot_assets.pinot.api import PushMode, PushReport
-from pinot_assets.pinot.push.confirmed import missing
+from pinot_assets.pinot.push.upload_loop import missing
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.snapshot.receipt import Output
 

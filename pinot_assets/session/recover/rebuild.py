@@ -16,8 +16,7 @@ from pinot_assets.core.stored_format import FIRST
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
 from pinot_assets.ingest.contract.keys import version_from_text
-from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.pinot.segments import SegmentMetadata
+from pinot_assets.pinot.lineage import LineageState, SegmentMetadata
 from pinot_assets.session.context.context import TriggerContext, beyond_all, is_fresh
 from pinot_assets.session.stores.staging import Staging, kept_receipts, staged
 from pinot_assets.session.stores.stored_snapshots import (

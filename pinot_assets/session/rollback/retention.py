@@ -30,7 +30,7 @@ from pinot_assets.session.stores.stored_snapshots import (
 )
 from pinot_assets.session.values.state import Mode, Pointer, Session
 from pinot_assets.snapshot.manifest import SnapshotRef
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo
 from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.apply import held_table_config

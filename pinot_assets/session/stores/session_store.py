@@ -41,7 +41,7 @@ from pinot_assets.session.values.state import (
     session_from_bytes,
     session_to_bytes,
 )
-from pinot_assets.zookeeper.client import answered, require_cluster
+from pinot_assets.zookeeper import answered, require_cluster
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from pinot_assets.session.values.plan import Plan, Row
 from pinot_assets.session.values.state import ObjectRef
 from pinot_assets.snapshot.manifest import RESTORE, SnapshotRef, sha256_hex
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo
 from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.uris import check_key
 

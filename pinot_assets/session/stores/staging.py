@@ -52,7 +52,7 @@ from pinot_assets.snapshot.manifest import (
     snapshot_from,
 )
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo
 
 S = TypeVar("S", bound=Stored)
 

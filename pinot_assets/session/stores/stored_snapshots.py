@@ -20,7 +20,7 @@ from pinot_assets.errors import RollbackRefused, SnapshotCorrupt
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.snapshot.manifest import LEFT, Snapshot, SnapshotRef
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo
 
 T = TypeVar("T")
 

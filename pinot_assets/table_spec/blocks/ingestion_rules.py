@@ -17,7 +17,7 @@ from pinot_assets.core.policy import Policy
 from pinot_assets.errors import BuildError, SourceError, SpecError
 from pinot_assets.source import resolve_env
 from pinot_assets.source.policy import refused_variables
-from pinot_assets.source.settings.names import IN_NEED, KNOWN, incomplete_settings, unknown_settings
+from pinot_assets.source.settings import IN_NEED, KNOWN, incomplete_settings, unknown_settings
 from pinot_assets.source.uris import Root, parse_root
 from pinot_assets.table_spec.blocks.ingestion import (
     INPUT_PROP,

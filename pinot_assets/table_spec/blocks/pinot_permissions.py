@@ -23,7 +23,7 @@ from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.policy import Policy, PolicyRefusal
 from pinot_assets.errors import SourceError
 from pinot_assets.source.policy import refused_place, refused_variables
-from pinot_assets.source.settings.references import is_reference, referenced
+from pinot_assets.source.settings import is_reference, referenced
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec.blocks.pinot_json import raw_table_name
 from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAMS, TABLE_PATHS

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.source.settings.references import is_reference
+from pinot_assets.source.settings import is_reference
 from pinot_assets.table_spec.yaml.document import DocumentNode
 from pinot_assets.table_spec.yaml.environment import has_reference
 from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, did_you_mean

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pinot_assets.source.settings.references import is_reference
+from pinot_assets.source.settings import is_reference
 from pinot_assets.table_spec.yaml.document import DocumentNode
 from pinot_assets.table_spec.yaml.environment import is_secret_key, is_secret_value, variable_for
 from pinot_assets.table_spec.yaml.problem import Problem

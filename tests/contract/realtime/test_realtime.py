@@ -13,7 +13,7 @@ from fakes.realtime.operator_client import OperatorClient
 from packaging.version import Version
 
 from pinot_assets.errors import PinotError, PinotNotFound
-from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
+from pinot_assets.pinot.realtime import SEGMENT_LEVEL
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.model.names import upload_of
 from pinot_assets.realtime.model.state import Copy, LlcSegment, PauseReason, RealtimeState, SegmentStatus

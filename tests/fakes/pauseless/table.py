@@ -19,8 +19,8 @@ from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import Broker
-from pinot_assets.pinot.client.http import ClientPool
-from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.client.client_pool import ClientPool
+from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
@@ -82,10 +82,10 @@ class Rows:
 
     def found(self, url: str) -> tuple[int, int]:
         """The same of the rows that a query finds there: no row is lost, none is there twice."""
-        with closing(ClientPool(PinotConnection(self.cluster.controller_url))) as doors:
+        with closing(ClientPool(PinotConnection(self.cluster.controller_url))) as clients:
             try:
                 ((count, total),) = (
-                    Broker(url, doors).query(f'SELECT COUNT(*), SUM(id) FROM "{self.table}"').rows
+                    Broker(url, clients).query(f'SELECT COUNT(*), SUM(id) FROM "{self.table}"').rows
                 )
             except PinotError:  # it has only just begun
                 return 0, 0

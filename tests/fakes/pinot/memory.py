@@ -645,7 +645,6 @@ def _metadata(output: Output, metadata_tar: bytes, now_ms: int) -> SegmentMetada
         download_url=f"http://127.0.0.1:9000/segments/{output.segment}",
         start_ms=output.start_ms,
         end_ms=output.end_ms,
-        push_ms=now_ms,
     )
 
 

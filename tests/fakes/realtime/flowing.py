@@ -13,7 +13,7 @@ from fakes.realtime.kafka_table import table_config
 from fakes.realtime.memory import TABLE, FakeRealtime
 from fakes.realtime.orders import commit
 
-from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.model.state import RealtimeState
 
 PARTITIONS = 2

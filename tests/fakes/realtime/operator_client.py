@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pinot_assets.pinot.client.http import CallKind, HttpCall
-from pinot_assets.pinot.client.tables import quoted
-from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.client.http import CallKind, HttpCall, quoted
+from pinot_assets.pinot.realtime import RealtimePinot
 
 
 class OperatorClient(RealtimePinot):
@@ -27,9 +26,8 @@ class OperatorClient(RealtimePinot):
 
     def force_commit_segments(self, table: str, segments: Collection[str]) -> str | None:
         """Like `force_commit`, these consuming segments only. 1.1 on; an older one commits them all."""
-        path, seconds = f"/tables/{quoted(table)}/forceCommit", self.connection.timeouts.call
-        params = {"segments": ",".join(sorted(segments))}
-        told = self._door.send_json(HttpCall("POST", path, CallKind.WRITE, seconds, params=params)) or {}
+        path, params = f"/tables/{quoted(table)}/forceCommit", {"segments": ",".join(sorted(segments))}
+        told = self._client.send_json(HttpCall("POST", path, CallKind.WRITE, params=params)) or {}
         job: str | None = told.get("forceCommitJobId")
         return job
 
@@ -43,7 +41,7 @@ class OperatorClient(RealtimePinot):
 
     def reingesting(self, admin_url: str) -> frozenset[str]:
         """Segments that a server reads from the stream again now. 1.4 on."""
-        jobs = self._doors.at(admin_url).send_json(self._read("/reingestSegment/jobs")) or ()
+        jobs = self._clients.at(admin_url).get_json("/reingestSegment/jobs") or ()
         return frozenset(str(job["segmentName"]) for job in jobs)
 
     def delete_realtime_segments(self, table: str, segments: Collection[str]) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from simulator.view import realtime_state
-from simulator.world import World
+from simulator.world import World, realtime_state
 
 from pinot_assets.realtime.repair.model import (
     NOTHING_TRIED,

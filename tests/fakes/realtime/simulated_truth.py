@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from simulator.rows import Ranges, joined, missing
-from simulator.view import realtime_state
-from simulator.world import World
+from simulator.stream import Ranges, joined, missing
+from simulator.world import World, realtime_state
 from simulator.zookeeper import Node, Placement
 
 from pinot_assets.realtime.health.checks import examine

@@ -13,8 +13,7 @@ from weakref import WeakValueDictionary
 from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.errors import SourceError, StoreConflict
 from pinot_assets.source import Fingerprint
-from pinot_assets.source.file_table import Page, pages_of
-from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.file_table import ObjectInfo, Page, pages_of
 from pinot_assets.source.object_store import copied, probe_put_if_absent, whole
 from pinot_assets.source.uris import check_key, join_uri, key_below, quote_key, unquote_key
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from fakes.zookeeper.memory import FakeZooKeeper
 
-from pinot_assets.zookeeper import client
+from pinot_assets import zookeeper
 
 
 def opened_zookeeper(monkeypatch: pytest.MonkeyPatch) -> FakeZooKeeper:
     """One with a Pinot cluster `test`, for all that `realtime.opening` opens in this test."""
     made = FakeZooKeeper()
     made.client().ensure_path("/test/PROPERTYSTORE")
-    monkeypatch.setattr(client, "connect", lambda *_, **__: made.client())
-    monkeypatch.setattr(client, "close", lambda client: client.stop())
+    monkeypatch.setattr(zookeeper, "connect", lambda *_, **__: made.client())
+    monkeypatch.setattr(zookeeper, "close", lambda client: client.stop())
     return made

@@ -15,7 +15,7 @@ from fakes.realtime.kafka_topic import create_topic
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PreflightRefused
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
-from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.preflight import Aim, Facts, judge, refuse_unless_safe
 from pinot_assets.realtime.preflight.facts import StreamRetention

@@ -12,7 +12,7 @@ from fakes.pauseless.table import Rows, rows_table
 from fakes.realtime.operator_client import OperatorClient
 
 from pinot_assets.errors import PinotError
-from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
+from pinot_assets.pinot.realtime import SEGMENT_LEVEL
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.names import upload_of
 from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus

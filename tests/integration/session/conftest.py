@@ -42,7 +42,7 @@ from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source import ObjectStore, open_store
 from pinot_assets.table_spec import TableSpec, load_tables
-from pinot_assets.zookeeper.client import close, connect
+from pinot_assets.zookeeper import close, connect
 
 CLUSTER = "pinot"
 HOUR_MS = 3_600_000

@@ -12,7 +12,7 @@ from pinot_assets.errors import PlanOutdated
 from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.values.report import TriggerResult
-from pinot_assets.zookeeper.client import close
+from pinot_assets.zookeeper import close
 
 pytestmark = pytest.mark.integration
 

@@ -9,7 +9,7 @@ from pinot_assets.errors import PinotError
 from pinot_assets.pinot import BasicAuth, HttpPinotClient, PinotConnection
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
-from pinot_assets.zookeeper.instances import ZooKeeperInstances
+from pinot_assets.zookeeper import ZooKeeperInstances
 
 TABLE = "trusted_addresses"
 

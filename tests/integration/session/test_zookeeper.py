@@ -26,7 +26,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Session, State
-from pinot_assets.zookeeper.client import close, connect
+from pinot_assets.zookeeper import close, connect
 
 pytestmark = pytest.mark.integration
 
@@ -166,7 +166,7 @@ _HOLDER = """
 import sys, time
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import Owner
-from pinot_assets.zookeeper.client import connect
+from pinot_assets.zookeeper import connect
 store = SessionStore(connect(sys.argv[1], session_s=2), "pinot", sys.argv[2])
 store.take_lease(Owner("run-child", "host", 1, 0))
 print("held", flush=True)
@@ -223,7 +223,7 @@ import sys
 from pinot_assets.errors import SessionHeld
 from pinot_assets.session.values.state import Owner
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.zookeeper.client import connect
+from pinot_assets.zookeeper import connect
 store = SessionStore(connect(sys.argv[1]), "pinot", sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()

@@ -28,7 +28,7 @@ from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.settings.local_stack import Record
-from pinot_assets.zookeeper.client import close, connect
+from pinot_assets.zookeeper import close, connect
 
 CLUSTER = "pinot"
 ME = Owner("run-1", "host", 1, 0)

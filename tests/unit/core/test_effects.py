@@ -17,7 +17,7 @@ from pinot_assets.errors import (
     SwitchStateUnknown,
 )
 from pinot_assets.pinot import HttpPinotClient
-from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.realtime import RealtimePinot
 
 
 class Door:

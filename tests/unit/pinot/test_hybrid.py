@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.pinot.hybrid import time_boundary_ms
+from pinot_assets.pinot.table_config import time_boundary_ms
 
 HOUR = 3_600_000
 NOON = 1_700_000_000_000

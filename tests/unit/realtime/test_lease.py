@@ -13,7 +13,7 @@ from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
 from pinot_assets.errors import LeaseLost, NeedsNewerRelease, SessionError, SessionHeld
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.session.values.state import Owner
-from pinot_assets.zookeeper.client import acl_of
+from pinot_assets.zookeeper import acl_of
 
 ONE = Owner("one", "host", 1, 1_000)
 TWO = Owner("two", "host", 2, 2_000)

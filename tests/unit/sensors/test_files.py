@@ -167,7 +167,7 @@ def test_parts_that_cannot_be_cleared_away_stop_nothing(
 
 
 class Mailbox:
-    """`Hints` that a test fills."""
+    """A queue that a test fills."""
 
     def __init__(self) -> None:
         self.waiting: list[str] = []

@@ -12,13 +12,13 @@ from fakes.pinot.left_nodes import CLUSTER, left_by_a_table
 from fakes.zookeeper.memory import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
 
+from pinot_assets import zookeeper
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.read.opening import open_operations
 from pinot_assets.session.connect import open_known_stores, open_session_store
 from pinot_assets.settings.environment import Settings
-from pinot_assets.zookeeper import client
-from pinot_assets.zookeeper.client import require_cluster
+from pinot_assets.zookeeper import require_cluster
 
 SPEC: Any = SimpleNamespace(name_with_type="flights_OFFLINE")
 Open = Callable[[Settings], AbstractContextManager[Any]]
@@ -37,7 +37,7 @@ def settings(cluster: str) -> Settings:
 def server(monkeypatch: pytest.MonkeyPatch) -> FakeZooKeeper:
     server = left_by_a_table(FakeZooKeeper())
     server.client().ensure_path("/zookeeper/quota")
-    monkeypatch.setattr(client, "connect", lambda *_, **__: server.client())
+    monkeypatch.setattr(zookeeper, "connect", lambda *_, **__: server.client())
     return server
 
 
@@ -81,6 +81,6 @@ def test_a_silent_zookeeper_is_a_sentence(server: FakeZooKeeper, monkeypatch: py
     def silent(*_: object) -> None:
         raise ConnectionLoss
 
-    monkeypatch.setattr(client, "require_cluster", silent)
+    monkeypatch.setattr(zookeeper, "require_cluster", silent)
     with pytest.raises(SessionError, match="does not answer"), open_session_store(SPEC, settings(CLUSTER)):
         pytest.fail("it was opened")

@@ -42,7 +42,7 @@ from pinot_assets.snapshot.manifest import (
     snapshot_from,
 )
 from pinot_assets.snapshot.receipt import Receipt
-from pinot_assets.source.listing_part import part_from_arrow, part_to_arrow
+from pinot_assets.source.listing import part_from_arrow, part_to_arrow
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 FORMATS = [*RELEASES]

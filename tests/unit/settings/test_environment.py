@@ -28,8 +28,7 @@ from pinot_assets.settings.environment import (
     tables_directory,
 )
 from pinot_assets.settings.local_stack import ProcessRecord, Record, save_record
-from pinot_assets.zookeeper.client import acl_of
-from pinot_assets.zookeeper.instances import ZooKeeperInstances
+from pinot_assets.zookeeper import ZooKeeperInstances, acl_of
 
 OPEN = {"PINOT_ASSETS_ALLOW_OPEN_ZOOKEEPER": "true"}
 PRODUCTION = {"PINOT_ASSETS_PROFILE": "production", **OPEN}

@@ -10,9 +10,18 @@ from dataclasses import replace
 import pytest
 from fakes.realtime.simulated_truth import always
 from simulator.faults import Point, StoreOutage, Strike
-from simulator.tables import MINUTE, PAUSELESS, first, statuses, with_settings
-from simulator.timing import Hardware, Stream, Table
-from simulator.world import BEGAN_MS, World
+from simulator.tables import (
+    BEGAN_MS,
+    MINUTE,
+    PAUSELESS,
+    Hardware,
+    Stream,
+    Table,
+    first,
+    statuses,
+    with_settings,
+)
+from simulator.world import World
 
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import SegmentStatus

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fakes.realtime.simulated_truth import always
-from simulator.faults import BadNetwork, Point, SlowZooKeeper, Strike
-from simulator.network import Fate
+from simulator.faults import BadNetwork, Fate, Point, SlowZooKeeper, Strike
 from simulator.tables import BYPASS, MINUTE, PAUSELESS, first, statuses, talk
 from simulator.world import World
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fakes.realtime.simulated_truth import always
-from simulator.faults import BadNetwork, Point, Strike
-from simulator.network import Fate
-from simulator.tables import BYPASS, MINUTE, first, talk
-from simulator.timing import Hardware, Table
+from simulator.faults import BadNetwork, Fate, Point, Strike
+from simulator.tables import BYPASS, MINUTE, Hardware, Table, first, talk
 from simulator.world import World
 
 from pinot_assets.realtime.model.state import SegmentStatus

@@ -11,8 +11,18 @@ import pytest
 from fakes.realtime.simulated_repair import SimulatedRepair
 from fakes.realtime.simulated_truth import all_well, always
 from simulator.faults import Point, StoreOutage, Strike
-from simulator.tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, first, talk, with_settings
-from simulator.timing import Table
+from simulator.tables import (
+    BYPASS,
+    CLASSIC,
+    HOUR,
+    MINUTE,
+    PAUSELESS,
+    SPLIT,
+    Table,
+    first,
+    talk,
+    with_settings,
+)
 from simulator.world import World
 
 from pinot_assets.realtime.model.state import SegmentStatus
@@ -190,7 +200,7 @@ class TestSeed003:
         world = World(table, [Strike(Point.AFTER_END, back_after_ms=None)])
         world.run(3 * MINUTE)
         assert world.helix.external[first(world)]["server-1"] == "ONLINE"
-        assert world.tally.peer_bytes == 0
+        assert world.peer_bytes == 0
 
     def test_upload_succeeds_and_the_controller_dies_the_file_is_overwritten(self) -> None:
         world = World(BYPASS, [Strike(Point.AFTER_MOVE, back_after_ms=None)])
@@ -204,4 +214,4 @@ class TestSeed003:
         world = World(table, [self.DOWN])
         world.run(3 * MINUTE)
         assert world.helix.external[first(world)]["server-1"] == "ONLINE"
-        assert world.tally.peer_bytes > 0
+        assert world.peer_bytes > 0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from simulator.election import Election, PauselessElection, Phase
+from simulator.commit import Election, PauselessElection, Phase
 
 from pinot_assets.sizing.protocol import HOLD_MS, LONGEST_COMMIT_MS, CompletionStatus, Reason
 

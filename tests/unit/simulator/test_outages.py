@@ -10,8 +10,7 @@ from fakes.realtime.simulated_truth import all_well, always, lag_rows
 from simulator.faults import (
     StoreOutage,
 )
-from simulator.tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, first, statuses
-from simulator.timing import Table
+from simulator.tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, Table, first, statuses
 from simulator.world import World
 
 from pinot_assets.realtime.model.settings import ClusterSettings
@@ -75,7 +74,7 @@ class TestRefuses:
         for name, table in {"classic": CLASSIC, "split": SPLIT, "bypass": BYPASS}.items():
             world = World(table)
             world.run(10 * MINUTE + 1_500)
-            through[name] = world.tally.controller_bytes
+            through[name] = world.controller_bytes
         assert through == {"classic": 10 * 60_000 * 100, "split": 0, "bypass": 0}
 
 

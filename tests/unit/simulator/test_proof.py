@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from simulator.faults import (
     BadNetwork,
     Death,
+    Fate,
     Fault,
     Point,
     ReaderFails,
@@ -22,9 +23,7 @@ from simulator.faults import (
     StoreOutage,
     Strike,
 )
-from simulator.network import Fate
-from simulator.tables import HOUR, MINUTE
-from simulator.timing import Hardware, Stream, Table
+from simulator.tables import HOUR, MINUTE, Hardware, Stream, Table
 from simulator.world import World
 
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings

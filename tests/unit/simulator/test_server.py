@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simulator.rows import Built
+from simulator.stream import Built
 from simulator.tables import BYPASS, MINUTE, first
 from simulator.world import World
 

@@ -9,15 +9,26 @@ from fakes.realtime.simulated_truth import all_well, always, lag_rows
 from simulator.faults import (
     BadNetwork,
     Death,
+    Fate,
     Point,
     ReaderFails,
     SlowZooKeeper,
     StoreOutage,
     Strike,
 )
-from simulator.network import Fate
-from simulator.tables import BYPASS, HOUR, MINUTE, PAUSELESS, first, statuses, talk, with_settings
-from simulator.timing import Hardware, Stream, Table
+from simulator.tables import (
+    BYPASS,
+    HOUR,
+    MINUTE,
+    PAUSELESS,
+    Hardware,
+    Stream,
+    Table,
+    first,
+    statuses,
+    talk,
+    with_settings,
+)
 from simulator.world import World
 
 from pinot_assets.realtime.model.settings import ClusterSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simulator.timing import Hardware, Stream, Table
+from simulator.tables import Hardware, Stream, Table
 from simulator.world import World
 
 from pinot_assets.realtime.model.settings import RealtimeSettings

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulator.tables import BYPASS, HOUR, PAUSELESS
-from simulator.timing import Hardware, Stream
+from simulator.tables import BYPASS, HOUR, PAUSELESS, Hardware, Stream
 from simulator.world import World
 
 from pinot_assets.sizing.flush import Flush

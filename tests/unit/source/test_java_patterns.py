@@ -15,7 +15,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
 from pinot_assets.errors import SourceError
-from pinot_assets.source.patterns.file_patterns import compile_pattern, normalise_path
+from pinot_assets.source.file_patterns import compile_pattern, normalise_path
 
 # What is refused although Java takes it; the module docstrings say so.
 STRICTER_GLOBS = ("no path holds '//'", "an empty class", "not a range")
@@ -100,7 +100,7 @@ def verdicts(pattern: str, paths: list[str]) -> list[bool] | SourceError:
         compiled = compile_pattern(pattern)
     except SourceError as error:
         return error
-    return [compiled.matches(path) for path in paths]
+    return compiled.those_of(paths)
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def test_regexes_taken(jvm: Jvm, regex: str) -> None:
     java = jvm.matches(f"regex:{regex}", paths)
     assert java is not None
     assert True in java
-    assert [ours.matches(path) for path in paths] == java
+    assert ours.those_of(paths) == java
 
 
 @given(st.text(st.sampled_from("/a. é"), min_size=1).map(lambda text: "/" + text))

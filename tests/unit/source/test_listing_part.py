@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.source.file_table import page_of
-from pinot_assets.source.listing_part import ListingPart, part_from_arrow, part_to_arrow
+from pinot_assets.source.listing import ListingPart, part_from_arrow, part_to_arrow
 
 
 def test_places_of_texts_that_point_outside_are_noticed() -> None:

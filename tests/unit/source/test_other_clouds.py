@@ -10,9 +10,8 @@ import pytest
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SourceError
+from pinot_assets.source.bucket_settings import bucket_settings
 from pinot_assets.source.factory import open_store
-from pinot_assets.source.settings.adls import AdlsSettings
-from pinot_assets.source.settings.gcs import GcsSettings
 from pinot_assets.source.uris import parse_root
 
 ADLS = "abfss://raw@lake.dfs.core.windows.net/x"
@@ -26,8 +25,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_account_comes_from_the_uri() -> None:
-    settings = AdlsSettings.of(parse_root(ADLS), {"accessKey": "${PA_SECRET}"}, UNLIMITED)
-    assert (settings.container, settings.allow_http) == ("raw", False)
+    settings = bucket_settings(parse_root(ADLS), {"accessKey": "${PA_SECRET}"}, UNLIMITED)
+    assert (settings.bucket, settings.allow_http) == ("raw", False)
     assert settings.config == {
         "account_name": "lake",
         "endpoint": "https://lake.blob.core.windows.net",
@@ -37,13 +36,13 @@ def test_the_account_comes_from_the_uri() -> None:
 
 
 def test_a_national_cloud_is_its_domain() -> None:
-    settings = AdlsSettings.of(parse_root("abfss://raw@lake.dfs.core.chinacloudapi.cn"), {}, UNLIMITED)
+    settings = bucket_settings(parse_root("abfss://raw@lake.dfs.core.chinacloudapi.cn"), {}, UNLIMITED)
     assert settings.config["endpoint"] == "https://lake.blob.core.chinacloudapi.cn"
     assert settings.credentials is None
 
 
 def test_a_service_principal_goes_before_a_key_of_the_environment() -> None:
-    config = AdlsSettings.of(parse_root(ADLS), PRINCIPAL, UNLIMITED).config
+    config = bucket_settings(parse_root(ADLS), PRINCIPAL, UNLIMITED).config
     assert config["credential_type"] == "client_secret"
     assert (config["tenant_id"], config["client_id"], config["client_secret"]) == ("t", "c", "s3cret")
 
@@ -78,8 +77,8 @@ def test_references_travel_and_secrets_do_not(uri: str, props: dict[str, str]) -
     assert b"s3cret" not in pickled
     assert pickle.loads(pickled).uri == uri
     settings = (
-        AdlsSettings.of(parse_root(ADLS), PRINCIPAL, UNLIMITED),
-        GcsSettings.of(parse_root(GCS), {}, UNLIMITED),
+        bucket_settings(parse_root(ADLS), PRINCIPAL, UNLIMITED),
+        bucket_settings(parse_root(GCS), {}, UNLIMITED),
     )
     for text in (repr(store), *map(repr, settings)):
         assert "s3cret" not in text
@@ -91,14 +90,14 @@ def test_a_key_file_that_cannot_be_used_is_not_quoted(tmp_path: Path, content: s
     if content is not None:
         key.write_text(content)
     with pytest.raises(SourceError, match="credentials for GCS cannot be used") as caught:
-        GcsSettings.of(parse_root(GCS), {"gcpKey": str(key)}, UNLIMITED).client(timedelta(seconds=1))
+        bucket_settings(parse_root(GCS), {"gcpKey": str(key)}, UNLIMITED).client(timedelta(seconds=1))
     assert "s3cret" not in str(caught.value)
     assert caught.value.__cause__ is None
 
 
 def test_a_key_file_names_no_endpoint() -> None:
-    settings = GcsSettings.of(parse_root(GCS), {"gcpKey": "/keys/key.json"}, UNLIMITED)
+    settings = bucket_settings(parse_root(GCS), {"gcpKey": "/keys/key.json"}, UNLIMITED)
     assert settings.config["base_url"] == "https://storage.googleapis.com"
     elsewhere = {"gcpKey": "/keys/key.json", "endpoint": "https://storage.example"}
-    assert GcsSettings.of(parse_root(GCS), elsewhere, UNLIMITED).config["base_url"] == elsewhere["endpoint"]
-    assert "base_url" not in GcsSettings.of(parse_root(GCS), {}, UNLIMITED).config
+    assert bucket_settings(parse_root(GCS), elsewhere, UNLIMITED).config["base_url"] == elsewhere["endpoint"]
+    assert "base_url" not in bucket_settings(parse_root(GCS), {}, UNLIMITED).config

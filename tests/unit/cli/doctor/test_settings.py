@@ -11,11 +11,11 @@ import pytest
 from fakes.pinot.left_nodes import CLUSTER, left_by_a_table
 from fakes.zookeeper.memory import FakeZooKeeper
 
+from pinot_assets import zookeeper
 from pinot_assets.cli.doctor import settings
 from pinot_assets.cli.doctor.settings import check_environment
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.errors import PinotUnreachable, SessionError
-from pinot_assets.zookeeper import client
 
 OUTCOMES = ("ok", "warn", "fail")
 BOTH = {"PINOT_CONTROLLER_URL": "http://pinot:9000", "PINOT_ZOOKEEPER": "zk:2181", "PINOT_CLUSTER": CLUSTER}
@@ -26,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project's folder, and a Pinot and a ZooKeeper that answer wherever they are said to be."""
     monkeypatch.chdir(tmp_path)
     server = left_by_a_table(FakeZooKeeper())
-    monkeypatch.setattr(client, "connect", lambda *_, **__: server.client())
+    monkeypatch.setattr(zookeeper, "connect", lambda *_, **__: server.client())
     monkeypatch.setattr(settings, "HttpPinotClient", Cluster)
     return tmp_path
 

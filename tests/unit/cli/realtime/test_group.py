@@ -17,7 +17,7 @@ from pinot_assets.cli.main import app
 from pinot_assets.cli.realtime import preflight, table
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotNotFound, PinotUnreachable, PreflightRefused, SpecError
-from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.preflight.facts import Facts, StreamRetention
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.settings.environment import Settings

@@ -9,7 +9,7 @@ import pytest
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot import Broker, NoResult, PinotConnection, QueryResult
-from pinot_assets.pinot.client.http import ClientPool
+from pinot_assets.pinot.client.client_pool import ClientPool
 
 URL = "http://127.0.0.1:8099"
 GOOD: JsonObject = {

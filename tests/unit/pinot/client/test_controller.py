@@ -257,8 +257,8 @@ def test_segment_metadata() -> None:
     )
     a, b = pinot.cluster.segment_metadata("t", "a"), pinot.cluster.segment_metadata("t", "b")
     assert (a.crc, a.total_docs, a.start_ms, a.end_ms) == (3170493285, 2, 1357016400000, 1357102799999)
-    assert (a.push_ms, a.download_url, a.custom) == (1795259634335, "http://c/segments/t/a", {"k": "v"})
-    assert (b.custom, b.start_ms, b.end_ms, b.push_ms, b.download_url) == ({}, None, None, None, "")
+    assert (a.download_url, a.custom) == ("http://c/segments/t/a", {"k": "v"})
+    assert (b.custom, b.start_ms, b.end_ms, b.download_url) == ({}, None, None, "")
 
 
 def test_names_are_quoted() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot import BasicAuth, PinotConnection, Tls, TokenAuth
-from pinot_assets.pinot.client.http import ClientPool
-from pinot_assets.pinot.client.lead_controller import TRY_AGAIN_SECONDS, LeadControllers, lead_of
+from pinot_assets.pinot.client.client_pool import TRY_AGAIN_SECONDS, ClientPool, LeadControllers, lead_of
 
 ONE, TWO = "http://one:9000", "http://two:9000"
 STAT = {"czxid": 77, "ctime": 1_700_000_000_000, "mzxid": 80}

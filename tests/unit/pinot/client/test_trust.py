@@ -10,7 +10,7 @@ import pytest
 
 from pinot_assets.errors import PinotError, SessionError
 from pinot_assets.pinot import BasicAuth, HttpPinotClient, PinotConnection, TokenAuth
-from pinot_assets.pinot.client.trust import LOOK_AGAIN_SECONDS, Guard
+from pinot_assets.pinot.client.client_pool import LOOK_AGAIN_SECONDS, Guard
 
 HTTP, HTTPS = "http://one:9000", "https://one:9000"
 AUTH = BasicAuth("ada", "s3cret")
@@ -53,7 +53,8 @@ class Network:
 
 
 SERVER = {"hostName": "Server_evil", "adminPort": "8097", "grpcPort": "8090"}
-TOLD = {"instances": SERVER, "v2": [{"host": "evil", "port": 8099}]}
+IDEAL = {"OFFLINE": {"s": {"Server_evil_8098": "ONLINE"}}}
+TOLD = {"instances": SERVER, "tables": IDEAL, "v2": [{"host": "evil", "port": 8099}]}
 
 
 def ask_admin(pinot: HttpPinotClient) -> object:
@@ -61,7 +62,7 @@ def ask_admin(pinot: HttpPinotClient) -> object:
 
 
 def ask_rows(pinot: HttpPinotClient) -> object:
-    return pinot._rows(pinot._admin_url("Server_evil_8098"), "t", "s")
+    return pinot.rows_on_servers("t", ["s"], ["Server_evil_8098"])
 
 
 def ask_grpc(pinot: HttpPinotClient) -> object:

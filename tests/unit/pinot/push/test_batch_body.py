@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.core.limits import ENTRY_BYTES
-from pinot_assets.pinot.push.batch_body import Announced, batch_tar
+from pinot_assets.pinot.push.upload import Announced, batch_tar
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar
 
 SCHEMA = {"schemaName": "t", "dimensionFieldSpecs": [{"name": "v", "dataType": "STRING"}]}

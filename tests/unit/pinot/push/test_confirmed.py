@@ -13,12 +13,12 @@ import pytest
 from fakes.pinot.staged import Staged
 
 from pinot_assets.errors import LeaseLost, PinotError, PinotUnreachable, PushRefused, SwitchStateUnknown
-from pinot_assets.pinot import PushMode, PushReport, StagedObjects, online, wait_online
+from pinot_assets.pinot import PushMode, PushReport, StagedObjects, wait_online
 from pinot_assets.pinot.client.http import CutOff, UploadFailed
-from pinot_assets.pinot.push import partial_uploads, upload_loop
+from pinot_assets.pinot.lineage import Replicas
+from pinot_assets.pinot.push import upload_loop
 from pinot_assets.pinot.push.upload import Uploads
 from pinot_assets.pinot.push.upload_loop import UploadLoop
-from pinot_assets.pinot.segments import Replicas
 from pinot_assets.snapshot.receipt import Output
 
 
@@ -120,10 +120,8 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload_loop, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(upload_loop, "SETTLE_SECONDS", 0.1)
     monkeypatch.setattr(upload_loop, "AWAY_SECONDS", 0.2)
-    monkeypatch.setattr(partial_uploads, "LEFTOVER_SECONDS", 0.1)
-    monkeypatch.setattr(partial_uploads, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(upload_loop, "LEFTOVER_SECONDS", 0.1)
     monkeypatch.setattr(upload_loop, "PAUSE", 0.01)
-    monkeypatch.setattr(online, "POLL_SECONDS", 0.01)
 
 
 def push_segments(

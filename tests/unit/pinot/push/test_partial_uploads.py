@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
-from pinot_assets.pinot.push import partial_uploads
-from pinot_assets.pinot.push.partial_uploads import await_no_partial_uploads
+from pinot_assets.pinot.push import upload_loop
 from pinot_assets.pinot.push.upload import Uploads
+from pinot_assets.pinot.push.upload_loop import await_no_partial_uploads
 from pinot_assets.snapshot.receipt import Output
 
 
@@ -36,7 +36,7 @@ def output(name: str) -> Output:
 
 
 def test_a_name_that_becomes_half_there_meanwhile_is_waited_for_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partial_uploads, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(upload_loop, "POLL_SECONDS", 0.0)
     half_a, a_whole, both = ({"a"}, set[str]()), ({"a", "b"}, {"a"}), ({"a", "b"}, {"a", "b"})
     pinot = AtWork([half_a, half_a, a_whole, a_whole, both])
     await_no_partial_uploads(cast(Uploads, pinot), "t", [output("a"), output("b")], lambda: None)

@@ -11,7 +11,7 @@ from fakes.realtime.operator_client import OperatorClient
 
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchStateUnknown
-from pinot_assets.pinot.realtime.writes import NAMES_A_CALL, SEGMENT_LEVEL
+from pinot_assets.pinot.realtime import NAMES_A_CALL, SEGMENT_LEVEL
 
 HOST1 = "http://host1:8097"
 BOTH = {S1: "ERROR", S2: "ERROR"}

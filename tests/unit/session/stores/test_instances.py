@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pinot_assets.core.limits import DEEPEST, NODE_BYTES
-from pinot_assets.zookeeper.instances import addresses_in
+from pinot_assets.zookeeper import addresses_in
 
 
 def record(**fields: str) -> bytes:

@@ -7,8 +7,8 @@ import pytest
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SettingError, SourceError
+from pinot_assets.source.bucket_settings import bucket_settings
 from pinot_assets.source.factory import open_store
-from pinot_assets.source.settings.s3 import S3Settings
 from pinot_assets.source.uris import parse_root
 
 ROOT = parse_root("s3://bucket/in")
@@ -27,11 +27,12 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_settings_are_resolved_from_the_environment() -> None:
-    settings = S3Settings.of(
+    settings = bucket_settings(
         ROOT, {**KEYS, "region": "eu-west-1", "endpoint": "https://s3.example.org"}, UNLIMITED
     )
     assert settings.config == {"region": "eu-west-1", "endpoint": "https://s3.example.org"}
     assert settings.allow_http is False
+    assert settings.credentials is not None
     keys = settings.credentials()
     assert (keys["access_key_id"], keys["secret_access_key"], keys["token"]) == (
         "AKIAEXAMPLE",
@@ -42,14 +43,14 @@ def test_settings_are_resolved_from_the_environment() -> None:
 
 def test_own_keys_are_not_mixed_with_a_token_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "foreign")
-    assert S3Settings.of(ROOT, KEYS, UNLIMITED).credentials()["token"] is None
+    assert bucket_settings(ROOT, KEYS, UNLIMITED).credentials()["token"] is None
 
 
 def test_without_keys_the_standard_chain_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIACHAIN")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "chain")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
-    settings = S3Settings.of(ROOT, {}, UNLIMITED)
+    settings = bucket_settings(ROOT, {}, UNLIMITED)
     assert settings.credentials()["access_key_id"] == "AKIACHAIN"
     assert settings.config["region"] == "eu-north-1"
 
@@ -87,18 +88,18 @@ def test_half_of_the_environments_keys_is_a_sentence(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("host", ["127.0.0.1:9000", "127.9.9.9", "localhost:9000", "[::1]:9000"])
 def test_this_machine_may_be_reached_without_tls(host: str) -> None:
-    assert S3Settings.of(ROOT, {**KEYS, "endpoint": f"http://{host}"}, UNLIMITED).allow_http is True
+    assert bucket_settings(ROOT, {**KEYS, "endpoint": f"http://{host}"}, UNLIMITED).allow_http is True
 
 
 def test_allow_http_lets_a_trusted_network_be_used() -> None:
     props = {**KEYS, "endpoint": "http://minio.internal:9000", "allowHttp": "true"}
-    assert S3Settings.of(ROOT, props, UNLIMITED).allow_http is True
+    assert bucket_settings(ROOT, props, UNLIMITED).allow_http is True
 
 
 def test_an_endpoint_of_the_environment_is_held_to_the_same_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://s3.example.org")
     with pytest.raises(SourceError, match="without TLS"):
-        S3Settings.of(ROOT, KEYS, UNLIMITED)
+        bucket_settings(ROOT, KEYS, UNLIMITED)
 
 
 def test_references_travel_and_secrets_do_not() -> None:
@@ -107,7 +108,7 @@ def test_references_travel_and_secrets_do_not() -> None:
     assert b"PA_SECRET" in pickled
     assert b"s3cret" not in pickled
     assert pickle.loads(pickled).uri == "s3://bucket/in"
-    for text in (repr(store), str(store), repr(S3Settings.of(ROOT, KEYS, UNLIMITED))):
+    for text in (repr(store), str(store), repr(bucket_settings(ROOT, KEYS, UNLIMITED))):
         assert "s3cret" not in text
         assert "AKIAEXAMPLE" not in text
 

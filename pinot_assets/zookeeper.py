@@ -1,7 +1,8 @@
-"""A client of ZooKeeper: who we say we are, what we trust, and what others may do with our nodes.
+"""The door to ZooKeeper: a client, who we say we are there, what we trust, and a cluster's instances.
 
-ZooKeeper's digest scheme never refuses a wrong password: it only makes somebody else of us, who then may not
-write. SASL is not offered: kazoo needs one more package for it, and ZooKeeper's own `DIGEST-MD5` is obsolete.
+What a session keeps there is in `session.stores`. ZooKeeper's digest scheme never refuses a wrong password:
+it only makes somebody else of us, who then may not write. SASL is not offered: kazoo needs one more package
+for it, and ZooKeeper's own `DIGEST-MD5` is obsolete.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import logging
 import socket
 import ssl
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoAuthError
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.hosts import collect_hosts
 from kazoo.protocol.serialization import Auth
@@ -23,6 +26,8 @@ from kazoo.security import ACL, make_acl, make_digest_acl
 from pinot_assets.core.connections.pinot import Tls
 from pinot_assets.core.connections.waits import Waits
 from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
+from pinot_assets.core.limits import NODE_BYTES
+from pinot_assets.core.untrusted import fields_of_json, whole_number
 from pinot_assets.errors import SessionError, SpecError
 
 _USUAL = Waits()
@@ -177,7 +182,7 @@ def _refused_handshake(address: tuple[str, int], context: ssl.SSLContext) -> str
 def cluster_client(
     hosts: str,
     cluster: str,
-    access: ZooKeeperAccess | None = None,
+    access: ZooKeeperAccess,
     *,
     timeout_s: float = 10.0,
     session_s: float = _USUAL.lease,
@@ -219,3 +224,57 @@ def require_cluster(client: KazooClient, cluster: str) -> None:
 
 def _is_cluster(client: KazooClient, name: str) -> bool:
     return client.retry(client.exists, f"/{name}/PROPERTYSTORE") is not None
+
+
+_KINDS: Final = ("Broker_", "Controller_", "Server_")
+_PORT: Final = "port"
+"""In the keys of every port of an instance: HELIX_PORT, adminPort, grpcPort, TLS_PORT."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperInstances:
+    """`pinot_assets.core.connections.pinot.Instances` from the instance configs that Helix keeps.
+
+    :ivar hosts: connect text of ZooKeeper.
+    :ivar cluster: Helix cluster name.
+    """
+
+    hosts: str
+    cluster: str
+    access: ZooKeeperAccess = field(default_factory=ZooKeeperAccess)
+
+    def addresses(self) -> frozenset[str]:
+        """`host:port` of every door of every instance.
+
+        :raises SessionError: ZooKeeper does not answer, or there is no such cluster.
+        """
+        path = f"/{self.cluster}/CONFIGS/PARTICIPANT"
+        found: set[str] = set()
+        with cluster_client(self.hosts, self.cluster, self.access) as client, answered():
+            for name in client.retry(client.get_children, path):
+                with contextlib.suppress(NoNodeError):  # it left the cluster meanwhile
+                    data, _ = client.retry(client.get, f"{path}/{name}")
+                    found.update(addresses_in(name, data))
+        return frozenset(found)
+
+
+def addresses_in(name: str, record: bytes) -> Iterator[str]:
+    """The addresses of one instance, in lower case.
+
+    :param name: `Server_host_port` and the like.
+    :param record: its node, Helix' ZNRecord as JSON. What is none names nothing.
+    """
+    try:
+        simple = fields_of_json(record if len(record) <= NODE_BYTES else b"")["simpleFields"]
+        host = str(simple["HELIX_HOST"])
+        ports = {str(value) for key, value in simple.items() if key.lower().endswith(_PORT)}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return
+    kind = next((kind for kind in _KINDS if name.startswith(kind)), None)
+    if kind is None:
+        return
+    host = host.removeprefix(kind).lower()
+    for port in ports:
+        number = whole_number(port)
+        if number is not None and host:
+            yield f"{f'[{host}]' if ':' in host else host}:{number}"

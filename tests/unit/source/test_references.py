@@ -4,7 +4,7 @@ import pytest
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SettingError
-from pinot_assets.source.settings.references import resolve_env
+from pinot_assets.source.settings import resolve_env
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,197 @@
+"""Which addresses are spoken to, with our credentials, and the client of each.
+
+A controller tells where brokers, servers and the lead of a table are. What it tells is believed for our
+credentials only if the address was configured, or if the ZooKeeper that was configured names it as an
+instance of the cluster: else whoever answers in a controller's place could have a password sent anywhere.
+
+Of several controllers, uploads go to the one that writes the table's ideal state anyway. Another one does it,
+too, but then competes with the lead for every write. The lead is only used when it is seen to work on the
+same ZooKeeper: what a controller calls its address may mean something else from here (`localhost`), or
+nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+
+from pinot_assets.core.addresses import may_be_loopback, origin_of
+from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.untrusted import whole_number
+from pinot_assets.errors import PinotAssetsError, PinotError
+from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient, quoted
+
+ADDRESSES: Final = "PINOT_ADDRESSES"
+"""The variable that lists addresses which get credentials, where ZooKeeper does not name them."""
+
+LOOK_AGAIN_SECONDS: Final = 10.0
+"""An instance that ZooKeeper does not name may just be joining the cluster."""
+
+
+class Guard:
+    """Of one connection. Reads ZooKeeper when it first has to, and again when an address is unknown."""
+
+    def __init__(self, connection: PinotConnection, clock: Callable[[], float] = time.monotonic) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._lock = Lock()
+        self._named: frozenset[str] = frozenset()
+        self._looked: float | None = None
+        self._trouble = ""
+        configured = (connection.controller_url, *connection.broker_urls)
+        self._configured = {origin for url in configured if (origin := origin_of(url)) is not None}
+
+    def require(self, url: str) -> None:
+        """See that an address may be spoken to with what the connection sends along.
+
+        :raises PinotError: it may not; says what would allow it.
+        """
+        if refusal := self.refusal(url):
+            raise refusal
+
+    def refusal(self, url: str) -> PinotError | None:
+        """Why an address gets no credentials; None if it does, or where there are none to send."""
+        if self._connection.auth is None or origin_of(url) in self._configured:
+            return None
+        address, host = (origin_of(url) or "").partition("://")[2], urlsplit(url).hostname or ""
+        controller = urlsplit(self._connection.controller_url)
+        if controller.scheme == "https" and urlsplit(url).scheme != "https":
+            return PinotError(
+                f"Pinot's credentials are not sent to {address}",
+                why="the controller speaks TLS, and this address that it names does not",
+                hint=f"if it is to be trusted without TLS: add http://{address} to PINOT_BROKER_URLS, "
+                "if it is a broker; of servers' gRPC, PINOT_GRPC_TLS says it",
+            )
+        if address in self._connection.addresses:
+            return None
+        hint = f"if it belongs to this Pinot, add {address} to {ADDRESSES}"
+        if may_be_loopback(host) and not may_be_loopback(controller.hostname or ""):
+            why = "what a controller on another machine calls itself is this machine here"
+        elif self._is_named(address):
+            return None
+        else:
+            why = self._trouble or "it was not configured, and Pinot's ZooKeeper names no such instance"
+        return PinotError(f"Pinot's credentials are not sent to {address}", why=why, hint=hint)
+
+    def _is_named(self, address: str) -> bool:
+        instances = self._connection.instances
+        with self._lock:
+            looked = self._looked is not None and self._clock() - self._looked < LOOK_AGAIN_SECONDS
+            if address not in self._named and not looked and instances is not None:
+                try:
+                    self._named, self._trouble = instances.addresses(), ""
+                except PinotAssetsError as error:
+                    self._trouble = f"Pinot's ZooKeeper, which would name it, cannot be read: {error.what}"
+                self._looked = self._clock()
+            return address in self._named
+
+
+class ClientPool:
+    """One client for each base URL, made when first used. Thread-safe.
+
+    :ivar guard: which addresses get the connection's credentials; no client is made for another one.
+    """
+
+    def __init__(self, connection: PinotConnection, transport: httpx.BaseTransport | None = None) -> None:
+        self.connection = connection
+        self.guard = Guard(connection)
+        self._transport = transport
+        self._clients: dict[str, HttpClient] = {}
+        self._lock = Lock()
+
+    def at(self, base_url: str) -> HttpClient:
+        """The client of that address.
+
+        :raises PinotError: it is to get no credentials, and the connection has some.
+        """
+        with self._lock:
+            if base_url not in self._clients:
+                self.guard.require(base_url)
+                self._clients[base_url] = HttpClient(base_url, self.connection, self._transport)
+            return self._clients[base_url]
+
+    def close(self) -> None:
+        """Close them all."""
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
+
+TRY_AGAIN_SECONDS = 60.0
+"""A lead that could not be used may be starting; to ask it costs a connection's deadline."""
+
+
+class LeadControllers:
+    """Finds the lead of a table; remembers how many controllers there are and whose address can be used."""
+
+    def __init__(self, clients: ClientPool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clients = clients
+        self._clock = clock
+        self._several: bool | None = None
+        self._usable: set[str] = set()
+        self._refused: dict[str, float] = {}
+
+    def of(self, table: str) -> str:
+        """Base URL for uploads: that of the table's lead, or the configured one where it cannot be used."""
+        configured = self._clients.connection.controller_url
+        try:
+            if self._several is None:
+                names = self._clients.at(configured).get_json("/instances")["instances"]
+                self._several = sum(name.startswith("Controller_") for name in names) > 1
+            if not self._several:
+                return configured
+            reply = self._clients.at(configured).get_json(f"/leader/tables/{quoted(table)}")
+            url = lead_of(reply, urlsplit(configured).scheme)
+        except PinotError:
+            return configured
+        return url if url is not None and self._is_usable(url, table) else configured
+
+    def _is_usable(self, url: str, table: str) -> bool:
+        connection = self._clients.connection
+        if url in self._usable:
+            return True
+        here, host = urlsplit(connection.controller_url).hostname or "", urlsplit(url).hostname or ""
+        # What a controller calls loopback is its own machine, not ours.
+        is_itself = may_be_loopback(host) and not may_be_loopback(here)
+        if url == connection.controller_url or is_itself or self._clients.guard.refusal(url) is not None:
+            return False  # our credentials go along with every call
+        if self._clock() - self._refused.get(url, -math.inf) < TRY_AGAIN_SECONDS:
+            return False
+        if same_cluster(self._clients, connection.controller_url, url, table):
+            self._usable.add(url)
+            return True
+        self._refused[url] = self._clock()
+        return False
+
+
+def lead_of(reply: JsonMapping | None, scheme: str) -> str | None:
+    """The address in an answer of `/leader/tables/<table>`; None where no controller leads."""
+    for entry in ((reply or {}).get("leadControllerEntryMap") or {}).values():
+        host, _, port = str(entry.get("leadControllerId") or "").removeprefix("Controller_").rpartition("_")
+        if host and whole_number(port) is not None:
+            return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    return None
+
+
+def same_cluster(clients: ClientPool, known: str, other: str, table: str) -> bool:
+    """Whether both controllers show the same birth of the table's node in ZooKeeper, which no two clusters
+    share. False, too, where one of them does not tell."""
+    try:
+        cluster = clients.at(known).get_json("/cluster/info")["clusterName"]
+        path = f"/{cluster}/IDEALSTATES/{table}_OFFLINE"
+        here = clients.at(known).get_json("/zk/stat", path=path)
+        # Short: an address may lead nowhere from here.
+        short = clients.connection.timeouts.connect
+        call = HttpCall("GET", "/zk/stat", CallKind.READ, short, params={"path": path})
+        there = clients.at(other).send_json(call)
+        return all(here[key] and here[key] == there[key] for key in ("czxid", "ctime"))
+    except (PinotError, KeyError, TypeError):
+        return False

@@ -1,1 +1,0 @@
-"""What a controller and servers answer about a REALTIME table, and what can be asked of them."""

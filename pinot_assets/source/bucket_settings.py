@@ -1,0 +1,209 @@
+"""How to reach a bucket of S3 or GCS, or a container of ADLS: `*.fs.prop.*` suffixes as obstore's settings.
+
+Account and container of ADLS stand in the URI.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from pinot_assets.core.policy import Policy
+from pinot_assets.errors import SettingError, SourceError
+from pinot_assets.source.settings import allow_http, resolve
+from pinot_assets.source.uris import Root, adls_names
+
+if TYPE_CHECKING:
+    from obstore.store import AzureConfig, GCSConfig, RetryConfig, S3Config
+
+# Listing and looking: a page takes seconds at most, so a minute of silence is a dead connection.
+CALL_TIMEOUT = timedelta(minutes=1)
+# One whole transfer of a large file on a slow line.
+TRANSFER_TIMEOUT = timedelta(minutes=30)
+# Up to 20 s of patience: rides out a throttled or restarting store, yet a wrong endpoint is told soon.
+RETRY: RetryConfig = {
+    "max_retries": 8,
+    "retry_timeout": timedelta(minutes=1),
+    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2},
+}
+_REGION = re.compile(r"[A-Za-z0-9-]{1,64}")
+"""It becomes part of a host's name, which nothing else may make another one of."""
+_GOOGLE = "https://storage.googleapis.com"
+_PRINCIPAL = ("tenantId", "clientId", "clientSecret")
+
+Credentials = Callable[[], Mapping[str, object]]
+"""Gives obstore the keys when it needs them."""
+
+
+@dataclass(frozen=True, repr=False)
+class BucketSettings:
+    """Resolved settings. Holds secrets: lives in one process, is never printed or pickled.
+
+    :ivar make: makes obstore's store.
+    :ivar bucket: the bucket, or the container.
+    :ivar config: obstore's, of that cloud.
+    :ivar allow_http: whether plain HTTP is let through.
+    :ivar credentials: None where obstore finds them: in `config`, or by the cloud's standard chain.
+    """
+
+    make: Callable[..., Any]
+    bucket: str
+    config: Mapping[str, object]
+    allow_http: bool
+    credentials: Credentials | None = None
+
+    def client(self, timeout: timedelta) -> Any:
+        """Obstore's own store."""
+        return self.make(
+            self.bucket,
+            config=self.config,
+            client_options={"allow_http": self.allow_http, "timeout": timeout},
+            retry_config=RETRY,
+            credential_provider=self.credentials,
+        )
+
+
+def bucket_settings(root: Root, props: Mapping[str, str], policy: Policy) -> BucketSettings:
+    """Resolve environment references and check the settings.
+
+    :param props: suffixes of `input.fs.prop.*` (or `output.fs.prop.*`) and their values.
+    :param policy: which variables may be read.
+    :raises SettingError: one is unknown, malformed, half of a pair, or unsafe; never shows a value.
+    :raises SourceError: no keys of S3 were found.
+    """
+    values = resolve(root.scheme, props, policy)
+    return {"s3": _s3, "gs": _gcs, "abfss": _adls}[root.scheme](root.bucket, values)
+
+
+def _s3(bucket: str, values: Mapping[str, str]) -> BucketSettings:
+    environment = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    endpoint = values.get("endpoint") or environment or None
+    credentials, region = _s3_credentials(values)
+    region = values.get("region") or region or "us-east-1"
+    if not _REGION.fullmatch(region):
+        raise SettingError("region is not the name of an AWS region", hint="write one such as eu-central-1")
+    config: S3Config = {"region": region}
+    if endpoint:
+        config["endpoint"] = endpoint
+    if "serverSideEncryption" in values:
+        config["server_side_encryption"] = values["serverSideEncryption"]
+    if "ssekmsKeyId" in values:
+        config["sse_kms_key_id"] = values["ssekmsKeyId"]
+    is_plain = allow_http("S3", endpoint, values, "accessKey and secretKey")
+    return BucketSettings(S3Store, bucket, config, is_plain, credentials)
+
+
+def _s3_credentials(values: Mapping[str, str]) -> tuple[Credentials, str | None]:
+    """Where the keys come from, and the region that their profile names, if any."""
+    if ("accessKey" in values) != ("secretKey" in values):
+        raise SettingError(
+            "Half a key pair is set for S3", hint="set both accessKey and secretKey (not empty), or neither"
+        )
+    if "accessKey" in values:
+        # A provider and not plain config: obstore would add AWS_SESSION_TOKEN of the environment to it.
+        keys = {
+            "access_key_id": values["accessKey"],
+            "secret_access_key": values["secretKey"],
+            "token": values.get("sessionToken"),
+            "expires_at": None,
+        }
+        return lambda: keys, None
+    if "sessionToken" in values:  # it belongs to keys, and the chain's have another one or none
+        raise SettingError(
+            "sessionToken is set for S3, and its keys are not", hint="set accessKey and secretKey as well"
+        )
+    import boto3
+    from botocore.exceptions import PartialCredentialsError
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    # boto3's chain also knows profiles and SSO, which obstore's own does not.
+    try:
+        session = boto3.Session()
+        found = session.get_credentials()
+    except PartialCredentialsError as error:
+        raise SettingError(
+            "Half of this machine's AWS credentials is set",
+            why=str(error).rstrip("."),  # names settings, never a value
+            hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither",
+        ) from None
+    if found is None:
+        raise SourceError(  # may pass: the machine's role is asked over the network
+            "No AWS credentials were found",
+            hint="set accessKey and secretKey to ${…} references, or AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, AWS_PROFILE or a role",
+        )
+    return Boto3CredentialProvider(session), session.region_name
+
+
+def _gcs(bucket: str, values: Mapping[str, str]) -> BucketSettings:
+    """Without a key file obstore asks the standard chain: GOOGLE_APPLICATION_CREDENTIALS, gcloud's own, the
+    machine's service account."""
+    endpoint = values.get("endpoint")
+    config: GCSConfig = {}
+    if "gcpKey" in values:
+        if values["gcpKey"].lstrip().startswith("{"):
+            raise SettingError("gcpKey holds a key", hint="write the path of the key file")
+        config["service_account"] = values["gcpKey"]
+    if endpoint:
+        config["base_url"] = endpoint
+    elif "gcpKey" in values:
+        # Said all the same: a key file may name an endpoint, too (`gcs_base_url`), past the policy.
+        config["base_url"] = _GOOGLE
+    return BucketSettings(_gcs_store, bucket, config, allow_http("GCS", endpoint, values, "gcpKey"))
+
+
+def _gcs_store(bucket: str, **options: Any) -> GCSStore:
+    try:
+        return GCSStore(bucket, **options)
+    except (BaseError, OSError, ValueError):
+        # Its own words may quote the file.
+        raise SettingError(
+            "The credentials for GCS cannot be used",
+            hint="check the key file that gcpKey or GOOGLE_APPLICATION_CREDENTIALS names",
+        ) from None
+
+
+def _adls(bucket: str, values: Mapping[str, str]) -> BucketSettings:
+    """Without credentials obstore asks the standard chain: AZURE_STORAGE_ACCOUNT_KEY and the like, workload
+    identity, managed identity."""
+    container, account, host = adls_names(bucket)
+    endpoint = values.get("endpoint")
+    config: AzureConfig = {"account_name": account, "endpoint": endpoint or f"https://{host}"}
+    credentials = _adls_credentials(values)
+    if "clientId" in values:
+        config |= {
+            "tenant_id": values["tenantId"],
+            "client_id": values["clientId"],
+            "client_secret": values["clientSecret"],
+            "credential_type": "client_secret",  # else a key in the environment would go first
+        }
+    is_plain = allow_http("ADLS", endpoint, values, "accessKey or sasToken")
+    return BucketSettings(AzureStore, container, config, is_plain, credentials)
+
+
+def _adls_credentials(values: Mapping[str, str]) -> Credentials | None:
+    """A provider and not plain config: obstore would let the environment's go first."""
+    ways = [name for name in ("accessKey", "sasToken") if name in values]
+    principal = [name for name in _PRINCIPAL if name in values]
+    if len(ways) + bool(principal) > 1:
+        raise SettingError(
+            f"ADLS is given {', '.join(ways + principal)} at once",
+            hint="set accessKey, or sasToken, or tenantId, clientId and clientSecret",
+        )
+    if principal and len(principal) < len(_PRINCIPAL):
+        raise SettingError(
+            "Part of a service principal is set for ADLS",
+            hint="set tenantId, clientId and clientSecret (not empty), or none of them",
+        )
+    if not ways:
+        return None
+    name = {"accessKey": "access_key", "sasToken": "sas_token"}[ways[0]]
+    value = values[ways[0]].removeprefix("?") if name == "sas_token" else values[ways[0]]
+    return lambda: {name: value, "expires_at": None}

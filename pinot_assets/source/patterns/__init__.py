@@ -1,1 +1,0 @@
-"""Which files a pattern means: Java's globs and regular expressions, on RE2."""

@@ -1,0 +1,176 @@
+"""Which settings buckets have, which of them need one another, and whether their values may be used.
+
+What the names tell by themselves is asked when a table spec is checked, without looking at a value; all of it
+where the bucket is opened, of the values that the environment has there. A spec names a variable, `${NAME}`,
+and the machine that opens the store has it: so a secret is in no plan, no run config and no pickle.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from pinot_assets.core.addresses import is_loopback
+from pinot_assets.core.policy import Policy
+from pinot_assets.errors import SettingError
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+def is_reference(text: str) -> bool:
+    """Whether the text is one `${NAME}` and nothing else; a default would be a literal again."""
+    match = _REFERENCE.fullmatch(text)
+    return match is not None and match.group(2) is None
+
+
+def referenced(text: str) -> set[str]:
+    """Names that the text refers to, with or without a default."""
+    return {name for name, _ in _REFERENCE.findall(text)}
+
+
+def resolve_env(value: str, policy: Policy) -> str:
+    """Replace `${NAME}` and `${NAME:-default}` by what the environment holds.
+
+    As in a shell, the default also stands in for an empty variable.
+
+    :param policy: which variables may be read.
+    :raises SettingError: a variable is not set or may not be read, or a `${` is not one of the two forms.
+        Names the variable, never a value.
+    """
+    # Also of a default: it may go to a reader that has variables of its own, such as Hadoop's `${env.NAME}`.
+    if "${" in _REFERENCE.sub(lambda reference: reference[2] or "", value):
+        raise SettingError(
+            "A setting holds a malformed environment reference",
+            hint="write ${NAME} or ${NAME:-default}; a name is letters, digits and underscores",
+        )
+    return _REFERENCE.sub(lambda reference: _look_up(reference, policy), value)
+
+
+def _look_up(reference: re.Match[str], policy: Policy) -> str:
+    name, default = reference.groups()
+    if refusal := policy.refuses_variable(name):
+        raise refusal.error("A setting")
+    found = os.environ.get(name)
+    if default is not None:
+        return found or default
+    if found is None:
+        raise SettingError(
+            f"The environment variable {name} is not set",
+            why="a setting refers to it",
+            hint=f"export {name} where Dagster and the Spark executors run",
+        )
+    return found
+
+
+_ALLOW_HTTP: Final = "true: let an endpoint that is not this machine be used without TLS"
+
+KNOWN: Final[Mapping[str, Mapping[str, str]]] = {
+    "s3": {
+        "region": "AWS region",
+        "endpoint": "URL of another S3 service than AWS",
+        "accessKey": "access key id",
+        "secretKey": "secret access key",
+        "sessionToken": "token of temporary keys",
+        "allowHttp": _ALLOW_HTTP,
+        "serverSideEncryption": "aws:kms or AES256, for what is written",
+        "ssekmsKeyId": "KMS key for aws:kms",
+        "disableAcl": "no use here: no ACL is ever sent",
+    },
+    "gs": {
+        "gcpKey": "path of a service account's key file, on every machine that reads or writes",
+        "projectId": "no use here: a bucket's name says enough",
+        "endpoint": "URL of another service than Google's",
+        "allowHttp": _ALLOW_HTTP,
+    },
+    "abfss": {
+        "accessKey": "the account's key",
+        "sasToken": "a shared access signature that may list, read, create, write and delete",
+        "tenantId": "of a service principal",
+        "clientId": "of a service principal",
+        "clientSecret": "of a service principal",
+        "endpoint": "URL of another service than Azure's, with the account as its path",
+        "allowHttp": _ALLOW_HTTP,
+    },
+}
+"""The settings of each scheme, and what they mean: StarTree's and Pinot's `*.fs.prop.*` suffixes where they
+have them. `allowHttp`, `sessionToken`, `sasToken`, and `endpoint` of GCS and ADLS are this project's own."""
+
+_CLOUDS: Final = {"s3": "S3", "gs": "GCS", "abfss": "ADLS"}
+
+NEEDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "s3": {
+        "accessKey": ("secretKey",),
+        "secretKey": ("accessKey",),
+        "sessionToken": ("accessKey", "secretKey"),
+    },
+    "gs": {},
+    "abfss": {
+        "tenantId": ("clientId", "clientSecret"),
+        "clientId": ("tenantId", "clientSecret"),
+        "clientSecret": ("tenantId", "clientId"),
+    },
+}
+"""Settings that have no use without others."""
+
+IN_NEED: Final = frozenset(name for needs in NEEDS.values() for name in needs)
+"""All of those."""
+
+
+def unknown_settings(scheme: str, names: Collection[str]) -> list[str]:
+    """Those that the buckets of a scheme do not have."""
+    return [name for name in names if name not in KNOWN[scheme]]
+
+
+def incomplete_settings(scheme: str, names: Collection[str]) -> Iterator[tuple[str, list[str]]]:
+    """A setting that is given, and those that it needs and that are not."""
+    for name in names:
+        lacking = [other for other in NEEDS[scheme].get(name, ()) if other not in names]
+        if lacking:
+            yield name, lacking
+            return  # the others of a pair lack the same
+
+
+def resolve(scheme: str, props: Mapping[str, str], policy: Policy) -> dict[str, str]:
+    """The settings that are not empty, their references resolved.
+
+    :param policy: which variables may be read.
+    :raises SettingError: an unknown setting, or a variable that is not set or may not be read.
+    """
+    if unknown := sorted(unknown_settings(scheme, props)):
+        raise SettingError(
+            f"Unknown {_CLOUDS[scheme]} setting {', '.join(unknown)}",
+            hint=f"known are {', '.join(KNOWN[scheme])}",
+        )
+    return {name: resolved for name, value in props.items() if (resolved := resolve_env(value, policy))}
+
+
+def allow_http(cloud: str, endpoint: str | None, values: Mapping[str, str], keys: str) -> bool:
+    """Whether an endpoint may be reached without TLS.
+
+    :param cloud: its name, for people.
+    :param values: `allowHttp` counts.
+    :param keys: names of the settings that credentials belong to.
+    :raises SettingError: it is no URL, or another machine's and plain, and nobody allowed that.
+    """
+    allowed = values.get("allowHttp", "false").lower()
+    if allowed not in ("true", "false"):
+        raise SettingError("allowHttp is neither true nor false", hint="write true or false")
+    if endpoint is None:
+        return False
+    parts = urlsplit(endpoint)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+        raise SettingError(
+            f"The {cloud} endpoint is not a plain URL", hint=f"write https://host[:port]; keys go to {keys}"
+        )
+    if parts.scheme == "https":
+        return False
+    if allowed == "false" and not is_loopback(parts.hostname):
+        raise SettingError(
+            f"The {cloud} endpoint {parts.hostname} would be reached without TLS",
+            why="what is read and written could be changed on its way",
+            hint="use https://, or set allowHttp to true on a network that you trust",
+        )
+    return True

@@ -1,1 +1,0 @@
-"""Settings of object stores, as table specs and variables spell them."""
