@@ -17,8 +17,8 @@ from pinot_assets.gc.probe import Garbage, look
 from pinot_assets.session.checks.shadow import remove_shadow
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.recover.abandon import sweep
-from pinot_assets.session.recover.catch_up import catch_up
+from pinot_assets.session.recover.interrupted import sweep
+from pinot_assets.session.recover.lost_pointer import catch_up
 from pinot_assets.session.rollback.retention import take_away
 from pinot_assets.source.object_store import ObjectStore, probe_key
 

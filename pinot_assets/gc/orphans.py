@@ -2,7 +2,7 @@
 
 What may go is only what is provably ours, by its name, and what provably nobody can come back to: neither
 queries, nor an entry of Pinot's lineage, nor the open session, nor a kept snapshot. What the session machine
-sweeps by itself (`session/recover/abandon.py`, `Lease.prune`, `session/rollback/retention.py`) is decided as
+sweeps by itself (`session/close.py`, `Lease.prune`, `session/rollback/retention.py`) is decided as
 it does.
 """
 
@@ -16,7 +16,7 @@ from enum import StrEnum
 from pinot_assets.health.leftovers import SEGMENTS, unreferenced
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.detect.paged_listing import KEPT_S
-from pinot_assets.session.recover.abandon import unknown_of
+from pinot_assets.session.recover.interrupted import unknown_of
 from pinot_assets.session.stores.lease import KEPT_SESSIONS
 from pinot_assets.session.stores.listing_parts import PART_KEY
 from pinot_assets.session.stores.staging import Reach

@@ -10,7 +10,7 @@ from pinot_assets.gc.orphans import Orphan, TableFacts, orphans
 from pinot_assets.pinot.shadow_table import left_shadow
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.lineage.stale_pointer import published
-from pinot_assets.session.recover.abandon import unknown_of
+from pinot_assets.session.recover.interrupted import unknown_of
 from pinot_assets.session.rollback.retention import SnapshotRetention, needed, reach_of, why_none_goes
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import Reach, staged

@@ -27,7 +27,7 @@ from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.pinot.segments import Replicas
 from pinot_assets.session.detect.observe import judge_listing, list_source
 from pinot_assets.session.lineage.stale_pointer import published
-from pinot_assets.session.recover.abandon import unknown_of
+from pinot_assets.session.recover.interrupted import unknown_of
 from pinot_assets.session.stores.lease import KEPT_SESSIONS
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging, staged

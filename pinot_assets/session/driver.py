@@ -21,8 +21,9 @@ from pinot_assets.audit import Finding
 from pinot_assets.core.effects import told_so_far
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown
-from pinot_assets.session.checks.row_count import RowCount, count
+from pinot_assets.session.checks.server_checks import RowCount, count
 from pinot_assets.session.checks.shadow import sweep_shadow
+from pinot_assets.session.close import abandon
 from pinot_assets.session.commit.gate import session_to_gate
 from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext
@@ -31,9 +32,7 @@ from pinot_assets.session.context.read_only import read_only_context
 from pinot_assets.session.context.watchdog import Fed, Watchdog
 from pinot_assets.session.detect.observe import Observation, observe
 from pinot_assets.session.plan_report.plan_report import PlanReport, make_plan_report
-from pinot_assets.session.recover.abandon import abandon
-from pinot_assets.session.recover.catch_up import catch_up
-from pinot_assets.session.recover.rebuild import rebuild
+from pinot_assets.session.recover.lost_pointer import catch_up, rebuild
 from pinot_assets.session.rollback import rollback as rolling_back
 from pinot_assets.session.rollback.retention import expire
 from pinot_assets.session.rollback.rollback_options import RollbackPlan, rollback_plans

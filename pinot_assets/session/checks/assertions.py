@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import (
+    Answers,
+    Tally,
     as_expected,
+    assertion_holds,
     assertion_unanswered,
     nothing_live,
+    tally,
 )
 from pinot_assets.core.text import counted
-from pinot_assets.errors import PinotError, SpecError
+from pinot_assets.core.thread_map import in_threads
+from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
+from pinot_assets.pinot.api import PinotClient
+from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.session.checks.shadow import ShadowTable, ask_table
-from pinot_assets.session.checks.staged_queries import Servers, SwitchSegments, switch_segments_of
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.receipt import Output, Receipt
+from pinot_assets.table_spec.blocks.assertion_query import Question
 from pinot_assets.table_spec.blocks.audit import Assertion
 from pinot_assets.table_spec.blocks.expectation import Side
+from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 
 
 def assertion_findings(
@@ -105,3 +115,155 @@ class _ByShadow:
                 hint="ask what is staged, or the servers",
             )
         return [known[name] for name in self._sides.kept]
+
+
+THREADS = 8
+"""Servers that are asked at a time."""
+AT_A_TIME = 10_000
+"""Segments that one request names: a server of 0.11 takes none of more than 4 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSegments:
+    """The segments of one switch.
+
+    :ivar staged: what it brings.
+    :ivar leaving: live ones that it takes away.
+    :ivar kept: live ones that stay.
+    :ivar of_files: whether files were read for what it brings, which may have had no rows.
+    """
+
+    staged: tuple[Output, ...]
+    leaving: tuple[str, ...]
+    kept: tuple[str, ...]
+    of_files: bool
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """What queries see now."""
+        return (*self.kept, *self.leaving)
+
+
+def switch_segments_of(
+    pinot: PinotClient, table: str, switch: Switch, receipts: Iterable[Receipt]
+) -> SwitchSegments:
+    """What a switch brings, takes away and leaves.
+
+    :param receipts: those of its session's plan.
+    """
+    live = pinot.visible_segments(table)
+    # A segment that is carried along under a new name stays: the switch brings nothing then.
+    leaving = set(switch.segments_from) - {switch.carried}
+    staged = () if switch.carried else switch.segments_to
+    of_files = any(receipt.sha256 for receipt in receipts)  # one that could not be read was skipped
+    return SwitchSegments(staged, tuple(sorted(live & leaving)), tuple(sorted(live - leaving)), of_files)
+
+
+class Servers:
+    """Who has the segments of a switch, and what they answer.
+
+    :param policy: whether every replica of what is staged has to answer, or those do that can.
+    """
+
+    def __init__(
+        self, pinot: PinotClient, table: str, sides: SwitchSegments, policy: Literal["all", "one"]
+    ) -> None:
+        self._pinot = pinot
+        self._table = table + OFFLINE_SUFFIX
+        self._policy = policy
+        self._staged = tuple(output.segment for output in sides.staged)
+        self._of_files = sides.of_files
+        self._leaving, self._kept = sides.leaving, sides.kept
+        self._away: dict[str, PinotUnreachable] = {}
+        self._replicas = pinot.online_replicas(table, [*self._staged, *sides.live])
+
+    def finding(self, assertion: Assertion) -> Finding:
+        """Whether the assertion holds.
+
+        :raises PinotError: a server that has to answer does not, or none of those that may.
+        """
+        found = assertion_holds(assertion, self._answers(assertion))
+        away = [f"{server} was not asked: {error.what}" for server, error in sorted(self._away.items())]
+        return replace(found, message="; ".join([found.message, *away]))
+
+    def _answers(self, assertion: Assertion) -> Answers:
+        question, expectation = assertion.question, assertion.expectation
+        after, of_live = expectation.side is Side.AFTER, expectation.of_live
+        staged = tuple(self._by_each_replica(question))
+        return Answers(
+            staged=staged or (({},) if self._of_files else ()),
+            kept=self._by_one(question, self._kept, 0) if after or of_live else {},
+            leaving=self._by_one(question, self._leaving, 0) if of_live else {},
+            live=bool(self._kept or self._leaving),
+        )
+
+    def _by_each_replica(self, question: Question) -> Iterator[Tally]:
+        """An answer for all that is staged, as often as a segment has replicas that are to answer."""
+        turn = 0
+        turns = max((len(self._online(name)) for name in self._staged), default=0)
+        while self._staged and turn < max(1, turns):
+            if self._policy == "all":
+                yield self._ask(question, self._shares(self._staged, turn, ()))
+            else:
+                yield self._by_one(question, self._staged, turn)
+            turn += 1
+
+    def _by_one(self, question: Question, names: Sequence[str], turn: int) -> Tally:
+        """One answer; instead of a server that does not answer another one is asked."""
+        while True:
+            away = len(self._away)
+            try:
+                return self._ask(question, self._shares(names, turn, self._away))
+            except PinotUnreachable:
+                if len(self._away) == away:
+                    raise  # nobody new is to blame
+
+    def _ask(self, question: Question, shares: Sequence[tuple[str, list[str]]]) -> Tally:
+        """One answer for all segments, each asked of one server."""
+        sql = question.of(self._table)
+        tables = in_threads(
+            lambda share: self._ask_server(share[0], sql, share[1]), shares, THREADS, "assertions"
+        )
+        return tally(question, tables)
+
+    def _ask_server(self, server: str, sql: str, names: Sequence[str]) -> DataTable:
+        """What a server answers; one that did not answer an assertion is not waited for with the next."""
+        if (away := self._away.get(server)) is not None:
+            raise away
+        try:
+            return self._pinot.query_server(server, sql, names)
+        except PinotUnreachable as error:
+            self._away[server] = error
+            raise
+
+    def _shares(
+        self, names: Iterable[str], turn: int, without: Container[str]
+    ) -> list[tuple[str, list[str]]]:
+        """Which server is asked for which of them.
+
+        :param turn: which of a segment's servers, counted from 0, over and over.
+        :param without: servers in whose place the next one is asked. The turns of the others stay what they
+            are: whoever goes away meanwhile must not make one that answers be passed over.
+        :raises PinotError: there is none for one of them.
+        """
+        shares: dict[str, list[str]] = {}
+        for name in names:
+            servers = self._online(name)
+            first = turn % max(1, len(servers))
+            server = next((s for s in (*servers[first:], *servers[:first]) if s not in without), None)
+            if server is None:
+                away = [
+                    self._away[server].what for server in self._replicas.get(name, {}) if server in self._away
+                ]
+                raise PinotError(
+                    f"no server can be asked for {name}", why="; ".join(away) or "none has it ONLINE"
+                )
+            shares.setdefault(server, []).append(name)
+        return [
+            (server, share[at : at + AT_A_TIME])
+            for server, share in shares.items()
+            for at in range(0, len(share), AT_A_TIME)
+        ]
+
+    def _online(self, name: str) -> Sequence[str]:
+        return sorted(s for s, state in self._replicas.get(name, {}).items() if state == "ONLINE")

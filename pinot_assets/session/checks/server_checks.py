@@ -1,9 +1,10 @@
-"""Looking at what the servers loaded: the second tier of the audit (W4), and the wait before it."""
+"""Looking at what the servers loaded: the second tier of the audit (W4), and the wait before it; and at what
+brokers count, with which a rollback ends."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pinot_assets.audit import (
@@ -18,10 +19,13 @@ from pinot_assets.audit import (
 )
 from pinot_assets.core.check_result import Severity
 from pinot_assets.core.deadline import Deadline, poll_until
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.segments import Replicas
 from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import Switch
+from pinot_assets.snapshot.manifest import Snapshot
 
 _TOLD_AFTER_S: Final = 10
 """After so long people are told what is waited for."""
@@ -101,3 +105,57 @@ def _enough(context: TriggerContext, switch: Switch, replicas: Replicas) -> bool
 
 def _servers(replicas: Replicas) -> Collection[str]:
     return sorted({server for servers in replicas.values() for server in servers})
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount:
+    """What one broker answered to COUNT(*).
+
+    :ivar rows: None where it gave no whole answer; `error` says why.
+    :ivar expected: rows of the snapshot's segments, and of other segments of the table, that are visible.
+    """
+
+    broker: str
+    rows: int | None
+    expected: int
+    error: str = ""
+
+    @property
+    def matches(self) -> bool:
+        """Whether queries see the snapshot there."""
+        return self.rows == self.expected
+
+    def __str__(self) -> str:
+        if self.rows is None:
+            return f"{self.broker} gave no whole answer: {self.error}"
+        return f"{self.broker} counts {plural(self.rows, 'row')}, {self.expected:,} expected"
+
+
+def count(clients: TableClients, table: str, snapshot: Snapshot) -> tuple[RowCount, ...]:
+    """Ask every broker, each until it is right, as long as a broker may lag (`Waits.broker`).
+
+    A controller that does not answer is an answer that is not right, and no error: what is counted has
+    happened, and whoever is told of an error would do it once more.
+    """
+    try:
+        expected, brokers = _expected(clients, table, snapshot), clients.pinot.brokers(table)
+    except PinotError as error:
+        return (RowCount("the controller", None, snapshot.rows, error.reason),)
+    return tuple(_count(clients, broker, table, expected) for broker in brokers)
+
+
+def _expected(clients: TableClients, table: str, snapshot: Snapshot) -> int:
+    ours, rows = snapshot.segments, 0
+    for name in clients.pinot.visible_segments(table):
+        rows += ours[name].rows if name in ours else clients.pinot.segment_metadata(table, name).total_docs
+    return rows
+
+
+def _count(clients: TableClients, broker: str, table: str, expected: int) -> RowCount:
+    def look() -> RowCount:
+        try:
+            return RowCount(broker, clients.pinot.broker_rows(broker, table), expected)
+        except PinotError as error:
+            return RowCount(broker, None, expected, str(error))
+
+    return poll_until(Deadline(clients, clients.waits.broker), 0.5, look, lambda counted: counted.matches)

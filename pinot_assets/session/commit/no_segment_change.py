@@ -8,11 +8,15 @@ from typing import NoReturn
 
 from pinot_assets.audit import Finding
 from pinot_assets.session.checks.assertions import assertion_findings
-from pinot_assets.session.commit.audit import findings_of_files, with_audit, with_those_at_fault
-from pinot_assets.session.commit.gate import refuse_failed_files, shut
+from pinot_assets.session.close import close_published, load_switch, snapshot_of, without_entry
+from pinot_assets.session.commit.gate import (
+    findings_of_files,
+    refuse_failed_files,
+    shut,
+    with_audit,
+    with_those_at_fault,
+)
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.recover.finalize import close_published, load_switch, snapshot_of
-from pinot_assets.session.recover.resolve_interrupted import without_entry
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import Outcome, Session, State

@@ -22,17 +22,14 @@ from pinot_assets.core.check_result import Severity
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.session.checks.capacity import require_capacity
-from pinot_assets.session.checks.losses import loss_findings
-from pinot_assets.session.checks.receipt_checks import cut_findings
+from pinot_assets.session.checks.receipt_checks import cut_findings, loss_findings
 from pinot_assets.session.checks.server_checks import server_findings
-from pinot_assets.session.commit.audit import checked, store_audit
-from pinot_assets.session.commit.gate import require_open_gate, require_switch
+from pinot_assets.session.close import abandon, close_published, load_switch, snapshot_of
+from pinot_assets.session.commit.gate import checked, require_open_gate, require_switch, store_audit
 from pinot_assets.session.commit.no_segment_change import finish_without_switch
+from pinot_assets.session.commit.one_switch import refuse_hidden_sources
 from pinot_assets.session.commit.per_file_steps import FileStep, PerFilePublisher, failures_of, steps_of
-from pinot_assets.session.commit.stage import refuse_hidden_sources
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.recover.abandon import abandon
-from pinot_assets.session.recover.finalize import close_published, load_switch, snapshot_of
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values import quarantined_rows

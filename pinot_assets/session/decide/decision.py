@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
+from pinot_assets.session.close import is_lost
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.detect.open_session import Opened, Receipts
 from pinot_assets.session.detect.preconditions import waits_for_resume
 from pinot_assets.session.detect.source_state import SourceState, read_source_state
-from pinot_assets.session.recover.resolve_interrupted import is_lost
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Changes, Next, Plan
 from pinot_assets.session.values.state import Mode, Outcome, Session

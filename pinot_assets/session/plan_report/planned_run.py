@@ -11,20 +11,18 @@ from typing import Any
 
 from pinot_assets.errors import PinotAssetsError, PushRefused, SwitchConflict
 from pinot_assets.pinot.shadow_table import left_shadow
-from pinot_assets.session.attempt.attempt import refuse_too_many
+from pinot_assets.session.attempt import refuse_too_many
 from pinot_assets.session.checks.assertions import refuse_unaskable
-from pinot_assets.session.commit.stage import why_paused
+from pinot_assets.session.close import load_switch, must_stop_ending
+from pinot_assets.session.commit.one_switch import why_paused, with_placeholder
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.naming import is_fresh
 from pinot_assets.session.decide.decision import Decision, PlannedAction, decide
 from pinot_assets.session.detect.former_table import of_former_table
 from pinot_assets.session.detect.plan_hash import PlanBasis
 from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
-from pinot_assets.session.recover.abandon import beside_first, refuse_undone, strays_of
-from pinot_assets.session.recover.catch_up import adopted
-from pinot_assets.session.recover.finalize import load_switch
-from pinot_assets.session.recover.placeholder_segment import with_placeholder
-from pinot_assets.session.recover.resolve_interrupted import beside_open_entry, must_stop_ending
+from pinot_assets.session.recover.interrupted import beside_first, beside_open_entry, refuse_undone, strays_of
+from pinot_assets.session.recover.lost_pointer import adopted
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Plan, Row

@@ -12,10 +12,9 @@ from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.lineage.ideal_state_size import LIMIT_BYTES
 from pinot_assets.session.lineage.lineage_size import LIMIT_BYTES as LINEAGE_LIMIT
-from pinot_assets.session.plan_report.capacity_after import Disk
 from pinot_assets.session.plan_report.plan_report import FileChange, PlanReport
-from pinot_assets.session.plan_report.switch_cost import Sums, SwitchCost
-from pinot_assets.session.recover.abandon import rows_twice
+from pinot_assets.session.plan_report.switch_cost import Disk, Sums, SwitchCost
+from pinot_assets.session.recover.interrupted import rows_twice
 from pinot_assets.session.values.estimate import Estimate
 from pinot_assets.session.values.state import Mode, PushKind, utc_text
 from pinot_assets.snapshot.fingerprint import Fingerprint

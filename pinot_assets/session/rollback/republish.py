@@ -12,17 +12,11 @@ from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import BuildError, RollbackRefused, SnapshotCorrupt, SourceError
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
-from pinot_assets.session.commit.audit import audit
-from pinot_assets.session.commit.publish import end_switch
-from pinot_assets.session.commit.stage import stage_switch
+from pinot_assets.session.close import confirm, is_lost, load_switch, stop_ending, without_entry
+from pinot_assets.session.commit.gate import audit
+from pinot_assets.session.commit.one_switch import end_switch, stage_switch
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.recover.finalize import confirm, load_switch
-from pinot_assets.session.recover.resolve_interrupted import (
-    is_lost,
-    stop_ending,
-    with_open_entry,
-    without_entry,
-)
+from pinot_assets.session.recover.interrupted import with_open_entry
 from pinot_assets.session.rollback.rollback_options import coming, going
 from pinot_assets.session.stores.staged_objects import THREADS
 from pinot_assets.session.stores.staging import Switch

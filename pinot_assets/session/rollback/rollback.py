@@ -19,16 +19,17 @@ from pinot_assets.errors import (
     SwitchStateUnknown,
 )
 from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.session.close import abandon
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.naming import next_seq
-from pinot_assets.session.recover.abandon import abandon, sweep
-from pinot_assets.session.recover.catch_up import (
+from pinot_assets.session.recover.interrupted import sweep
+from pinot_assets.session.recover.lost_pointer import (
     adopted,
     catch_up,
     catch_up_as_chosen,
     ledger_to_leave,
+    rebuild_if_lost,
 )
-from pinot_assets.session.recover.rebuild import ledger
 from pinot_assets.session.rollback.republish import republish, unpublished
 from pinot_assets.session.rollback.rollback_options import RollbackPlan, RollbackWay, look
 from pinot_assets.session.stores.clients import TableClients
@@ -100,7 +101,7 @@ def rollback(context: TriggerContext, wanted: str = "", shown: RollbackPlan | No
     """
     context.goal = shown.target.snapshot.session if shown else wanted
     (catch_up_as_chosen if wanted or shown else catch_up)(context)
-    ledger(context)
+    rebuild_if_lost(context)
     way = rollback_plan(context.spec, context.clients, shown.target.snapshot.session if shown else wanted)
     if shown is not None:
         _refuse_other_than_shown(context, way, shown)

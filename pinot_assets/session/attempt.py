@@ -3,24 +3,36 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.core.text import plural
-from pinot_assets.session.attempt.rename import renamed, spent_names
+from pinot_assets.core.thread_map import in_threads
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, segment_name
+from pinot_assets.ingest.contract.query import Query
+from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
+from pinot_assets.session.close import is_lost, load_switch
 from pinot_assets.session.context.cluster_marker import write_cluster_marker
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.naming import is_fresh, next_seq
 from pinot_assets.session.detect.open_session import Opened, Receipts
 from pinot_assets.session.lineage.lineage_size import require_plan_fits
-from pinot_assets.session.recover.finalize import load_switch
-from pinot_assets.session.recover.resolve_interrupted import is_lost
+from pinot_assets.session.stores.staged_objects import THREADS
+from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.plan import Changes, Next, Plan
+from pinot_assets.session.values import quarantined_rows, small_files
+from pinot_assets.session.values.plan import Changes, Next, Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode, PushKind, Session, State, new_session_id
+from pinot_assets.settings.file_limits import FileLimits
+from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 
 _NO_WORD: Final = (
     f"{planning.STALLS} runs in a row ended before a file was built, without a reason: "
@@ -152,3 +164,116 @@ def _spent(context: TriggerContext, session: Session) -> frozenset[str]:
         context.note(f"the lineage entry of {session.id} was reverted, or Pinot gave it up")
         spent |= frozenset(load_switch(context, session).names_to)
     return spent
+
+
+def build(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[Receipt], list[Failure]]:
+    """Build what the plan wants built.
+
+    :returns: receipts, and failures by ordinal; files that may be skipped are in neither.
+    :raises LeaseLost: somebody else owns the table now; nothing was built.
+    """
+    tasks = [FileTask(SourceFile(r.uri, r.planned), r.ordinal) for r in plan.to_build]
+    receipts: list[Receipt] = []
+    failures: list[Failure] = []
+
+    def on_done(outcome: Receipt | Failure) -> None:
+        context.progress.built(outcome)
+        if isinstance(outcome, Receipt):
+            receipts.append(outcome)
+            context.built += 1
+        else:
+            failures.append(outcome)
+
+    context.lease.assert_held()  # what slept through its lease may not build what the next owner does (I13)
+    context.progress.building({task.ordinal: task.file.fingerprint.size for task in tasks})
+    context.clients.builder.build(_order(context, session, plan), tasks, on_done, context.progress.moving)
+    for note in (*quarantined_rows.notes(receipts), *small_files.notes(receipts)):
+        context.note(note)
+    failed = [f for f in failures if not _skipped(context, session, plan, f)]
+    return receipts, sorted(failed, key=lambda f: f.ordinal)
+
+
+def _skipped(context: TriggerContext, session: Session, plan: Plan, failure: Failure) -> bool:
+    """Whether a file that cannot be read is left out, as the user wants it (edge case E17).
+
+    Not one that is published: its rows must not vanish because its new version is broken.
+    """
+    if not context.spec.ingestion.skip_unreadable or failure.code != "UNREADABLE":
+        return False
+    current = context.current_snapshot()
+    if current is not None and failure.uri in current.ledger:
+        return False
+    (row,) = [r for r in plan.to_build if r.ordinal == failure.ordinal]
+    context.clients.staging.put_skipped(session.id, row, failure, session.format)
+    context.note(f"skipped {failure.uri}: {failure.reason}")
+    return True
+
+
+def _order(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
+    ingestion, staging = context.spec.ingestion, context.clients.staging
+    return BuildSpec(
+        table=context.spec.name,
+        session=session.id,
+        attempt=plan.attempt,
+        creation_time_ms=session.created_ms,
+        schema=context.spec.schema_json,
+        table_config=context.spec.table_json,
+        input_format=ingestion.input_format,
+        reader=ingestion.reader,
+        source_uri=context.clients.source.uri,
+        source_props=ingestion.input_props,
+        staging_uri=staging.session_uri(session.id),
+        segments_uri=staging.segments_uri,
+        staging_props=ingestion.output_props,
+        max_rows_per_segment=ingestion.max_rows_per_segment,
+        min_server=ingestion.min_server,
+        policy=context.spec.policy,
+        desired_segment_bytes=ingestion.desired_segment_bytes,
+        max_bad_rows=ingestion.bad_row_limit,
+        missing_column=ingestion.on_missing_column,
+        query=query_of(ingestion, context.spec.table_json),
+        limits=FileLimits.of_environment(os.environ),
+        format=session.format,
+    )
+
+
+def query_of(ingestion: FileIngestion, table_config: JsonMapping) -> Query | None:
+    """What Spark SQL makes of the rows; None if the tasks read the files themselves.
+
+    :param table_config: Pinot's `transformConfigs` and `filterConfig` in it need Spark, too.
+    """
+    query = Query.of(ingestion.filter, ingestion.transforms, table_config)
+    return query if query.expressions or ingestion.engine == "spark" else None
+
+
+def spent_names(lineage: Lineage) -> frozenset[str]:
+    """Names that must never be pushed again, as far as Pinot still knows."""
+    return frozenset[str]().union(*(e.segments_to for e in lineage.in_state(LineageState.REVERTED)))
+
+
+def renamed(staging: Staging, table: str, plan: Plan, receipts: Mapping[int, Receipt]) -> Plan:
+    """The plan with those receipts' tars under names of its own attempt, each recorded as a new receipt.
+
+    Repeating it after a death makes the same objects.
+
+    :param receipts: by the ordinal of the row that takes them over; not necessarily the one that they were
+        built for.
+    """
+
+    def taken(row: Row) -> Row:
+        old = receipts.get(row.ordinal)
+        if old is None:
+            return row
+        receipt = _receipt(staging, table, plan, row.ordinal, old)
+        key = staging.put_receipt(plan.session, receipt)
+        return replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key)
+
+    return replace(plan, rows=tuple(in_threads(taken, plan.rows, THREADS, "rename")))
+
+
+def _receipt(staging: Staging, table: str, plan: Plan, ordinal: int, old: Receipt) -> Receipt:
+    outputs = tuple(
+        staging.put_renamed(output, segment_name(table, plan.session, plan.attempt, ordinal, k))
+        for k, output in enumerate(old.outputs)
+    )
+    return replace(old, ordinal=ordinal, attempt=plan.attempt, outputs=outputs)
