@@ -77,7 +77,7 @@ def look(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: int
             why = why_none_goes(clients, listed, ref)
             if not why:
                 going = _expired(spec, clients, there, pointer, session, grace_ms, now_ms)
-                kept = reach_of(staging, (header for header in there if header not in going))
+                kept = reach_of(staging.reach(header.ref) for header in there if header not in going)
                 expired = going
         except SnapshotCorrupt as error:
             why = f"a kept snapshot cannot be read: {error.reason}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from pinot_assets.core.json_object import JsonMapping
@@ -27,7 +28,7 @@ from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values import quarantined_rows, small_files
 from pinot_assets.session.values.plan import Changes, Next, Plan, Row, RowStatus
-from pinot_assets.session.values.state import Mode, PushKind, Session, State, new_session_id
+from pinot_assets.session.values.state import Mode, ObjectRef, PushKind, Session, State, new_session_id
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.manifest import Snapshot
@@ -76,21 +77,31 @@ def begin(
         push=context.push,
         format=plan.format,
     )
-    pointer = replace(
-        pointer,
-        active_session=session.node,
-        next_seq=seq + 1,
-        history=(*pointer.history, session.node)[-2:],
-        format=plan.format,
-    )
-    context.lease.write(pointer=pointer, session=session)
-    context.lease.prune()
+    open_session(context, session, pointer.hold)
     context.note(f"session {session.id} ({session.mode.lower()}): {plural(len(plan.rows), 'file')} to build")
     if context.mode is Mode.APPEND and changes.rewritten:
         context.note(
             f"{len(changes.rewritten)} rewritten files are added beside their older versions (append)"
         )
     return session, plan
+
+
+def open_session(context: TriggerContext, session: Session, hold: ObjectRef | None) -> None:
+    """Write a new session, which is the table's open one from now on.
+
+    :param hold: what a rollback holds back from now on.
+    """
+    pointer = context.lease.pointer
+    pointer = replace(
+        pointer,
+        active_session=session.node,
+        next_seq=session.seq + 1,
+        history=(*pointer.history, session.node)[-2:],
+        hold=hold,
+        format=session.format,
+    )
+    context.lease.write(pointer=pointer, session=session)
+    context.lease.prune()
 
 
 def refuse_too_many(context: TriggerContext, plan: Plan, current: Snapshot | None) -> None:
@@ -121,6 +132,10 @@ def go_on(
     taken = planning.with_spent_names(plan, receipts, _spent(context, session))
     taken |= planning.returned(opened.plan, plan, receipts)
     plan = planning.revoked(plan, taken)
+    # The gate stays open: bound to the switch (R8), for what is asked by now, of the same files. One that
+    # gives no segment changes no switch, and was looked at by nobody.
+    same = (opened.plan.rows, opened.plan.removals) == (plan.rows, plan.removals)
+    is_audited = same and session.gate_open_by(context.spec.audit.digest)
     session = replace(
         session,
         plan=context.clients.staging.put_plan(plan),
@@ -129,7 +144,7 @@ def go_on(
         retry_count=session.retry_count + is_retry,
         stalls=0 if is_retry else opened.stalls,
         failures=None,
-        audit=session.audit if _still_audited(context, session, opened.plan, plan) else None,
+        audit=session.audit if is_audited else None,
         counts=plan.counts(),
         trouble_since_ms=trouble_since_ms,
         last_error=(session.last_error or _NO_WORD) if trouble_since_ms else "",
@@ -144,13 +159,6 @@ def go_on(
         f"{what} session {session.id}: {plural(len(plan.done), 'file')} kept, {len(plan.to_build):,} to build"
     )
     return session, plan
-
-
-def _still_audited(context: TriggerContext, session: Session, audited: Plan, plan: Plan) -> bool:
-    """Whether the gate stays open: bound to the switch (R8), for what is asked by now, of the same files.
-    One that gives no segment changes no switch, and was looked at by nobody."""
-    same = (audited.rows, audited.removals) == (plan.rows, plan.removals)
-    return same and session.gate_open_by(context.spec.audit.digest)
 
 
 def _spent(context: TriggerContext, session: Session) -> frozenset[str]:
@@ -264,16 +272,10 @@ def renamed(staging: Staging, table: str, plan: Plan, receipts: Mapping[int, Rec
         old = receipts.get(row.ordinal)
         if old is None:
             return row
-        receipt = _receipt(staging, table, plan, row.ordinal, old)
+        name = partial(segment_name, table, plan.session, plan.attempt, row.ordinal)
+        outputs = tuple(staging.put_renamed(output, name(k)) for k, output in enumerate(old.outputs))
+        receipt = replace(old, ordinal=row.ordinal, attempt=plan.attempt, outputs=outputs)
         key = staging.put_receipt(plan.session, receipt)
         return replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key)
 
     return replace(plan, rows=tuple(in_threads(taken, plan.rows, THREADS, "rename")))
-
-
-def _receipt(staging: Staging, table: str, plan: Plan, ordinal: int, old: Receipt) -> Receipt:
-    outputs = tuple(
-        staging.put_renamed(output, segment_name(table, plan.session, plan.attempt, ordinal, k))
-        for k, output in enumerate(old.outputs)
-    )
-    return replace(old, ordinal=ordinal, attempt=plan.attempt, outputs=outputs)

@@ -23,10 +23,8 @@ from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 def finalize(context: TriggerContext, session: Session) -> Snapshot:
     """W6: see the new set everywhere, write the snapshot, close the session in one transaction."""
     confirm(context, session)
-    plan = context.clients.staging.plan(session.plan)
-    snapshot = snapshot_of(
-        context, session, plan, session.lineage_entry_id, context.lease.pointer.current_snapshot
-    )
+    plan, parent = context.clients.staging.plan(session.plan), context.lease.pointer.current_snapshot
+    snapshot = snapshot_of(context, session, plan, session.lineage_entry_id, parent)
     close_published(context, session, Outcome.PUBLISHED, snapshot)
     return snapshot
 
@@ -144,12 +142,10 @@ def _delete_staged(context: TriggerContext, session: Session) -> None:
     """Receipts first: without its receipt a tar is nothing."""
     store = context.clients.staging.store
     tars = f"segments/{context.spec.name}__{session.id}_"
-    receipts = [info.key for info in store.list(f"sessions/{session.id}/files")]
-    bad_rows = [info.key for info in store.list(f"sessions/{session.id}/bad-rows")]
-    staged = [info.key for info in store.list("segments") if info.key.startswith(tars)]
-    moving = [info.key for info in store.list(f"sessions/{session.id}/moving")]
-    cut = [info.key for info in store.list(f"sessions/{session.id}/{CUT_VALUES}")]
-    for key in (*receipts, *bad_rows, *cut, *moving, *staged):
+    folders = [f"sessions/{session.id}/{name}" for name in ("files", "bad-rows", CUT_VALUES, "moving")]
+    keys = [info.key for folder in folders for info in store.list(folder)]
+    keys += [info.key for info in store.list("segments") if info.key.startswith(tars)]
+    for key in keys:
         store.delete(key)
 
 

@@ -14,9 +14,6 @@ from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
 
-STAGED = (TriggerResult.STAGED, TriggerResult.FAILED)
-"""Triggers that leave something to gate."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
@@ -77,16 +74,18 @@ class RunOutcome:
         }
 
 
-def finish(driver: Driver, report: TriggerReport, found: Callable[[Finding], None]) -> RunOutcome:
+def gate_and_publish(
+    driver: Driver, report: TriggerReport, on_finding: Callable[[Finding], None]
+) -> RunOutcome:
     """Gate what a trigger staged, and switch to it.
 
-    :param found: is told each finding of the gate before the switch.
+    :param on_finding: is told each finding of the gate before the switch.
     """
-    if report.result not in STAGED:
+    if report.result not in (TriggerResult.STAGED, TriggerResult.FAILED):
         return RunOutcome(report, left_out=report.failed)
     _, findings = driver.audit()
     for finding in findings:
-        found(finding)
+        on_finding(finding)
     try:
         snapshot = driver.publish()
     except SnapshotIncomplete as error:

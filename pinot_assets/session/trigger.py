@@ -59,9 +59,10 @@ def trigger_without_retry(context: TriggerContext) -> TriggerReport:
     run may have failed since.
     """
     decision = decide(context, *_prepared(context))
-    if context.spec.ingestion.sensor_retries or decision.step not in _SPENDS:
-        return _execute(context, decision)
-    return _leave_alone(context, decision)
+    spends = decision.step in (PlannedAction.RETRY, PlannedAction.RESTART)
+    if spends and not context.spec.ingestion.sensor_retries:
+        return _leave_alone(context, decision)
+    return _execute(context, decision)
 
 
 def trigger_planned(context: TriggerContext, wanted: str) -> TriggerReport:
@@ -145,9 +146,6 @@ def _cleared(context: TriggerContext, session: Session | None) -> Session | None
 
 
 # --- what was decided ------------------------------------------------------------------------------
-
-_SPENDS: Final = (PlannedAction.RETRY, PlannedAction.RESTART)
-"""What spends a retry, or gives a session up."""
 
 
 def _execute(context: TriggerContext, decision: Decision) -> TriggerReport:

@@ -48,10 +48,12 @@ def assertion_findings(
         return ()
     sides = switch_segments_of(context.clients.pinot, context.spec.name, switch, receipts)
     servers = Servers(context.clients.pinot, context.spec.name, sides, context.spec.audit.replicas)
+    # Servers first; a shadow table is filled with what is staged, and then with what stays.
+    costs = [(a.via == "shadow") + (a.expectation.side is Side.AFTER) for a in assertions]
     findings: dict[int, Finding] = {}
     with ShadowTable(context) as shadow:
         ways = {"servers": servers.finding, "shadow": _ByShadow(context, shadow, sides).finding}
-        for number in sorted(range(len(assertions)), key=lambda n: _cost(assertions[n])):
+        for number in sorted(range(len(assertions)), key=costs.__getitem__):
             context.lease.assert_held()  # a sign of progress, too: many of them take long (R25)
             assertion = assertions[number]
             try:
@@ -68,11 +70,6 @@ def refuse_unaskable(context: TriggerContext) -> None:
     """
     if any(assertion.via == "servers" for assertion in context.spec.audit.assertions):
         context.clients.pinot.require_server_queries()
-
-
-def _cost(assertion: Assertion) -> int:
-    """Servers first; a shadow table is filled with what is staged, and then with what stays."""
-    return (assertion.via == "shadow") + (assertion.expectation.side is Side.AFTER)
 
 
 class _ByShadow:
@@ -182,20 +179,18 @@ class Servers:
 
         :raises PinotError: a server that has to answer does not, or none of those that may.
         """
-        found = assertion_holds(assertion, self._answers(assertion))
-        away = [f"{server} was not asked: {error.what}" for server, error in sorted(self._away.items())]
-        return replace(found, message="; ".join([found.message, *away]))
-
-    def _answers(self, assertion: Assertion) -> Answers:
         question, expectation = assertion.question, assertion.expectation
         after, of_live = expectation.side is Side.AFTER, expectation.of_live
         staged = tuple(self._by_each_replica(question))
-        return Answers(
+        answers = Answers(
             staged=staged or (({},) if self._of_files else ()),
             kept=self._by_one(question, self._kept, 0) if after or of_live else {},
             leaving=self._by_one(question, self._leaving, 0) if of_live else {},
             live=bool(self._kept or self._leaving),
         )
+        found = assertion_holds(assertion, answers)
+        away = [f"{server} was not asked: {error.what}" for server, error in sorted(self._away.items())]
+        return replace(found, message="; ".join([found.message, *away]))
 
     def _by_each_replica(self, question: Question) -> Iterator[Tally]:
         """An answer for all that is staged, as often as a segment has replicas that are to answer."""

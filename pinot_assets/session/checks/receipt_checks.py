@@ -66,13 +66,14 @@ def receipt_findings(
 
     :param receipts: those that the session's plan accepted.
     """
-    checks = context.spec.audit.checks
+    spec, checks = context.spec, context.spec.audit.checks
+    schema = SegmentSpec.from_pinot(spec.schema_json, spec.table_json, min_server=spec.ingestion.min_server)
     ranges = [check for check in checks if isinstance(check, TimeRange)]
     empty: list[EmptyOutputs | None] = [check for check in checks if isinstance(check, EmptyOutputs)]
     changes = [check for check in checks if isinstance(check, RowChange)]
     return (
         rows_as_read(receipts),
-        columns_as_in_schema(receipts, _schema(context)),
+        columns_as_in_schema(receipts, {c.name: c.data_type.value for c in schema.columns}),
         bounds_in_order(receipts),
         _tars(context.clients.staging, receipts),
         *(empty_outputs(receipts, bound) for bound in empty or [None]),
@@ -93,14 +94,6 @@ def cut_findings(
 def coming(switch: Switch) -> tuple[Output, ...]:
     """What it brings; a segment that stays and only takes another name was looked at when it came."""
     return () if switch.carried else switch.segments_to
-
-
-def _schema(context: TriggerContext) -> dict[str, str]:
-    spec = context.spec
-    columns = SegmentSpec.from_pinot(
-        spec.schema_json, spec.table_json, min_server=spec.ingestion.min_server
-    ).columns
-    return {column.name: column.data_type.value for column in columns}
 
 
 # --- tars ------------------------------------------------------------------------------------------
@@ -257,18 +250,12 @@ def _rewritten(
         same = receipt.sha256 == file.sha256
         if not (same and same_spec):
             pairs.append((Rewritten(receipt, file.rows, same_content=same), file))
-    former = _former(context, [file for new, file in pairs if new.suspects])
-    return tuple(replace(new, former=former.get(file.uri)) for new, file in pairs)
-
-
-def _former(context: TriggerContext, files: Collection[PublishedFile]) -> dict[str, Receipt]:
-    """Receipts of the published versions; only of files that lack something, as few do."""
+    # Receipts of the published versions; only of files that lack something, as few do.
     by_session: dict[str, dict[str, str]] = defaultdict(dict)
-    for file in files:
-        by_session[file.session][file.uri] = file.version
-    return dict(_read(context, by_session))
-
-
-def _read(context: TriggerContext, by_session: dict[str, dict[str, str]]) -> Iterator[tuple[str, Receipt]]:
+    for new, file in pairs:
+        if new.suspects:
+            by_session[file.session][file.uri] = file.version
+    former: dict[str, Receipt] = {}
     for session, versions in by_session.items():
-        yield from kept_receipts(context.clients.staging, session, versions).items()
+        former |= kept_receipts(context.clients.staging, session, versions)
+    return tuple(replace(new, former=former.get(file.uri)) for new, file in pairs)

@@ -29,6 +29,8 @@ from pinot_assets.snapshot.manifest import Snapshot
 
 _TOLD_AFTER_S: Final = 10
 """After so long people are told what is waited for."""
+_ENDED: Final = frozenset({"ONLINE", "ERROR"})
+"""States of a replica that is not loaded any more."""
 
 
 def server_findings(context: TriggerContext, switch: Switch) -> tuple[Finding, ...]:
@@ -68,7 +70,9 @@ def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:
 
     def is_enough(replicas: Replicas) -> bool:
         nonlocal is_told
-        if _none_loads(switch, replicas) or _enough(context, switch, replicas):
+        states = (replicas.get(name) or {"": "MISSING"} for name in switch.names_to)
+        # Every replica has come to an end, good or bad: all bad files of a switch are found at once.
+        if all(_ENDED.issuperset(each.values()) for each in states) or _enough(context, switch, replicas):
             return True
         if not is_told and deadline.waited >= _TOLD_AFTER_S:
             is_told = True
@@ -84,12 +88,6 @@ def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:
     )
 
 
-def _none_loads(switch: Switch, replicas: Replicas) -> bool:
-    """Every replica has come to an end, good or bad: all bad files of a switch are found at once."""
-    states = [state for name in switch.names_to for state in (replicas.get(name) or {"": "MISSING"}).values()]
-    return {"ONLINE", "ERROR"}.issuperset(states)
-
-
 def _enough(context: TriggerContext, switch: Switch, replicas: Replicas) -> bool:
     """Whether one replica of each segment is there, one is enough, and no server that is up still loads."""
     if (
@@ -98,7 +96,7 @@ def _enough(context: TriggerContext, switch: Switch, replicas: Replicas) -> bool
     ):
         return False
     states = (item for servers in replicas.values() for item in servers.items())
-    behind = sorted({server for server, state in states if state not in ("ONLINE", "ERROR")})
+    behind = sorted({server for server, state in states if state not in _ENDED})
     said = context.clients.pinot.crcs_on_servers(context.spec.name, behind)
     return all(isinstance(answer, PinotError) for answer in said.values())
 
@@ -137,18 +135,14 @@ def count(clients: TableClients, table: str, snapshot: Snapshot) -> tuple[RowCou
     A controller that does not answer is an answer that is not right, and no error: what is counted has
     happened, and whoever is told of an error would do it once more.
     """
+    pinot, ours, expected = clients.pinot, snapshot.segments, 0
     try:
-        expected, brokers = _expected(clients, table, snapshot), clients.pinot.brokers(table)
+        for name in pinot.visible_segments(table):
+            expected += ours[name].rows if name in ours else pinot.segment_metadata(table, name).total_docs
+        brokers = pinot.brokers(table)
     except PinotError as error:
         return (RowCount("the controller", None, snapshot.rows, error.reason),)
     return tuple(_count(clients, broker, table, expected) for broker in brokers)
-
-
-def _expected(clients: TableClients, table: str, snapshot: Snapshot) -> int:
-    ours, rows = snapshot.segments, 0
-    for name in clients.pinot.visible_segments(table):
-        rows += ours[name].rows if name in ours else clients.pinot.segment_metadata(table, name).total_docs
-    return rows
 
 
 def _count(clients: TableClients, broker: str, table: str, expected: int) -> RowCount:

@@ -9,6 +9,7 @@ of the real table, are not touched by any of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -142,10 +143,18 @@ class ShadowTable:
 
     def _wait_for_rows(self, rows: int) -> None:
         """Every broker that serves it has heard of all segments; one of them is asked."""
+
+        def counts() -> dict[str, int | None]:
+            found: dict[str, int | None] = dict.fromkeys(self._pinot.brokers(self.name))
+            for url in found:
+                with suppress(PinotError):  # a segment is not routed yet
+                    found[url] = self._pinot.broker_rows(url, self.name)
+            return found
+
         counted = poll_until(
             Deadline(self._run.clients, self._run.clients.waits.broker),
             POLL_SECONDS,
-            lambda: {url: self._counted(url) for url in self._pinot.brokers(self.name)},
+            counts,
             lambda counted: set(counted.values()) == {rows},
         )
         if set(counted.values()) != {rows}:
@@ -155,12 +164,6 @@ class ShadowTable:
                 why=told or "no broker serves it",
             )
         self._broker = min(counted)
-
-    def _counted(self, broker: str) -> int | None:
-        try:
-            return self._pinot.broker_rows(broker, self.name)
-        except PinotError:
-            return None  # a segment is not routed yet
 
 
 def ask_table(pinot: PinotClient, table: str, question: Question) -> Tally:

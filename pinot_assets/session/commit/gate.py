@@ -174,28 +174,20 @@ def _all_built(session: Session) -> Finding:
 def with_those_at_fault(
     context: TriggerContext, session: Session, receipts: Mapping[int, Receipt], findings: Sequence[Finding]
 ) -> Session:
-    """The session with the files that findings blame: their receipts do not count any more."""
-    at_fault = _at_fault(session, receipts, findings)
+    """The session with the files that findings blame, which are not built as they should be, or whose
+    segments are not what was built (rule R14): their receipts do not count any more."""
+    why = {name: f"{f.name}: {f.message}" for f in findings if f.blocks for name in (*f.at_fault, *f.files)}
+    at_fault: list[Failure] = []
+    for ordinal, receipt in receipts.items():
+        names = (receipt.uri, *(output.segment for output in receipt.outputs))
+        if (bad := next((name for name in names if name in why), None)) is not None:
+            at_fault.append(Failure(receipt.uri, ordinal, session.attempt, "AUDIT", why[bad]))
     if not at_fault:
         return session
+    staging = context.clients.staging
     return replace(
-        session,
-        failures=context.clients.staging.put_failures(session.id, session.attempt, at_fault, session.format),
+        session, failures=staging.put_failures(session.id, session.attempt, at_fault, session.format)
     )
-
-
-def _at_fault(
-    session: Session, receipts: Mapping[int, Receipt], findings: Sequence[Finding]
-) -> list[Failure]:
-    """The files of this session that are not built as they should be, or whose segments are not what was
-    built (rule R14)."""
-    why = {name: f"{f.name}: {f.message}" for f in findings if f.blocks for name in (*f.at_fault, *f.files)}
-    named = {o: (r, [r.uri, *(output.segment for output in r.outputs)]) for o, r in receipts.items()}
-    return [
-        Failure(receipt.uri, ordinal, session.attempt, "AUDIT", why[bad])
-        for ordinal, (receipt, names) in named.items()
-        if (bad := next(filter(why.__contains__, names), None)) is not None
-    ]
 
 
 def store_audit(context: TriggerContext, session: Session, findings: Sequence[Finding]) -> Session:

@@ -141,7 +141,9 @@ class PerFilePublisher:
         if step.is_done(visible):
             return
         try:
-            self._refuse_hidden(set(step.replaces) - visible)
+            lost = set(step.replaces) - visible
+            if hidden := lost & self._run.clients.pinot.all_segments(self._run.spec.name):
+                raise SwitchConflict("somebody else replaced its published version", why=min(hidden))
             self._publish(part)
         except (PinotUnreachable, SwitchStateUnknown):
             raise  # says nothing of this file: the next trigger looks
@@ -208,18 +210,18 @@ class PerFilePublisher:
         self._run.note(f"{uri} is not published: {why}")
 
     def _remember(self) -> None:
-        failures, session = (*self._built, *_refusals(self._plan, self.refused)), self.session
+        session, plan, staging = self.session, self._plan, self._run.clients.staging
+        ordinals = {row.uri: row.ordinal for row in plan.done}
+        failures = self._built + tuple(
+            Failure(uri, ordinals.get(uri, -1), plan.attempt, REFUSED, why)
+            for uri, why in self.refused.items()
+        )
+        counts = {"done": len(plan.done) - len(self.refused), "failed": len(failures)}
         self.session = replace(
             session,
-            failures=self._run.clients.staging.put_failures(
-                session.id, session.attempt, failures, session.format
-            ),
+            failures=staging.put_failures(session.id, session.attempt, failures, session.format),
             last_error=told(failures),
-            counts={
-                **session.counts,
-                "done": len(self._plan.done) - len(self.refused),
-                "failed": len(failures),
-            },
+            counts={**session.counts, **counts},
         )
 
     def _delete(self, part: Switch) -> None:
@@ -234,10 +236,6 @@ class PerFilePublisher:
             self._switcher.revert_entry(entry_id)
         self._switcher.delete(names)
 
-    def _refuse_hidden(self, lost: set[str]) -> None:
-        if hidden := lost & self._run.clients.pinot.all_segments(self._run.spec.name):
-            raise SwitchConflict("somebody else replaced its published version", why=min(hidden))
-
     def _visible(self) -> frozenset[str]:
         return self._run.clients.pinot.visible_segments(self._run.spec.name)
 
@@ -250,8 +248,3 @@ def failures_of(context: TriggerContext, session: Session) -> tuple[Failure, ...
 def told(failures: Sequence[Failure]) -> str:
     """One line for the session's node."""
     return f"{plural(len(failures), 'file')} failed; {failures[0].uri}: {failures[0].reason}"[:1000]
-
-
-def _refusals(plan: Plan, refused: Mapping[str, str]) -> list[Failure]:
-    ordinals = {row.uri: row.ordinal for row in plan.done}
-    return [Failure(uri, ordinals.get(uri, -1), plan.attempt, REFUSED, why) for uri, why in refused.items()]

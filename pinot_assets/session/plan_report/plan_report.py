@@ -14,7 +14,7 @@ from pinot_assets.session.decide.decision import NEW_SESSION, Decision
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.plan_report.switch_cost import SwitchCost, switch_cost_of
 from pinot_assets.session.rollback.retention import foreseen
-from pinot_assets.session.rollback.rollback_options import revert_until_ms
+from pinot_assets.session.rollback.rollback_plan import revert_until_ms
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Changes, Row

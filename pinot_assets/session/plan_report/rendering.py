@@ -222,7 +222,14 @@ def risk_lines(plan: PlanReport) -> Iterator[Line]:
     if planned.shadow:
         yield Line("shadow table", f"{planned.shadow}, which an audit left: deleted first")
     if plan.expiring:
-        yield Line("deletes", _expiring(plan), warns=True)
+        names = [f"cp{header.seq}" for header in plan.expiring]
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        yield Line(
+            "deletes",
+            f"after the switch, {plural(len(names), 'snapshot')} with the tars that they alone need, for "
+            f"good (snapshotsToKeep, snapshotDaysToKeep): {', '.join(names[:SHOWN])}{more}",
+            warns=True,
+        )
     if planned.beside:
         yield Line("rows twice", rows_twice(planned.beside), warns=True)
     if planned.refused is not None:
@@ -278,15 +285,6 @@ def _doomed(switch: SwitchCost) -> Line:
         f"{when}, deletes {plural(len(doomed.segments), 'segment')} of the snapshot before the present one, "
         f"{size(doomed.bytes)}: no revert leads there any more",
         warns=True,
-    )
-
-
-def _expiring(plan: PlanReport) -> str:
-    names = [f"cp{header.seq}" for header in plan.expiring]
-    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-    return (
-        f"after the switch, {plural(len(names), 'snapshot')} with the tars that they alone need, for good "
-        f"(snapshotsToKeep, snapshotDaysToKeep): {shown}"
     )
 
 

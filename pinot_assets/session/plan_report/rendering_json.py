@@ -65,7 +65,7 @@ def values(plan: PlanReport) -> JsonObject:
         ],
         "switch": _switch(plan.switching) if plan.switching is not None else None,
         "deletesSnapshots": [{"seq": h.seq, "sha256": h.ref.sha256} for h in plan.expiring],
-        "revertUntil": _time(plan.revert_until_ms),
+        "revertUntil": None if plan.revert_until_ms is None else utc_text(plan.revert_until_ms),
     }
 
 
@@ -140,7 +140,3 @@ def _version(found: Fingerprint | None) -> JsonObject | None:
 
 def _unready(found: Unready) -> str:
     return f"{found.uri} {found.why}"
-
-
-def _time(ms: int | None) -> str | None:
-    return None if ms is None else utc_text(ms)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pinot_assets.core.text import plural
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.plan_report.history import counts_text
-from pinot_assets.session.rollback.rollback_options import RollbackPlan, RollbackWay
+from pinot_assets.session.rollback.rollback_plan import RollbackPlan, RollbackWay
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 

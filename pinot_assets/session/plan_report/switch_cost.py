@@ -7,6 +7,7 @@ like a count.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pinot_assets.errors import PinotAssetsError, PinotError
@@ -239,7 +240,10 @@ def capacity_after_switch(
     :param tars: bytes of each tar that is pushed, as far as that can be told.
     """
     replication = replication_of(context.table_config)
-    quota, present = quota_bytes(context.table_config), _present(context)
+    quota = quota_bytes(context.table_config)
+    present: int | None = None
+    with suppress(PinotError):
+        present = context.clients.pinot.table_bytes(context.spec.name)
     coming = coming.times(replication)
     peak = coming.plus(present - freed * replication) if present is not None else None
     return CapacityAfter(
@@ -251,13 +255,6 @@ def capacity_after_switch(
         later=peak.plus(-replaced * replication) if peak is not None else None,
         disks=_disks(context, coming.plus(-freed * replication), tars, replication),
     )
-
-
-def _present(context: TriggerContext) -> int | None:
-    try:
-        return context.clients.pinot.table_bytes(context.spec.name)
-    except PinotError:
-        return None
 
 
 def _disks(

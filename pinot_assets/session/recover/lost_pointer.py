@@ -275,38 +275,41 @@ def catch_up(context: TriggerContext) -> None:
     :raises SessionError: what queries see is neither the pointer's nor a newer snapshot's; says what can be
         done.
     """
-    if behind := _caught_up_but_for_choice(context):
+    if behind := catch_up_as_chosen(context):
         raise stop(context.spec.name, context.lease.pointer, behind.unknown, behind.newer)
 
 
-def catch_up_as_chosen(context: TriggerContext) -> None:
-    """The same before a rollback to a snapshot that a person named: that is one of the choices."""
-    _caught_up_but_for_choice(context)
-
-
-def adopted(table: str, clients: TableClients, pointer: Pointer) -> SnapshotRef | None:
+def adopted(
+    table: str, clients: TableClients, pointer: Pointer, session: Session | None
+) -> SnapshotRef | None:
     """The snapshot that a step would take for the current one; only looked at.
 
+    :param session: the pointer's open one.
     :raises SessionError: as `catch_up`.
     """
     if is_fresh(pointer):
         return pointer.current_snapshot
-    behind = look(table, clients, pointer, clients.store.active_session(pointer))
+    behind = look(table, clients, pointer, session)
     if behind.seen is None and behind.unknown:
         raise stop(table, pointer, behind.unknown, behind.newer)
     return behind.seen or pointer.current_snapshot
 
 
-def ledger_to_leave(table: str, clients: TableClients, pointer: Pointer) -> SnapshotRef | None:
+def ledger_to_leave(
+    table: str, clients: TableClients, pointer: Pointer, session: Session | None
+) -> SnapshotRef | None:
     """The same for a rollback to a snapshot that a person named, which nothing newer stops."""
     if is_fresh(pointer):
         return pointer.current_snapshot
-    behind = look(table, clients, pointer, clients.store.active_session(pointer))
+    behind = look(table, clients, pointer, session)
     return behind.seen or pointer.current_snapshot
 
 
-def _caught_up_but_for_choice(context: TriggerContext) -> Behind | None:
-    """What is left to be chosen, None where nothing is."""
+def catch_up_as_chosen(context: TriggerContext) -> Behind | None:
+    """The same before a rollback to a snapshot that a person named: that is one of the choices.
+
+    :returns: what is left to be chosen, None where nothing is.
+    """
     pointer = context.lease.pointer
     if is_fresh(pointer):
         return None  # `rebuild_if_lost` sees to it

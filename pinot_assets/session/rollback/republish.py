@@ -17,7 +17,7 @@ from pinot_assets.session.commit.gate import audit
 from pinot_assets.session.commit.one_switch import end_switch, stage_switch
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.recover.interrupted import with_open_entry
-from pinot_assets.session.rollback.rollback_options import coming, going
+from pinot_assets.session.rollback.rollback_plan import coming, going
 from pinot_assets.session.stores.staged_objects import THREADS
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.state import Mode, Session, State
@@ -40,7 +40,11 @@ def republish(
     if done.switch_object is None:
         return done, tuple(target.files)
     confirm(context, done)
-    return done, _files(context, done, target)
+    pushed = {o.segment: o for o in load_switch(context, done).segments_to}
+    names = _names(context, done, target)
+    return done, tuple(
+        replace(f, outputs=tuple(pushed.get(names[o.segment], o) for o in f.outputs)) for f in target.files
+    )
 
 
 def unpublished(context: TriggerContext, session: Session) -> Session | None:
@@ -110,21 +114,19 @@ def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Swit
         smallest = min(kept, key=lambda o: (o.tar_bytes, o.segment))
         sources, pushed = tuple(sorted((*sources, smallest.segment))), (smallest,)
     names = _names(context, session, target)
-    outputs = in_threads(
-        lambda output: _renamed(context, output, names[output.segment]), pushed, THREADS, "rename"
-    )
+
+    def renamed(output: Output) -> Output:
+        try:
+            return context.clients.staging.put_renamed(output, names[output.segment])
+        except (SourceError, BuildError, SnapshotCorrupt) as error:
+            raise RollbackRefused(
+                f"the tar of {output.segment} cannot be published again",
+                why=str(error),
+                hint="restore it, or put the former files back into the source and run the table",
+            ) from error
+
+    outputs = in_threads(renamed, pushed, THREADS, "rename")
     return Switch(session.switch + 1, sources, tuple(outputs), format=session.format)
-
-
-def _renamed(context: TriggerContext, output: Output, name: str) -> Output:
-    try:
-        return context.clients.staging.put_renamed(output, name)
-    except (SourceError, BuildError, SnapshotCorrupt) as error:
-        raise RollbackRefused(
-            f"the tar of {output.segment} cannot be published again",
-            why=str(error),
-            hint="restore it, or put the former files back into the source and run the table",
-        ) from error
 
 
 def _names(context: TriggerContext, session: Session, target: Snapshot) -> dict[str, str]:
@@ -133,12 +135,3 @@ def _names(context: TriggerContext, session: Session, target: Snapshot) -> dict[
         old: segment_name(context.spec.name, session.id, session.attempt, ordinal, 0)
         for ordinal, old in enumerate(target.segments)
     }
-
-
-def _files(context: TriggerContext, session: Session, target: Snapshot) -> tuple[PublishedFile, ...]:
-    """The target's files with the names that the switch gave them."""
-    pushed = {o.segment: o for o in load_switch(context, session).segments_to}
-    names = _names(context, session, target)
-    return tuple(
-        replace(f, outputs=tuple(pushed.get(names[o.segment], o) for o in f.outputs)) for f in target.files
-    )

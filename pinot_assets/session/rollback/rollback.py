@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.core.stored_format import plain, structured
+from pinot_assets.core.stored_format import plain
 from pinot_assets.core.text import plural
 from pinot_assets.errors import (
     PinotAssetsError,
@@ -19,76 +19,31 @@ from pinot_assets.errors import (
     SwitchStateUnknown,
 )
 from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.session.attempt import open_session
 from pinot_assets.session.close import abandon
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.naming import next_seq
 from pinot_assets.session.recover.interrupted import sweep
 from pinot_assets.session.recover.lost_pointer import (
-    adopted,
     catch_up,
     catch_up_as_chosen,
-    ledger_to_leave,
     rebuild_if_lost,
 )
 from pinot_assets.session.rollback.republish import republish, unpublished
-from pinot_assets.session.rollback.rollback_options import RollbackPlan, RollbackWay, look
-from pinot_assets.session.stores.clients import TableClients
-from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_target, read_snapshots
+from pinot_assets.session.rollback.rollback_plan import (
+    RollbackPlan,
+    RollbackWay,
+    from_source,
+    is_revert,
+    rollback_facts,
+    rollback_plan,
+    target_of,
+)
+from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
 from pinot_assets.session.values.hold import hold_of, still_held
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import Mode, Outcome, Session, State, close, new_session_id
-from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
-from pinot_assets.table_spec import TableSpec
-
-
-def rollback_plan(spec: TableSpec, clients: TableClients, wanted: str = "") -> RollbackPlan:
-    """What a rollback would do; takes no lease and changes nothing.
-
-    :param wanted: number or session of a kept snapshot; "" is the one before the current one. While a
-        rollback is half way, its own target.
-    :raises RollbackRefused: there is nothing to go back to, or a session is in its switch (rule R21).
-    """
-    pointer = clients.store.pointer()
-    ref = (ledger_to_leave if wanted else adopted)(spec.name, clients, pointer)
-    if ref is None:
-        raise RollbackRefused(f"{spec.name} has never been published", hint="there is nothing to roll back")
-    current = StoredSnapshot(ref, clients.staging.snapshot(ref))
-    session = clients.store.active_session(pointer) if ref == pointer.current_snapshot else None
-    if session is not None and session.mode is Mode.ROLLBACK:
-        return _half_way(spec, clients, session, current, wanted)
-    target = find_target(clients.staging, current, wanted)
-    if session is not None and session.state is State.SWITCH:
-        shut = session.audit is not None and not session.audit.passed
-        gate = ", behind a shut gate" if shut else ""
-        raise RollbackRefused(
-            f"session {session.id} of {spec.name} is in its switch{gate}",
-            why=session.last_error or "it is staged in Pinot and not ended yet",
-            # What did not pass may well not pass again: then a run ends nothing.
-            hint=f"`pinot-assets session clear {spec.name}` drops it, what is published stays; then roll back"
-            if shut
-            else "run the table once more so that it ends, then roll back",
-        )
-    found = look(spec, clients).plan(current, target)
-    if found.way is None and target.ref == current.ref:
-        raise RollbackRefused(
-            f"{spec.name} is at snapshot {current.snapshot.seq} already",
-            hint=f"`pinot-assets snapshots {spec.name}` lists those before it",
-        )
-    return replace(found, drops=session)
-
-
-def _half_way(
-    spec: TableSpec, clients: TableClients, session: Session, current: StoredSnapshot, wanted: str
-) -> RollbackPlan:
-    target = _target(clients, session)
-    if wanted and find_target(clients.staging, current, wanted).ref != target.ref:
-        raise RollbackRefused(
-            f"{spec.name} is on its way back to {target.snapshot.session}",
-            why=f"rollback {session.id} was left half way",
-            hint="finish that one (`rollback` without --to) or give it up (`session clear`) first",
-        )
-    found = look(spec, clients).plan(current, target)
-    return replace(found, way=RollbackWay.REVERT if _is_revert(session) else RollbackWay.REPUBLISH)
+from pinot_assets.snapshot.manifest import Snapshot
 
 
 def rollback(context: TriggerContext, wanted: str = "", shown: RollbackPlan | None = None) -> Snapshot:
@@ -99,23 +54,11 @@ def rollback(context: TriggerContext, wanted: str = "", shown: RollbackPlan | No
     :returns: the snapshot that is visible now.
     :raises RollbackRefused: there is no safe way back; the text says why and what else can be done.
     """
-    context.goal = shown.target.snapshot.session if shown else wanted
-    (catch_up_as_chosen if wanted or shown else catch_up)(context)
+    context.goal = wanted = shown.target.snapshot.session if shown else wanted
+    (catch_up_as_chosen if wanted else catch_up)(context)
     rebuild_if_lost(context)
-    way = rollback_plan(context.spec, context.clients, shown.target.snapshot.session if shown else wanted)
-    if shown is not None:
-        _refuse_other_than_shown(context, way, shown)
-    session = context.active_session()
-    if session is not None and session.mode is Mode.ROLLBACK:
-        return finish_rollback(context, session)
-    _refuse_without_way(context, way)
-    if session is not None:
-        abandon(context, session, Outcome.CLEARED, "the table is rolled back")
-    return finish_rollback(context, _store_intent(context, way))
-
-
-def _refuse_other_than_shown(context: TriggerContext, way: RollbackPlan, shown: RollbackPlan) -> None:
-    if _told(way) != _told(shown):
+    way = rollback_plan(context.spec, context.clients, wanted)
+    if shown is not None and _told(way) != _told(shown):
         dropped = f"; session {way.drops.id} is open" if way.drops else ""
         raise RollbackRefused(
             f"{context.spec.name} is not rolled back: it changed since that was shown",
@@ -123,6 +66,18 @@ def _refuse_other_than_shown(context: TriggerContext, way: RollbackPlan, shown: 
             f"{plural(len(way.goes), 'segment')} would go, {len(way.comes)} come{dropped}",
             hint="look again",
         )
+    session = context.active_session()
+    if session is not None and session.mode is Mode.ROLLBACK:
+        return finish_rollback(context, session)
+    if way.way is None:
+        raise RollbackRefused(
+            f"{context.spec.name} cannot be brought back to {way.target.snapshot.session}",
+            why=way.why_not,
+            hint="put the former files back into the source and run the table",
+        )
+    if session is not None:
+        abandon(context, session, Outcome.CLEARED, "the table is rolled back")
+    return finish_rollback(context, _store_intent(context, way))
 
 
 def _told(way: RollbackPlan) -> tuple[object, ...]:
@@ -132,22 +87,13 @@ def _told(way: RollbackPlan) -> tuple[object, ...]:
     return way.way, way.current.ref, way.target.ref, sorted(way.goes), sorted(comes), dropped
 
 
-def _refuse_without_way(context: TriggerContext, way: RollbackPlan) -> None:
-    if way.way is None:
-        raise RollbackRefused(
-            f"{context.spec.name} cannot be brought back to {way.target.snapshot.session}",
-            why=way.why_not,
-            hint="put the former files back into the source and run the table",
-        )
-
-
 def finish_rollback(context: TriggerContext, session: Session) -> Snapshot:
     """Get to the target, see it at every broker, record it; from wherever an earlier driver came to.
 
     :raises RollbackRefused: neither way is open any more; the table stays as it is, and nothing is held.
     """
-    current, target = _current(context), _target(context.clients, session)
-    if _is_revert(session):
+    current, target = _current(context), target_of(context.clients, session)
+    if is_revert(session):
         if _revert(context, session, current, target):
             return _record_revert(context, session, current, target)
         context.note(
@@ -174,17 +120,18 @@ def clear_rollback(context: TriggerContext, session: Session) -> Session | None:
     :returns: the session that was dropped, None if it was finished.
     :raises RollbackRefused: its revert was sent and gave no answer: it may still happen.
     """
-    current, target = _current(context), _target(context.clients, session)
-    is_revert = _is_revert(session)
+    current, target = _current(context), target_of(context.clients, session)
     left: Session | None = session
-    if not is_revert:
+    if not is_revert(session):
         left = unpublished(context, session)
     elif _is_reverted(context, session, current, target):
         left = None
     if left is None:
         finish_rollback(context, session)
         return None
-    if is_revert and left.revert_sent:  # of the other way, what is reverted is what was staged for it
+    if (
+        is_revert(session) and left.revert_sent
+    ):  # of the other way, what is reverted is what was staged for it
         raise RollbackRefused(
             f"the rollback of {context.spec.name} to {target.snapshot.session} cannot be given up any more",
             why="its revert was sent to Pinot, gave no answer, and may still happen",
@@ -211,7 +158,7 @@ def resume(context: TriggerContext) -> bool:
 
 def _store_intent(context: TriggerContext, way: RollbackPlan) -> Session:
     """What is to happen, where to and what is to stay out: all before the first effect (rule R21)."""
-    source, target = _from_source(context.clients, way.current), way.target.snapshot
+    source, target = from_source(context.clients, way.current), way.target.snapshot
     seq, staging, now = next_seq(context), context.clients.staging, context.clients.now_ms()
     identity, number = new_session_id(seq), context.lease.pointer.format
     held = hold_of(source.snapshot, way.current.snapshot, target, context.hold())
@@ -231,41 +178,14 @@ def _store_intent(context: TriggerContext, way: RollbackPlan) -> Session:
         counts={"files": len(target.files)},
         format=number,
     )
-    pointer = replace(
-        context.lease.pointer,
-        active_session=session.node,
-        next_seq=seq + 1,
-        history=(*context.lease.pointer.history, session.node)[-2:],
-        hold=staging.put_hold(identity, replace(held, format=number)),
-    )
-    context.lease.write(pointer=pointer, session=session)
-    context.lease.prune()
+    open_session(context, session, staging.put_hold(identity, replace(held, format=number)))
     return session
-
-
-def _from_source(clients: TableClients, current: StoredSnapshot) -> StoredSnapshot:
-    """The newest snapshot that was made from the source, as far as it can be read: a rollback's is not."""
-    ref = current.snapshot.audit.get("source") if current.snapshot.mode == Mode.ROLLBACK else None
-    if not ref:
-        return current
-    source = structured(SnapshotRef, ref, "the name of a snapshot")
-    return next(read_snapshots(clients.staging, [source]), current)
-
-
-def _is_revert(session: Session) -> bool:
-    """Whether a rollback goes by reverting; a re-publish is IN_PROGRESS until its switch is written."""
-    return session.state is State.SWITCH and session.switch_object is None
 
 
 def _current(context: TriggerContext) -> StoredSnapshot:
     ref = context.lease.pointer.current_snapshot
     assert ref is not None
     return StoredSnapshot(ref, context.clients.staging.snapshot(ref))
-
-
-def _target(clients: TableClients, session: Session) -> StoredSnapshot:
-    assert session.target is not None
-    return StoredSnapshot(session.target, clients.staging.snapshot(session.target))
 
 
 # --- revert ----------------------------------------------------------------------------------------
@@ -281,7 +201,7 @@ def _revert(
     """
     if _is_reverted(context, session, current, target):
         return True
-    if look(context.spec, context.clients).plan(current, target).no_revert:
+    if rollback_facts(context.spec, context.clients).plan(current, target).no_revert:
         return False
     context.before_pinot_write()
     if not session.revert_sent:
@@ -351,7 +271,7 @@ def _record(
             "rolledBack": current.snapshot.session,
             "way": way,
             "left": plain(current.ref),
-            "source": plain(_from_source(context.clients, current).ref),
+            "source": plain(from_source(context.clients, current).ref),
         },
     )
     hold = replace(still_held(context.hold(), snapshot), format=session.format)
