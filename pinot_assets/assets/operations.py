@@ -25,7 +25,7 @@ from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.rollback_preview import preview
+from pinot_assets.session.plan_report.rendering import preview
 from pinot_assets.table_spec import TableSpec
 
 TARGET_TAG = "pinot/target"

@@ -10,14 +10,13 @@ from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.metadata import Metadata, cell
 from pinot_assets.assets.progress import RunLog
 from pinot_assets.resources import ConsistentPushResource
-from pinot_assets.session.plan_report.plan_report import PlanReport
+from pinot_assets.session.plan_report.plan_report import PlanReport, headline
 from pinot_assets.session.plan_report.rendering import (
     SECTIONS,
     Line,
     command,
     file_counts,
     file_lines,
-    headline,
     mode_lines,
 )
 from pinot_assets.table_spec import TableSpec

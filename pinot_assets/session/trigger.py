@@ -19,7 +19,7 @@ from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.checks.shadow import sweep_shadow
 from pinot_assets.session.close import abandon, must_stop_ending, stop_ending
 from pinot_assets.session.commit import per_file_push
-from pinot_assets.session.commit.per_file_steps import told
+from pinot_assets.session.commit.per_file_push import told
 from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.read_only import read_only_context

@@ -48,7 +48,7 @@ MEANINGS: JsonObject = {
     "cli.realtime.repair:waiting": repair.Waiting,
     "realtime.health.rows:row": rows.SegmentRow,
     "cli.commands.rollback:answer": RowCount,
-    "session.plan_report.rendering_json:found.to_json()": Fingerprint,
+    "session.plan_report.plan_report:found.to_json()": Fingerprint,
     "cli.commands.session:state": FileState,
     "cli.tables_rendering:note": Note,
     "cli.tables_rendering:problem": Problem,

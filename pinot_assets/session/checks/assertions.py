@@ -52,12 +52,15 @@ def assertion_findings(
     costs = [(a.via == "shadow") + (a.expectation.side is Side.AFTER) for a in assertions]
     findings: dict[int, Finding] = {}
     with ShadowTable(context) as shadow:
-        ways = {"servers": servers.finding, "shadow": _ByShadow(context, shadow, sides).finding}
         for number in sorted(range(len(assertions)), key=costs.__getitem__):
             context.lease.assert_held()  # a sign of progress, too: many of them take long (R25)
             assertion = assertions[number]
             try:
-                findings[number] = ways[assertion.via](assertion)
+                findings[number] = (
+                    servers.finding(assertion)
+                    if assertion.via == "servers"
+                    else _finding_of_shadow(context, shadow, sides, assertion)
+                )
             except (PinotError, SpecError) as error:  # the latter: TLS files that went since the trigger
                 findings[number] = assertion_unanswered(assertion, error.in_one_line)
     return tuple(findings[number] for number in range(len(assertions)))
@@ -72,46 +75,41 @@ def refuse_unaskable(context: TriggerContext) -> None:
         context.clients.pinot.require_server_queries()
 
 
-class _ByShadow:
+def _finding_of_shadow(
+    context: TriggerContext, shadow: ShadowTable, sides: SwitchSegments, assertion: Assertion
+) -> Finding:
     """Full SQL, asked through a broker: of the shadow table, and of the table itself for what is live."""
+    question, expectation = assertion.question, assertion.expectation
+    after = expectation.side is Side.AFTER
+    if expectation.of_live and not sides.live:
+        return nothing_live(assertion)
+    if not after and not sides.staged and not sides.of_files:
+        return as_expected(assertion, (), None)
+    if sides.staged:
+        shadow.fill(sides.staged)
+    if after and sides.kept:
+        shadow.fill(_kept_outputs(context, sides.kept))
+    pinot, table = context.clients.pinot, context.spec.name
+    live = ask_table(pinot, table, question) if expectation.of_live else None
+    return as_expected(assertion, (shadow.ask(question),), live)
 
-    def __init__(self, context: TriggerContext, shadow: ShadowTable, sides: SwitchSegments) -> None:
-        self._run = context
-        self._shadow = shadow
-        self._sides = sides
 
-    def finding(self, assertion: Assertion) -> Finding:
-        expectation = assertion.expectation
-        after = expectation.side is Side.AFTER
-        if expectation.of_live and not self._sides.live:
-            return nothing_live(assertion)
-        if not after and not self._sides.staged and not self._sides.of_files:
-            return as_expected(assertion, (), None)
-        if self._sides.staged:
-            self._shadow.fill(self._sides.staged)
-        if after and self._sides.kept:
-            self._shadow.fill(self._kept_outputs())
-        question, live = assertion.question, None
-        if expectation.of_live:
-            live = ask_table(self._run.clients.pinot, self._run.spec.name, question)
-        return as_expected(assertion, (self._shadow.ask(question),), live)
+def _kept_outputs(context: TriggerContext, kept: Sequence[str]) -> list[Output]:
+    """The tars of what stays, as the ledger has them.
 
-    def _kept_outputs(self) -> list[Output]:
-        """The tars of what stays, as the ledger has them.
-
-        :raises PinotError: somebody else's segment stays, whose tar nobody here knows.
-        """
-        current = self._run.current_snapshot()
-        known = current.segments if current is not None else {}
-        foreign = [name for name in self._sides.kept if name not in known]
-        if foreign:
-            raise PinotError(
-                f"a shadow table cannot hold what {self._run.spec.name} will be",
-                why=f"of what stays {counted(len(foreign), 'segment was', 'segments were')} not published "
-                f"from here, first {foreign[0]}",
-                hint="ask what is staged, or the servers",
-            )
-        return [known[name] for name in self._sides.kept]
+    :raises PinotError: somebody else's segment stays, whose tar nobody here knows.
+    """
+    current = context.current_snapshot()
+    known = current.segments if current is not None else {}
+    foreign = [name for name in kept if name not in known]
+    if foreign:
+        raise PinotError(
+            f"a shadow table cannot hold what {context.spec.name} will be",
+            why=f"of what stays {counted(len(foreign), 'segment was', 'segments were')} not published "
+            f"from here, first {foreign[0]}",
+            hint="ask what is staged, or the servers",
+        )
+    return [known[name] for name in kept]
 
 
 THREADS = 8
@@ -169,8 +167,7 @@ class Servers:
         self._table = table + OFFLINE_SUFFIX
         self._policy = policy
         self._staged = tuple(output.segment for output in sides.staged)
-        self._of_files = sides.of_files
-        self._leaving, self._kept = sides.leaving, sides.kept
+        self._sides = sides
         self._away: dict[str, PinotUnreachable] = {}
         self._replicas = pinot.online_replicas(table, [*self._staged, *sides.live])
 
@@ -183,10 +180,10 @@ class Servers:
         after, of_live = expectation.side is Side.AFTER, expectation.of_live
         staged = tuple(self._by_each_replica(question))
         answers = Answers(
-            staged=staged or (({},) if self._of_files else ()),
-            kept=self._by_one(question, self._kept, 0) if after or of_live else {},
-            leaving=self._by_one(question, self._leaving, 0) if of_live else {},
-            live=bool(self._kept or self._leaving),
+            staged=staged or (({},) if self._sides.of_files else ()),
+            kept=self._by_one(question, self._sides.kept, 0) if after or of_live else {},
+            leaving=self._by_one(question, self._sides.leaving, 0) if of_live else {},
+            live=bool(self._sides.live),
         )
         found = assertion_holds(assertion, answers)
         away = [f"{server} was not asked: {error.what}" for server, error in sorted(self._away.items())]

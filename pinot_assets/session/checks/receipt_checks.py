@@ -24,13 +24,7 @@ from pinot_assets.audit.built import (
     unlike,
 )
 from pinot_assets.audit.cut import cut_values
-from pinot_assets.audit.losses import (
-    Rewritten,
-    emptied_files,
-    shrunk_files,
-    shrunk_table,
-    vanished_columns,
-)
+from pinot_assets.audit.losses import Rewritten, emptied_files, shrunk_files, shrunk_table, vanished_columns
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import SnapshotCorrupt

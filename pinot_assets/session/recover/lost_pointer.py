@@ -287,9 +287,7 @@ def adopted(
     :param session: the pointer's open one.
     :raises SessionError: as `catch_up`.
     """
-    if is_fresh(pointer):
-        return pointer.current_snapshot
-    behind = look(table, clients, pointer, session)
+    behind = look(table, clients, pointer, session) if not is_fresh(pointer) else Behind(())
     if behind.seen is None and behind.unknown:
         raise stop(table, pointer, behind.unknown, behind.newer)
     return behind.seen or pointer.current_snapshot
@@ -299,10 +297,8 @@ def ledger_to_leave(
     table: str, clients: TableClients, pointer: Pointer, session: Session | None
 ) -> SnapshotRef | None:
     """The same for a rollback to a snapshot that a person named, which nothing newer stops."""
-    if is_fresh(pointer):
-        return pointer.current_snapshot
-    behind = look(table, clients, pointer, session)
-    return behind.seen or pointer.current_snapshot
+    seen = look(table, clients, pointer, session).seen if not is_fresh(pointer) else None
+    return seen or pointer.current_snapshot
 
 
 def catch_up_as_chosen(context: TriggerContext) -> Behind | None:

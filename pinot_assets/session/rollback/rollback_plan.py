@@ -13,16 +13,11 @@ from enum import StrEnum
 from itertools import islice
 
 from pinot_assets.core.stored_format import structured
-from pinot_assets.errors import (
-    RollbackRefused,
-)
+from pinot_assets.errors import RollbackRefused
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState, why_not_revert
-from pinot_assets.session.recover.lost_pointer import (
-    adopted,
-    ledger_to_leave,
-)
+from pinot_assets.session.recover.lost_pointer import adopted, ledger_to_leave
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import staged
 from pinot_assets.session.stores.stored_snapshots import (
