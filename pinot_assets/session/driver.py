@@ -18,8 +18,10 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from pinot_assets.audit import Finding
 from pinot_assets.core.effects import told_so_far
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import NEWEST
-from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown
+from pinot_assets.errors import PlanOutdated, SessionHeld, SnapshotIncomplete, SwitchStateUnknown
 from pinot_assets.session.checks.server_checks import RowCount, count
 from pinot_assets.session.checks.shadow import sweep_shadow
 from pinot_assets.session.close import abandon
@@ -38,7 +40,7 @@ from pinot_assets.session.rollback.rollback_plan import RollbackPlan, rollback_p
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.formats import require_known
 from pinot_assets.session.trigger import trigger, trigger_planned, trigger_without_retry
-from pinot_assets.session.values.report import Progress, Quiet, TriggerReport
+from pinot_assets.session.values.report import Progress, Quiet, TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome, Owner, PushKind, Session, State, given_up
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure
@@ -76,6 +78,65 @@ def was_turned_away(steps: Mapping[str, StepRecord]) -> bool:
     """Whether a driver did nothing, since another one works on the table, or its plan no longer held: what
     is told of the table is for whoever works on it, or did last."""
     return any(isinstance(step.result, SessionHeld | PlanOutdated) for step in steps.values())
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run ended.
+
+    :ivar findings: of the gate; none where nothing was to be gated.
+    :ivar snapshot: what queries see now, None where nothing was switched to.
+    :ivar refusal: why the gate stayed shut.
+    :ivar left_out: files that failed while others were published (a plain push).
+    """
+
+    report: TriggerReport
+    findings: tuple[Finding, ...] = ()
+    snapshot: Snapshot | None = None
+    refusal: SnapshotIncomplete | None = None
+    left_out: tuple[Failure, ...] = ()
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What a command ends with."""
+        return ExitCode.REFUSED if self.refusal is not None or self.left_out else ExitCode.DONE
+
+    @property
+    def values(self) -> JsonObject:
+        """For other programs."""
+        report, snapshot = self.report, self.snapshot
+        return {
+            "result": report.result.value,
+            "summary": report.summary,
+            "session": None if report.session is None else report.session.id,
+            "files": {
+                "listed": report.listed,
+                "new": len(report.new),
+                "rewritten": len(report.rewritten),
+                "deleted": len(report.deleted),
+                "built": len(report.built),
+                "kept": report.kept,
+            },
+            "failed": [
+                {"file": failure.uri, "code": failure.code, "reason": failure.reason}
+                for failure in (report.failed or self.left_out)
+            ],
+            "notReady": [f"{unready.uri} {unready.why}" for unready in report.unready],
+            "checks": [
+                {"name": f.name, "passed": f.passed, "warns": f.warns, "message": f.message}
+                for f in self.findings
+            ],
+            "switched": None
+            if snapshot is None
+            else {
+                "session": snapshot.session,
+                "files": len(snapshot.ledger),
+                "segments": len(snapshot.segments),
+                "rows": snapshot.rows,
+            },
+            "notSwitched": None if self.refusal is None else self.refusal.reason,
+            "exit": int(self.exit_code),
+        }
 
 
 class Driver:
@@ -232,6 +293,22 @@ class Driver:
         snapshot = strategy_of(session).publish(context, session)
         expire(context)
         return snapshot
+
+    def gate_and_publish(self, report: TriggerReport, on_finding: Callable[[Finding], None]) -> RunOutcome:
+        """Gate what a trigger staged, and switch to it: the end of a run, as `run` and `watch` do it.
+
+        :param on_finding: is told each finding of the gate before the switch.
+        """
+        if report.result not in (TriggerResult.STAGED, TriggerResult.FAILED):
+            return RunOutcome(report, left_out=report.failed)
+        _, findings = self.audit()
+        for finding in findings:
+            on_finding(finding)
+        try:
+            snapshot = self.publish()
+        except SnapshotIncomplete as error:
+            return RunOutcome(report, findings, refusal=error)
+        return RunOutcome(report, findings, snapshot, left_out=tuple(self.last_failures()))
 
     def observe(self) -> Observation:
         """What stands in ZooKeeper and the staging area now; needs no lease."""

@@ -25,7 +25,7 @@ from pinot_assets.realtime.read import metrics
 from pinot_assets.realtime.repair import model as repair
 from pinot_assets.realtime.repair import words
 from pinot_assets.sensors import notice
-from pinot_assets.session import gate_and_publish
+from pinot_assets.session import driver
 from pinot_assets.session.checks.server_checks import RowCount
 from pinot_assets.session.plan_report.history import FileState
 from pinot_assets.settings.local_stack import StackState
@@ -35,7 +35,7 @@ from surface.json_keys import Reader, Scope
 from tools.docs.cli_page import commands
 
 MEANINGS: JsonObject = {
-    "cli.main:outcome.values": gate_and_publish.RunOutcome.values.fget,
+    "cli.main:outcome.values": driver.RunOutcome.values.fget,
     "cli.doctor.doctor:looked": pinot.PinotLook,
     "cli.commands.local:part": PartStatus,
     "cli.commands.local:state": StackState,

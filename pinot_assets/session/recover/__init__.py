@@ -1,1 +1,1 @@
-"""What goes on after a death: resolve what was interrupted, abandon, rebuild."""
+"""What a driver does for one that died before it, and for a pointer that was lost or restored from a backup."""
