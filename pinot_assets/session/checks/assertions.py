@@ -30,6 +30,11 @@ from pinot_assets.table_spec.blocks.audit import Assertion
 from pinot_assets.table_spec.blocks.expectation import Side
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 
+THREADS = 8
+"""Servers that are asked at a time."""
+AT_A_TIME = 10_000
+"""Segments that one request names: a server of 0.11 takes none of more than 4 MiB."""
+
 
 def assertion_findings(
     context: TriggerContext, switch: Switch, receipts: Iterable[Receipt]
@@ -110,12 +115,6 @@ def _kept_outputs(context: TriggerContext, kept: Sequence[str]) -> list[Output]:
             hint="ask what is staged, or the servers",
         )
     return [known[name] for name in kept]
-
-
-THREADS = 8
-"""Servers that are asked at a time."""
-AT_A_TIME = 10_000
-"""Segments that one request names: a server of 0.11 takes none of more than 4 MiB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,9 @@ from pinot_assets.table_spec.blocks.audit_checks import (
     TimeRange,
 )
 
+_TAKES_AWAY: Final = (Mode.SYNC, Mode.SWAP)
+"""Append takes nothing away: the rows of the published version stay. A rollback shows what was audited."""
+
 LOOKS: Final = 32
 """Tars that are looked at a time, one small request each: some seconds for thousands of them on S3. A listing
 would show those of all kept snapshots, too, of which a session of few files has no need."""
@@ -155,10 +158,6 @@ def _of_table(context: TriggerContext, switch: Switch) -> RowsSeen:
     now = sum(rows.values())
     gone = sum(rows.get(name, 0) for name in switch.segments_from)
     return RowsSeen(now, now - gone + sum(output.rows for output in switch.segments_to))
-
-
-_TAKES_AWAY: Final = (Mode.SYNC, Mode.SWAP)
-"""Append takes nothing away: the rows of the published version stay. A rollback shows what was audited."""
 
 
 def loss_findings(

@@ -41,7 +41,7 @@ class ShadowTable:
 
     def __init__(self, context: TriggerContext) -> None:
         self.name = shadow_name(context.spec.name)
-        self._run = context
+        self._context = context
         self._pinot = context.clients.pinot
         self._made = False
         self._outputs: dict[str, Output] = {}
@@ -57,9 +57,9 @@ class ShadowTable:
         if not self._made:
             return
         try:
-            remove_shadow(self._run)
+            remove_shadow(self._context)
         except PinotError as left:
-            self._run.note(f"{self.name} is left for the next trigger to remove: {left.reason}")
+            self._context.note(f"{self.name} is left for the next trigger to remove: {left.reason}")
 
     def fill(self, outputs: Iterable[Output]) -> None:
         """Have it hold these, beside those that it holds; returns when its brokers count all of their rows.
@@ -81,7 +81,7 @@ class ShadowTable:
     def _fill(self, new: list[Output]) -> None:
         if not self._made:
             self._make()
-        run, before_write = self._run, self._run.before_pinot_write
+        run, before_write = self._context, self._context.before_pinot_write
         push_missing(run.clients, self.name, new, run.switcher.push_mode, before_write, before_write)
         self._outputs |= {output.segment: output for output in new}
         wait_online(self._pinot, self.name, self._outputs, seconds=run.clients.waits.online)
@@ -96,9 +96,9 @@ class ShadowTable:
     # --- made ----------------------------------------------------------------------------------------
 
     def _make(self) -> None:
-        remove_shadow(self._run)
+        remove_shadow(self._context)
         self._refuse_others()
-        run, pinot = self._run, self._pinot
+        run, pinot = self._context, self._pinot
         schema = pinot.get_schema(run.spec.name) or run.spec.schema_json
         config = shadow_config(run.table_config, run.spec.name)
         self._made = True  # from here on there may be something to remove
@@ -116,14 +116,14 @@ class ShadowTable:
         else:
             return
         raise PinotError(
-            f"no shadow table of {self._run.spec.name} can be made",
+            f"no shadow table of {self._context.spec.name} can be made",
             why=f"{found} {name} is there, and was not made by an audit",
             hint="delete or rename it, or leave `via: shadow` out",
         )
 
     def _create(self, config: dict[str, object]) -> None:
         def refusal() -> PinotError | None:
-            self._run.before_pinot_write()
+            self._context.before_pinot_write()
             try:
                 self._pinot.create_table(config)
             except SwitchStateUnknown:
@@ -133,7 +133,7 @@ class ShadowTable:
             return None
 
         refused = poll_until(
-            Deadline(self._run.clients, LET_GO_SECONDS),
+            Deadline(self._context.clients, LET_GO_SECONDS),
             AGAIN_SECONDS,
             refusal,
             lambda refused: refused is None or _stands(self._pinot, self.name),
@@ -152,7 +152,7 @@ class ShadowTable:
             return found
 
         counted = poll_until(
-            Deadline(self._run.clients, self._run.clients.waits.broker),
+            Deadline(self._context.clients, self._context.clients.waits.broker),
             POLL_SECONDS,
             counts,
             lambda counted: set(counted.values()) == {rows},

@@ -50,6 +50,11 @@ from pinot_assets.session.values.state import Mode, Outcome, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 
+REFUSED = "NOT_PUBLISHED"
+"""Code of a file that was built, and that Pinot did not take."""
+_NOT_SERVED = "no server could load it"
+_LIVE = (LineageState.IN_PROGRESS, LineageState.COMPLETED)
+
 
 def without(plan: Plan, uris: frozenset[str]) -> Plan:
     """The plan less the files that failed: the next session plans them anew."""
@@ -183,12 +188,6 @@ def _record(context: TriggerContext, session: Session, plan: Plan, done: Sequenc
     return snapshot
 
 
-REFUSED = "NOT_PUBLISHED"
-"""Code of a file that was built, and that Pinot did not take."""
-_NOT_SERVED = "no server could load it"
-_LIVE = (LineageState.IN_PROGRESS, LineageState.COMPLETED)
-
-
 @dataclass(frozen=True, slots=True)
 class FileStep:
     """What publishing one file does to the table.
@@ -248,7 +247,7 @@ class PerFilePublisher:
         self.refused = {f.uri: f.reason for f in failures if f.code == REFUSED}
         self._built = tuple(f for f in failures if f.code != REFUSED)
         self._plan = plan
-        self._run = context
+        self._context = context
         self._switcher = context.switcher
         self._sizer = BatchSizer()
         if failures:
@@ -293,7 +292,7 @@ class PerFilePublisher:
             return
         try:
             lost = set(step.replaces) - visible
-            if hidden := lost & self._run.clients.pinot.all_segments(self._run.spec.name):
+            if hidden := lost & self._context.clients.pinot.all_segments(self._context.spec.name):
                 raise SwitchConflict("somebody else replaced its published version", why=min(hidden))
             self._publish(part)
         except (PinotUnreachable, SwitchStateUnknown):
@@ -311,7 +310,7 @@ class PerFilePublisher:
                 self._take_back(step.uri, Switch(self.session.switch, (), step.outputs), _NOT_SERVED)
 
     def _publish(self, part: Switch) -> None:
-        if not part.segments_to and not versions.takes_empty_outputs(self._run.pinot_version):
+        if not part.segments_to and not versions.takes_empty_outputs(self._context.pinot_version):
             self._switcher.delete(part.segments_from)
         elif part.segments_from or len(part.segments_to) > 1:
             entry_id = self._switcher.open_entry(part, "")
@@ -323,15 +322,15 @@ class PerFilePublisher:
             self._push(part.segments_to)
 
     def _push(self, outputs: Sequence[Output]) -> None:
-        report = self._run.clients.pinot.push(
-            self._run.spec.name,
+        report = self._context.clients.pinot.push(
+            self._context.spec.name,
             outputs,
-            staged=self._run.clients.staging,
+            staged=self._context.clients.staging,
             mode=self._switcher.push_mode,
-            before_upload=self._run.before_pinot_write,
+            before_upload=self._context.before_pinot_write,
         )
         self._keep(report.mode)
-        self._sizer = self._sizer.after(outputs, report, self._run.clients.waits.pinot_write)
+        self._sizer = self._sizer.after(outputs, report, self._context.clients.waits.pinot_write)
 
     def _keep(self, mode: PushMode | None) -> None:
         # The first file finds the mode that works; the others are told.
@@ -340,10 +339,10 @@ class PerFilePublisher:
 
     def _unserved(self, names: Sequence[str]) -> Set[str]:
         """Those that no server has loaded, once each has had its time. Not every replica is waited for."""
-        clients = self._run.clients
+        clients = self._context.clients
 
         def missing() -> dict[str, set[str]]:
-            replicas = clients.pinot.online_replicas(self._run.spec.name, names)
+            replicas = clients.pinot.online_replicas(self._context.spec.name, names)
             return {n: set(replicas[n].values()) for n in names if "ONLINE" not in replicas[n].values()}
 
         return poll_until(
@@ -356,12 +355,12 @@ class PerFilePublisher:
     def _take_back(self, uri: str, part: Switch, why: str) -> None:
         self.refused[uri] = why
         self._remember()
-        self._run.lease.write(session=self.session)
+        self._context.lease.write(session=self.session)
         self._delete(part)
-        self._run.note(f"{uri} is not published: {why}")
+        self._context.note(f"{uri} is not published: {why}")
 
     def _remember(self) -> None:
-        session, plan, staging = self.session, self._plan, self._run.clients.staging
+        session, plan, staging = self.session, self._plan, self._context.clients.staging
         ordinals = {row.uri: row.ordinal for row in plan.done}
         failures = self._built + tuple(
             Failure(uri, ordinals.get(uri, -1), plan.attempt, REFUSED, why)
@@ -388,7 +387,7 @@ class PerFilePublisher:
         self._switcher.delete(names)
 
     def _visible(self) -> frozenset[str]:
-        return self._run.clients.pinot.visible_segments(self._run.spec.name)
+        return self._context.clients.pinot.visible_segments(self._context.spec.name)
 
 
 def failures_of(context: TriggerContext, session: Session) -> tuple[Failure, ...]:

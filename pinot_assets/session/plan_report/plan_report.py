@@ -27,6 +27,8 @@ from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source.file_table import columns_of
 from pinot_assets.source.readiness import Unready
 
+_KINDS = ("new", "rewritten", "deleted", "touched")
+
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
@@ -285,9 +287,6 @@ def values(plan: PlanReport) -> JsonObject:
         "deletesSnapshots": [{"seq": h.seq, "sha256": h.ref.sha256} for h in plan.expiring],
         "revertUntil": None if plan.revert_until_ms is None else utc_text(plan.revert_until_ms),
     }
-
-
-_KINDS = ("new", "rewritten", "deleted", "touched")
 
 
 def _switch(switch: SwitchCost) -> JsonObject:

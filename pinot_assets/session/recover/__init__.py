@@ -1,1 +1,1 @@
-"""What a driver does for one that died before it, and for a pointer that was lost or restored from a backup."""
+"""What a driver does for one that died before it, and for a pointer that was lost or is behind."""
