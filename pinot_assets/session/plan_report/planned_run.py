@@ -20,7 +20,7 @@ from pinot_assets.session.decide.decision import Decision, PlannedAction, decide
 from pinot_assets.session.detect.former_table import of_former_table
 from pinot_assets.session.detect.plan_hash import PlanBasis
 from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
-from pinot_assets.session.recover.interrupted import beside_first, beside_open_entry, refuse_undone, strays_of
+from pinot_assets.session.recover.interrupted import beside_first, refuse_undone, strays_of
 from pinot_assets.session.recover.lost_pointer import adopted
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
@@ -154,7 +154,7 @@ def _as_settled(context: TriggerContext, session: Session | None) -> Session | N
         return session
     if session.push is PushKind.PLAIN:
         return session
-    session = beside_open_entry(context, session, load_switch(context, session))
+    session = with_open_entry(context, session, load_switch(context, session))
     return replace(session, end_issued="") if must_stop_ending(context, session) else session
 
 

@@ -9,7 +9,13 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from pinot_assets.errors import SessionError
-from pinot_assets.session.close import finalize, is_lost, is_open, load_switch, note_foreign
+from pinot_assets.session.close import (
+    finalize,
+    is_lost,
+    is_open,
+    load_switch,
+    note_foreign,
+)
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.stores.stored_snapshots import segments_of, snapshot_refs
@@ -97,31 +103,32 @@ def resolve_interrupted(context: TriggerContext, session: Session) -> Session | 
 
     :returns: None when it was published after all (and is recorded now), else the session, still open.
     """
+    left = unpublished(context, session)
+    if left is None:
+        finalize(context, session)
+        context.note(f"session {session.id} had been switched before its driver died; recorded now")
+    elif is_lost(context, left):
+        # Nothing hides them any more: what was pushed is visible now, or may be in a moment.
+        context.switcher.delete(load_switch(context, left).names_to)
+    return left
+
+
+def unpublished(context: TriggerContext, session: Session) -> Session | None:
+    """The session with the entry that is open for it, None when its switch has happened."""
     if session.switch_object is None:
         return session
     switch = load_switch(context, session)
     if context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
-        finalize(context, session)
-        context.note(f"session {session.id} had been switched before its driver died; recorded now")
         return None
-    session = with_open_entry(context, session, switch)
-    if is_lost(context, session):
-        # Nothing hides them any more: what was pushed is visible now, or may be in a moment.
-        context.switcher.delete(switch.names_to)
-    return session
-
-
-def with_open_entry(context: TriggerContext, session: Session, switch: Switch) -> Session:
-    """The session with the entry that is open for its switch, where its driver died between the start and
-    the write of the entry's id; else as it is."""
-    found = beside_open_entry(context, session, switch)
+    found = with_open_entry(context, session, switch)
     if found != session:
         context.lease.write(session=found)
     return found
 
 
-def beside_open_entry(context: TriggerContext, session: Session, switch: Switch) -> Session:
-    """The same, only looked at."""
+def with_open_entry(context: TriggerContext, session: Session, switch: Switch) -> Session:
+    """The session with the entry that is open for its switch, where its driver died between the start and
+    the write of the entry's id; else as it is. Only looked at."""
     if is_open(context, session) or (twin := context.switcher.open_twin(switch)) is None:
         return session
     return replace(session, lineage_entry_id=twin.id)

@@ -16,7 +16,7 @@ from pinot_assets.session.close import confirm, is_lost, load_switch, stop_endin
 from pinot_assets.session.commit.gate import audit
 from pinot_assets.session.commit.one_switch import end_switch, stage_switch
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.recover.interrupted import with_open_entry
+from pinot_assets.session.recover.interrupted import unpublished
 from pinot_assets.session.rollback.rollback_plan import coming, going
 from pinot_assets.session.stores.staged_objects import THREADS
 from pinot_assets.session.stores.staging import Switch
@@ -45,16 +45,6 @@ def republish(
     return done, tuple(
         replace(f, outputs=tuple(pushed.get(names[o.segment], o) for o in f.outputs)) for f in target.files
     )
-
-
-def unpublished(context: TriggerContext, session: Session) -> Session | None:
-    """The session with the entry that is open for it, None when its switch has happened."""
-    if session.switch_object is None:
-        return session
-    switch = load_switch(context, session)
-    if context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
-        return None
-    return with_open_entry(context, session, switch)
 
 
 def _with_names_left(context: TriggerContext, session: Session) -> Session:

@@ -23,9 +23,9 @@ from pinot_assets.session.attempt import open_session
 from pinot_assets.session.close import abandon
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.naming import next_seq
-from pinot_assets.session.recover.interrupted import sweep
+from pinot_assets.session.recover.interrupted import sweep, unpublished
 from pinot_assets.session.recover.lost_pointer import catch_up, catch_up_as_chosen, rebuild_if_lost
-from pinot_assets.session.rollback.republish import republish, unpublished
+from pinot_assets.session.rollback.republish import republish
 from pinot_assets.session.rollback.rollback_plan import (
     RollbackPlan,
     RollbackWay,
