@@ -109,17 +109,13 @@ class ShadowTable:
     def _refuse_others(self) -> None:
         """A table of a user is never touched, whatever it is called."""
         pinot, name = self._pinot, self.name
-        if pinot.get_table_config(name) is not None or pinot.get_realtime_config(name) is not None:
-            found = "a table"
-        elif pinot.get_schema(name) is not None:
-            found = "a schema"
-        else:
-            return
-        raise PinotError(
-            f"no shadow table of {self._context.spec.name} can be made",
-            why=f"{found} {name} is there, and was not made by an audit",
-            hint="delete or rename it, or leave `via: shadow` out",
-        )
+        is_table = pinot.get_table_config(name) is not None or pinot.get_realtime_config(name) is not None
+        if is_table or pinot.get_schema(name) is not None:
+            raise PinotError(
+                f"no shadow table of {self._context.spec.name} can be made",
+                why=f"a {'table' if is_table else 'schema'} {name} is there, and was not made by an audit",
+                hint="delete or rename it, or leave `via: shadow` out",
+            )
 
     def _create(self, config: dict[str, object]) -> None:
         def refusal() -> PinotError | None:

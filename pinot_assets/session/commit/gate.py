@@ -88,12 +88,9 @@ def require_spec(context: TriggerContext, session: Session) -> None:
     :raises SnapshotIncomplete: what is staged is not what the table wants by now; only a trigger gives it up.
     """
     if session.config_fingerprint != context.fingerprint:
-        why = f"its table spec was changed after {session.id} had been planned"
-    elif not session.gate_open_by(context.spec.audit.digest):
-        why = "its table spec asks for something else than the audit that passed did"
-    else:
-        return
-    raise shut(context, session, why)
+        raise shut(context, session, f"its table spec was changed after {session.id} had been planned")
+    if not session.gate_open_by(context.spec.audit.digest):
+        raise shut(context, session, "its table spec asks for something else than the audit that passed did")
 
 
 def require_open_gate(context: TriggerContext, session: Session) -> None:

@@ -20,7 +20,7 @@ from pinot_assets.session.decide.decision import Decision, PlannedAction, decide
 from pinot_assets.session.detect.former_table import of_former_table
 from pinot_assets.session.detect.plan_hash import PlanBasis
 from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
-from pinot_assets.session.recover.interrupted import beside_first, refuse_undone, strays_of
+from pinot_assets.session.recover.interrupted import beside_first, refuse_undone, strays_of, with_open_entry
 from pinot_assets.session.recover.lost_pointer import adopted
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
