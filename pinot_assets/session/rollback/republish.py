@@ -94,7 +94,7 @@ def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Swit
     pushed = coming(visible, target)
     if sources and not pushed and not versions.takes_empty_outputs(context.pinot_version):
         # A Pinot before 1.0 refuses a replacement by nothing: one segment that stays goes along (see
-        # `placeholder_segment`).
+        # `add_placeholder`).
         kept = [o for name, o in target.segments.items() if name in visible]
         if not kept:
             raise RollbackRefused(
