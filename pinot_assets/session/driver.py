@@ -34,8 +34,8 @@ from pinot_assets.session.context.watchdog import Fed, Watchdog
 from pinot_assets.session.detect.observe import Observation, observe
 from pinot_assets.session.plan_report.plan_report import PlanReport, make_plan_report
 from pinot_assets.session.recover.lost_pointer import catch_up, rebuild
-from pinot_assets.session.rollback import rollback as rolling_back
 from pinot_assets.session.rollback.retention import expire
+from pinot_assets.session.rollback.rollback import clear_rollback, rollback
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan, rollback_plan, rollback_plans
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.formats import require_known
@@ -343,7 +343,7 @@ class Driver:
         :param shown: what `rollback_plan` said; if something else would be done by now, nothing is.
         :raises RollbackRefused: there is no safe way back.
         """
-        return rolling_back.rollback(context, to, shown)
+        return rollback(context, to, shown)
 
     def count(self, snapshot: Snapshot) -> tuple[RowCount, ...]:
         """Whether queries at every broker count the rows of a snapshot."""
@@ -357,7 +357,10 @@ class Driver:
     @_watched
     def resume(self, context: TriggerContext) -> bool:
         """Let go of what a rollback holds back; whether anything was held."""
-        return rolling_back.resume(context)
+        held = context.lease.pointer.hold is not None
+        if held:
+            context.lease.write(pointer=replace(context.lease.pointer, hold=None))
+        return held
 
     @_watched
     def rebuild(self, context: TriggerContext) -> Snapshot | None:
@@ -389,7 +392,7 @@ class Driver:
         sweep_shadow(context)
         session = context.active_session()
         if session is not None and session.mode is Mode.ROLLBACK:
-            return rolling_back.clear_rollback(context, session)
+            return clear_rollback(context, session)
         if session is not None and session.state is State.SWITCH:
             session = strategy_of(session).resolve_interrupted(context, session)
         if session is not None:

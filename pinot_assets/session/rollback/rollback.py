@@ -3,6 +3,10 @@
 A rollback is a session of its own (rule R21): intent, target and hold are stored before the first effect, so
 a driver that dies in between is finished by the next trigger. `rollback_plan` says which way is open,
 `republish` walks the second one. A revert that Pinot has become unable to do goes on as a re-publish.
+
+A re-publish is a switch like any other, of staged tars under new names (rule R22), without Spark. Segments
+that both snapshots have stay untouched. A new name is made of the attempt and of the segment's place in the
+target, so that every driver, whenever it comes, finds the same one.
 """
 
 from __future__ import annotations
@@ -11,35 +15,47 @@ from dataclasses import replace
 
 from pinot_assets.core.stored_format import plain
 from pinot_assets.core.text import plural
+from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import (
+    BuildError,
     PinotAssetsError,
     RollbackRefused,
     SessionError,
+    SnapshotCorrupt,
+    SourceError,
     SwitchConflict,
     SwitchStateUnknown,
 )
+from pinot_assets.ingest.contract.build_spec import segment_name
+from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.attempt import open_session
-from pinot_assets.session.close import abandon
+from pinot_assets.session.close import abandon, confirm, is_lost, load_switch, stop_ending, without_entry
+from pinot_assets.session.commit.gate import audit
+from pinot_assets.session.commit.one_switch import end_switch, stage_switch
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.context.naming import next_seq
 from pinot_assets.session.recover.interrupted import sweep, unpublished
 from pinot_assets.session.recover.lost_pointer import catch_up, catch_up_as_chosen, rebuild_if_lost
-from pinot_assets.session.rollback.republish import republish
 from pinot_assets.session.rollback.rollback_plan import (
     RollbackPlan,
     RollbackWay,
+    coming,
+    ends_of,
     from_source,
+    going,
     is_revert,
     rollback_facts,
     rollback_plan,
-    target_of,
 )
+from pinot_assets.session.stores.staged_objects import THREADS
+from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
 from pinot_assets.session.values.hold import hold_of, still_held
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import Mode, Outcome, Session, State, close, new_session_id
-from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Output
 
 
 def rollback(context: TriggerContext, wanted: str = "", shown: RollbackPlan | None = None) -> Snapshot:
@@ -54,7 +70,7 @@ def rollback(context: TriggerContext, wanted: str = "", shown: RollbackPlan | No
     (catch_up_as_chosen if wanted else catch_up)(context)
     rebuild_if_lost(context)
     way = rollback_plan(context.spec, context.clients, wanted)
-    if shown is not None and _told(way) != _told(shown):
+    if shown is not None and way.promise != shown.promise:
         dropped = f"; session {way.drops.id} is open" if way.drops else ""
         raise RollbackRefused(
             f"{context.spec.name} is not rolled back: it changed since that was shown",
@@ -76,19 +92,12 @@ def rollback(context: TriggerContext, wanted: str = "", shown: RollbackPlan | No
     return finish_rollback(context, _store_intent(context, way))
 
 
-def _told(way: RollbackPlan) -> tuple[object, ...]:
-    """What of a way back was shown, and has to stand as it was."""
-    dropped = way.drops.id if way.drops is not None else ""
-    comes = [output.segment for output in way.comes]
-    return way.way, way.current.ref, way.target.ref, sorted(way.goes), sorted(comes), dropped
-
-
 def finish_rollback(context: TriggerContext, session: Session) -> Snapshot:
     """Get to the target, see it at every broker, record it; from wherever an earlier driver came to.
 
     :raises RollbackRefused: neither way is open any more; the table stays as it is, and nothing is held.
     """
-    current, target = _current(context), target_of(context.clients, session)
+    current, target = ends_of(context.clients, session, context.lease.pointer)
     if is_revert(session):
         if _revert(context, session, current, target):
             return _record_revert(context, session, current, target)
@@ -116,7 +125,7 @@ def clear_rollback(context: TriggerContext, session: Session) -> Session | None:
     :returns: the session that was dropped, None if it was finished.
     :raises RollbackRefused: its revert was sent and gave no answer: it may still happen.
     """
-    current, target = _current(context), target_of(context.clients, session)
+    current, target = ends_of(context.clients, session, context.lease.pointer)
     left: Session | None = session
     if not is_revert(session):
         left = unpublished(context, session)
@@ -136,17 +145,6 @@ def clear_rollback(context: TriggerContext, session: Session) -> Session | None:
         )
     _give_up(context, left, current, "cleared by hand")
     return left
-
-
-def resume(context: TriggerContext) -> bool:
-    """Let go of what a rollback held back; the next trigger brings it in again.
-
-    :returns: whether anything was held.
-    """
-    held = context.lease.pointer.hold is not None
-    if held:
-        context.lease.write(pointer=replace(context.lease.pointer, hold=None))
-    return held
 
 
 # --- intent ----------------------------------------------------------------------------------------
@@ -176,12 +174,6 @@ def _store_intent(context: TriggerContext, way: RollbackPlan) -> Session:
     )
     open_session(context, session, staging.put_hold(identity, replace(held, format=number)))
     return session
-
-
-def _current(context: TriggerContext) -> StoredSnapshot:
-    ref = context.lease.pointer.current_snapshot
-    assert ref is not None
-    return StoredSnapshot(ref, context.clients.staging.snapshot(ref))
 
 
 # --- revert ----------------------------------------------------------------------------------------
@@ -247,9 +239,6 @@ def _record_revert(
     return _record(context, session, current, target.snapshot, RollbackWay.REVERT)
 
 
-# --- end -------------------------------------------------------------------------------------------
-
-
 def _record(
     context: TriggerContext, session: Session, current: StoredSnapshot, restored: Snapshot, way: RollbackWay
 ) -> Snapshot:
@@ -306,3 +295,105 @@ def _give_up(context: TriggerContext, session: Session, current: StoredSnapshot,
     ref = context.clients.staging.put_hold(session.id, before) if is_held else None
     pointer = replace(context.lease.pointer, hold=ref)
     abandon(context, session, Outcome.CLEARED, why, pointer)
+
+
+def republish(
+    context: TriggerContext, session: Session, target: Snapshot
+) -> tuple[Session, tuple[PublishedFile, ...]]:
+    """From wherever an earlier driver came to: rename, start, push hidden, audit, end, see it everywhere.
+
+    :returns: the session, published and not yet closed, and the target's files as they stand now.
+    :raises RollbackRefused: the tars or the audit do not allow it; the session is to be given up.
+    """
+    left = unpublished(context, session)
+    if left is not None:
+        left = _switched(context, _with_names_left(context, left), target)
+    done = left or session
+    if done.switch_object is None:
+        return done, tuple(target.files)
+    confirm(context, done)
+    pushed = {o.segment: o for o in load_switch(context, done).segments_to}
+    names = _names(context, done, target)
+    return done, tuple(
+        replace(f, outputs=tuple(pushed.get(names[o.segment], o) for o in f.outputs)) for f in target.files
+    )
+
+
+def _with_names_left(context: TriggerContext, session: Session) -> Session:
+    """Names that stand in an entry that was reverted or reaped are spent for ever (rule R16)."""
+    if session.end_sent:
+        sources = set(load_switch(context, session).segments_from)
+        if not context.clients.pinot.visible_segments(context.spec.name).issuperset(sources):
+            session = stop_ending(context, session)  # what has gone cannot be replaced
+    if not is_lost(context, session):
+        return session
+    session = without_entry(context, session)
+    context.switcher.delete(load_switch(context, session).names_to)
+    session = replace(
+        session,
+        state=State.IN_PROGRESS,
+        attempt=session.attempt + 1,
+        switch_object=None,
+        lineage_entry_id="",
+        end_issued="",
+        audit=None,
+    )
+    context.lease.write(session=session)
+    return session
+
+
+def _switched(context: TriggerContext, session: Session, target: Snapshot) -> Session:
+    """W1 to W5; the session as it was where nothing comes or goes."""
+    if not session.end_sent:
+        switch = _switch(context, session, target)
+        if not switch.segments_from and not switch.segments_to:
+            return session
+        session = stage_switch(context, session, switch)
+    session, findings = audit(context, session)
+    if failed := [f for f in findings if f.blocks]:
+        raise RollbackRefused(
+            f"{context.spec.name} is not brought back to {target.session}: "
+            "its segments did not pass the audit",
+            why="; ".join(f"{f.name}: {f.message}" for f in failed),
+            hint="queries see what they saw before; repair what it names and roll back again",
+        )
+    return end_switch(context, session)
+
+
+def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Switch:
+    visible = context.clients.pinot.visible_segments(context.spec.name)
+    sources = going(context.spec.name, context.mode is Mode.SWAP, visible, target)
+    pushed = coming(visible, target)
+    if sources and not pushed and not versions.takes_empty_outputs(context.pinot_version):
+        # A Pinot before 1.0 refuses a replacement by nothing: one segment that stays goes along (see
+        # `add_placeholder`).
+        kept = [o for name, o in target.segments.items() if name in visible]
+        if not kept:
+            raise RollbackRefused(
+                f"{context.spec.name} cannot be emptied by a switch",
+                why="this Pinot is older than 1.0 and refuses a replacement by nothing",
+            )
+        smallest = min(kept, key=lambda o: (o.tar_bytes, o.segment))
+        sources, pushed = tuple(sorted((*sources, smallest.segment))), (smallest,)
+    names = _names(context, session, target)
+
+    def renamed(output: Output) -> Output:
+        try:
+            return context.clients.staging.put_renamed(output, names[output.segment])
+        except (SourceError, BuildError, SnapshotCorrupt) as error:
+            raise RollbackRefused(
+                f"the tar of {output.segment} cannot be published again",
+                why=str(error),
+                hint="restore it, or put the former files back into the source and run the table",
+            ) from error
+
+    outputs = in_threads(renamed, pushed, THREADS, "rename")
+    return Switch(session.switch + 1, sources, tuple(outputs), format=session.format)
+
+
+def _names(context: TriggerContext, session: Session, target: Snapshot) -> dict[str, str]:
+    """New name of every segment of the target, whether or not it needs one."""
+    return {
+        old: segment_name(context.spec.name, session.id, session.attempt, ordinal, 0)
+        for ordinal, old in enumerate(target.segments)
+    }

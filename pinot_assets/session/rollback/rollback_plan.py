@@ -26,7 +26,7 @@ from pinot_assets.session.stores.stored_snapshots import (
     published,
     read_snapshots,
 )
-from pinot_assets.session.values.state import Mode, Session, State, is_ours
+from pinot_assets.session.values.state import Mode, Pointer, Session, State, is_ours
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec import TableSpec
@@ -65,6 +65,13 @@ class RollbackPlan:
     no_revert: str
     no_republish: str
     drops: Session | None = None
+
+    @property
+    def promise(self) -> tuple[object, ...]:
+        """What of it was shown, and has to stand as it was."""
+        dropped = self.drops.id if self.drops is not None else ""
+        comes = [output.segment for output in self.comes]
+        return self.way, self.current.ref, self.target.ref, sorted(self.goes), sorted(comes), dropped
 
     @property
     def why_not(self) -> str:
@@ -295,6 +302,15 @@ def from_source(clients: TableClients, current: StoredSnapshot) -> StoredSnapsho
 def is_revert(session: Session) -> bool:
     """Whether a rollback goes by reverting; a re-publish is IN_PROGRESS until its switch is written."""
     return session.state is State.SWITCH and session.switch_object is None
+
+
+def ends_of(
+    clients: TableClients, session: Session, pointer: Pointer
+) -> tuple[StoredSnapshot, StoredSnapshot]:
+    """The snapshots from which and to which a rollback leads."""
+    ref = pointer.current_snapshot
+    assert ref is not None
+    return StoredSnapshot(ref, clients.staging.snapshot(ref)), target_of(clients, session)
 
 
 def target_of(clients: TableClients, session: Session) -> StoredSnapshot:
