@@ -3,7 +3,7 @@ brokers count, with which a rollback ends."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -44,25 +44,19 @@ def server_findings(context: TriggerContext, switch: Switch) -> tuple[Finding, .
     away = {server: error for server, error in said.items() if isinstance(error, PinotError)}
     crcs = {server: there for server, there in said.items() if not isinstance(there, PinotError)}
     rows = pinot.rows_on_servers(table, switch.names_to, crcs.keys())
+    every, answered = replicas_online(outputs, replicas), servers_answered(_servers(replicas), away)
+    answering: tuple[Finding, ...] = (every, answered)
+    if context.spec.audit.replicas != "all":
+        one = one_replica_online(outputs, replicas, away)
+        every = replace(every, severity=Severity.WARN, at_fault=())
+        answering = one, every, replace(answered, severity=Severity.WARN)
     return (
-        *_online(context, switch, replicas, away),
+        *answering,
         crc_as_built(outputs, pinot.segment_crcs(table)),
         crc_on_servers(outputs, replicas, crcs),
         rows_as_built(outputs, rows),
         sources_unchanged(switch.segments_from, pinot.visible_segments(table)),
     )
-
-
-def _online(
-    context: TriggerContext, switch: Switch, replicas: Replicas, away: Mapping[str, PinotError]
-) -> tuple[Finding, ...]:
-    """Who has it and answers, as far as the table spec's policy wants that known."""
-    every = replicas_online(switch.segments_to, replicas)
-    answered = servers_answered(_servers(replicas), away)
-    if context.spec.audit.replicas == "all":
-        return every, answered
-    one = one_replica_online(switch.segments_to, replicas, away)
-    return one, replace(every, severity=Severity.WARN, at_fault=()), replace(answered, severity=Severity.WARN)
 
 
 def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:

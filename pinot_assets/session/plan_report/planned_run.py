@@ -81,7 +81,7 @@ def plan_run(context: TriggerContext) -> PlannedRun:
     refuse_absent(context)
     stored = context.active_session()
     if first := unfinished(context, stored):
-        return _with_basis(context, stored, _run(context, Decision(PlannedAction.FINISH, why=first)))
+        return _with_basis(context, stored, _planned(context, Decision(PlannedAction.FINISH, why=first)))
     refuse_unfit(context)
     refuse_unaskable(context)
     session, current = _as_settled(context, stored), context.current_snapshot()
@@ -95,7 +95,7 @@ def plan_run(context: TriggerContext) -> PlannedRun:
         session = None
     decision = decide(context, session, current)
     planned = replace(
-        _run(context, replace(decision, why=why or decision.why)),
+        _planned(context, replace(decision, why=why or decision.why)),
         visible=visible,
         strays=tuple(sorted(strays)),
         shadow=shadow,
@@ -104,7 +104,7 @@ def plan_run(context: TriggerContext) -> PlannedRun:
     return _with_basis(context, stored, _with_segments(context, planned, visible - strays))
 
 
-def _run(context: TriggerContext, decision: Decision) -> PlannedRun:
+def _planned(context: TriggerContext, decision: Decision) -> PlannedRun:
     pointer = context.lease.pointer
     return PlannedRun(context.spec.name, context.mode, context.push, decision, pointer.current_snapshot)
 
