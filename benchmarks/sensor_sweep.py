@@ -41,12 +41,11 @@ from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.memory import take_memory_from_system
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.scheduling.decision import FilesCursor, decide, settlement
-from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.detect.paged_listing import CompleteListing, ListingCursor, resume_listing
-from pinot_assets.session.stores.listing_parts import KeptParts
-from pinot_assets.session.values.plan import NO_HOLD
-from pinot_assets.session.values.state import Pointer
+from pinot_assets.scheduling.decision import FilesCursor, decide_tick, settlement
+from pinot_assets.session.detect.observe import (Observation)
+from pinot_assets.session.detect.paged_listing import (CompleteListing, KeptParts, ListingCursor, resume_listing)
+from pinot_assets.session.values.hold import (NO_HOLD)
+from pinot_assets.session.values.state import (Pointer)
 from pinot_assets.snapshot.manifest import PublishedFiles, Snapshot, SnapshotRef, sha256_hex
 from pinot_assets.source import open_store
 from pinot_assets.source.bucket_store import BucketObjectStore
@@ -105,7 +104,7 @@ class Sensor:
         picture = PartitionEvents.take(self.spec, sweep.inventory.files, snapshot, ["dir:day=00000"])
         # A thousand files a directory; and the table as a whole.
         assert len(picture.source) == -(-len(sweep.inventory.files) // PAGE) + 1
-        tick = decide(self.spec, sweep.inventory, seen, self._cursor.text, 0, picture.rows.differing)
+        tick = decide_tick(self.spec, sweep.inventory, seen, self._cursor.text, 0, picture.rows.differing)
         assert tick.message == f"{CHANGED} new, {CHANGED} rewritten, {CHANGED} deleted; launched"
         self.kept.drop(sweep.parts)
 

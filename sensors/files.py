@@ -24,13 +24,12 @@ from pinot_assets.core.timeouts import Late, Patience
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError, SourceError
 from pinot_assets.health import source
 from pinot_assets.resources import PinotResource
-from pinot_assets.scheduling.decision import FilesCursor, decide, settlement
-from pinot_assets.session.connect import open_hints, open_session_store, open_source, open_staging
-from pinot_assets.session.detect.observe import Observation, observe, published_token
-from pinot_assets.session.detect.paged_listing import CompleteListing, ListingCursor, resume_listing
-from pinot_assets.session.stores.listing_parts import KeptParts
-from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.trouble import aged
+from pinot_assets.scheduling.decision import FilesCursor, decide_tick, settlement
+from pinot_assets.session.connect import (open_hints, open_session_store, open_source, open_staging)
+from pinot_assets.session.detect.observe import (Observation, observe, published_token)
+from pinot_assets.session.detect.paged_listing import (CompleteListing, KeptParts, ListingCursor, resume_listing)
+from pinot_assets.session.stores.staging import (Staging)
+from pinot_assets.session.values.trouble import (aged)
 from pinot_assets.settings.environment import Settings
 from pinot_assets.source.notifications import Hints
 from pinot_assets.table_spec import TableSpec
@@ -85,7 +84,7 @@ def files_sensor(table: TableAssets) -> dg.SensorDefinition:
             picture.forget_all_others(history)
         is_shown = is_told and history.is_through and not running
         now_s = int(time.time())
-        tick = decide(spec, inventory, observation, cursor.text, now_s, picture.rows.differing)
+        tick = decide_tick(spec, inventory, observation, cursor.text, now_s, picture.rows.differing)
         context.log.info(tick.message)
         _forget(kept, queue, found.sweep, context.log)
         after = FilesCursor.read(tick.cursor)

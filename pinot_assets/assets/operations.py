@@ -18,9 +18,8 @@ from pinot_assets.assets.published import publication_by
 from pinot_assets.assets.run_driver import driver_of
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
-from pinot_assets.gc.collect import collect
-from pinot_assets.gc.probe import GRACE_HOURS, garbage
-from pinot_assets.gc.report import lines
+from pinot_assets.gc.collect import collect, lines
+from pinot_assets.gc.orphans import GRACE_HOURS, garbage
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.detect.observe import Observation

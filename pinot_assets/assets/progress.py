@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import dagster as dg
 
 from pinot_assets.core.text import plural
-from pinot_assets.session.values.pace import Pace
+from pinot_assets.session.values.report import Pace
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 QUIET_S = 60.0

@@ -8,7 +8,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from pinot_assets.session.values.pace import Pace
+from pinot_assets.session.values.report import Pace
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 

@@ -9,7 +9,7 @@ from rich.markup import escape
 from pinot_assets.core.text import plural
 from pinot_assets.session.detect.observe import ListingComparison, Observation
 from pinot_assets.session.values.state import utc_text
-from pinot_assets.session.values.trouble import again_ms, lasts, since_ms
+from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
 from pinot_assets.source.readiness import told
 from pinot_assets.table_spec import TableSpec
 
@@ -90,7 +90,7 @@ def status_lines(
         if seen.passing:
             since, again = utc_text(since_ms(session)), utc_text(again_ms(session))
             text = f"trouble that may pass since {since}; sensors and `watch` try again from {again}"
-            yield "", f"[{'red' if lasts(session, now_ms) else 'yellow'}]{text}[/]"
+            yield "", f"[{'red' if has_lasted(session.trouble_since_ms, now_ms) else 'yellow'}]{text}[/]"
         for failure in seen.failures[:SHOWN]:
             yield "", f"[red]{escape(f'{failure.uri}: {failure.code}: {failure.reason}')}[/]"
         if len(seen.failures) > SHOWN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -153,9 +154,16 @@ def kept_fields(rows: Iterable[Open]) -> list[pa.Field]:
     return [pa.field(name, pa.infer_type(values)) for name, values in columns.items()]
 
 
-def kept_of(row: JsonMapping, unknown: Sequence[str]) -> JsonObject:
-    """What a row is to keep.
+def keeping(row: JsonMapping, unknown: Sequence[str]) -> JsonObject:
+    """What a row is to keep, as an argument of its class; none where there is nothing unknown.
 
     :param unknown: columns that this release does not know.
     """
-    return {name: row[name] for name in unknown if row[name] is not None}
+    return {"kept": {name: row[name] for name in unknown if row[name] is not None}} if unknown else {}
+
+
+def parquet_of(rows: list[JsonObject], schema: pa.Schema) -> bytes:
+    """Rows as one Parquet object."""
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink, compression="zstd")
+    return sink.getvalue()

@@ -9,6 +9,7 @@ people do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from importlib.metadata import version
@@ -188,3 +189,25 @@ def plain(value: Any, number: int | None = None) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [plain(item, number) for item in value]
     return value
+
+
+# --- as JSON with keys in camel case ---------------------------------------------------------------
+
+
+def keys_of(kind: type[Stored]) -> dict[str, str]:
+    """The fields of an object, by their keys in camel case."""
+    names = (f.name for f in fields(kind) if f.name not in ("kept", FORMAT))
+    return {re.sub("_([a-z])", lambda match: match[1].upper(), name): name for name in names}
+
+
+def with_keys(value: Stored) -> JsonObject:
+    """The same as `plain`, with keys in camel case."""
+    said = plain(value)
+    known = {key: said[name] for key, name in keys_of(type(value)).items() if name in said}
+    return known | marks(value.format) | dict(value.kept)
+
+
+def by_keys(kind: type[Stored], values: JsonMapping) -> JsonObject:
+    """Inverse of `with_keys`, for `structured`."""
+    keys = keys_of(kind)
+    return {keys.get(key, key): value for key, value in values.items()}

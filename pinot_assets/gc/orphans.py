@@ -1,9 +1,9 @@
-"""What of a table nothing needs any more, decided from values alone.
+"""What of a table nothing needs any more: what decides is read, and then decided from values alone.
 
 What may go is only what is provably ours, by its name, and what provably nobody can come back to: neither
 queries, nor an entry of Pinot's lineage, nor the open session, nor a kept snapshot. What the session machine
-sweeps by itself (`session/close.py`, `Lease.prune`, `session/rollback/retention.py`) is decided as
-it does.
+sweeps by itself (`session/recover/interrupted.py`, `Lease.prune`, `session/rollback/retention.py`) is decided
+as it does. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -13,16 +13,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.health.leftovers import SEGMENTS, unreferenced
 from pinot_assets.pinot.lineage import Lineage, LineageState
-from pinot_assets.session.detect.paged_listing import KEPT_S
+from pinot_assets.pinot.shadow_table import left_shadow
+from pinot_assets.session.detect.paged_listing import KEPT_S, PART_KEY
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.lineage.stale_pointer import published
 from pinot_assets.session.recover.interrupted import unknown_of
-from pinot_assets.session.stores.lease import KEPT_SESSIONS
-from pinot_assets.session.stores.listing_parts import PART_KEY
-from pinot_assets.session.stores.staging import Reach
-from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
-from pinot_assets.session.values.state import Session, is_ours
+from pinot_assets.session.rollback.retention import SnapshotRetention, needed, reach_of, why_none_goes
+from pinot_assets.session.stores.clients import TableClients
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS
+from pinot_assets.session.stores.staging import Reach, staged
+from pinot_assets.session.stores.stored_snapshots import SnapshotHeader, snapshot_headers
+from pinot_assets.session.values.state import Pointer, Session, is_ours
 from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.table_spec import TableSpec
 
 _TAR = re.compile(r"segments/(?P<segment>[^/]+?)(?:\.metadata)?\.tar\.gz")
 _ROWS = re.compile(r"snapshots/[0-9]+-[0-9a-f]{64}\.parquet")
@@ -44,19 +50,6 @@ class OrphanKind(StrEnum):
     LISTING = "part of a listing"
     PROBE = "probe"
     TABLE = "nodes of a table"
-
-
-IN_STAGING = frozenset(
-    (
-        OrphanKind.SNAPSHOT,
-        OrphanKind.ROWS,
-        OrphanKind.TAR,
-        OrphanKind.SESSION,
-        OrphanKind.LISTING,
-        OrphanKind.PROBE,
-    )
-)
-"""Objects of the staging area; their names are their keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +107,9 @@ def orphans(facts: TableFacts) -> Iterator[Orphan]:
     """All of them, however young, in the order in which they may go."""
     if facts.ledger is not None:
         if facts.session is None:  # an open one is settled by the next trigger, which then sweeps
-            yield from _strays(facts, facts.ledger)
+            for name in sorted(unknown_of(facts.table, facts.lineage.visible(facts.segments), facts.ledger)):
+                why = "queries see it, and no snapshot knows it: the next trigger deletes it"
+                yield Orphan(OrphanKind.STRAY, name, why)
         if facts.kept is not None:
             yield from _hidden(facts, facts.ledger | facts.kept.segments)
     if facts.shadow:
@@ -129,30 +124,20 @@ def orphans(facts: TableFacts) -> Iterator[Orphan]:
             yield _object(facts, OrphanKind.PROBE, key, "left by a probe of the store that died")
 
 
-def _strays(facts: TableFacts, ledger: frozenset[str]) -> Iterator[Orphan]:
-    for name in sorted(unknown_of(facts.table, facts.lineage.visible(facts.segments), ledger)):
-        yield Orphan(
-            OrphanKind.STRAY, name, "queries see it, and no snapshot knows it: the next trigger deletes it"
-        )
-
-
 def _hidden(facts: TableFacts, needed: frozenset[str]) -> Iterator[Orphan]:
     """Of switches that were taken back. Pinot deletes them by itself; where it does not, nobody else does."""
     for entry in facts.lineage:
         if entry.state is not LineageState.REVERTED:
             needed |= entry.segments_from | entry.segments_to
+    of_open_session = f"{facts.table}__{facts.session.id}_" if facts.session is not None else ""
     seen = set[str]()
     for entry in facts.lineage.in_state(LineageState.REVERTED):
         for name in sorted((entry.segments_to & facts.segments) - needed - seen):
-            if is_ours(facts.table, name) and not _of_open_session(facts, name):
+            if is_ours(facts.table, name) and not (of_open_session and name.startswith(of_open_session)):
                 seen.add(name)
                 age_ms = facts.here_ms - entry.timestamp_ms
                 why = f"its switch was taken back (lineage entry {entry.id})"
                 yield Orphan(OrphanKind.SEGMENT, name, why, age_ms=age_ms)
-
-
-def _of_open_session(facts: TableFacts, segment: str) -> bool:
-    return facts.session is not None and segment.startswith(f"{facts.table}__{facts.session.id}_")
 
 
 def _nodes(facts: TableFacts) -> Iterator[Orphan]:
@@ -164,14 +149,11 @@ def _nodes(facts: TableFacts) -> Iterator[Orphan]:
 
 
 def _snapshots(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
-    going = {header.ref.key for header in facts.expired}
-    for key in sorted(going):
-        yield _object(
-            facts, OrphanKind.SNAPSHOT, key, "older than what the table keeps, and no way back needs it"
-        )
-    for key in sorted(filter(_ROWS.fullmatch, facts.staged)):
-        if key not in kept.objects:
-            yield _object(facts, OrphanKind.ROWS, key, "no kept snapshot names them")
+    why = "older than what the table keeps, and no way back needs it"
+    for key in sorted({header.ref.key for header in facts.expired}):
+        yield _object(facts, OrphanKind.SNAPSHOT, key, why)
+    for key in sorted(filter(_ROWS.fullmatch, facts.staged.keys() - kept.objects)):
+        yield _object(facts, OrphanKind.ROWS, key, "no kept snapshot names them")
 
 
 def _tars(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
@@ -209,3 +191,105 @@ def _listings(facts: TableFacts) -> Iterator[Orphan]:
 def _object(facts: TableFacts, kind: OrphanKind, key: str, why: str) -> Orphan:
     version = facts.staged[key]
     return Orphan(kind, key, why, version.size, facts.now_ms - version.mtime_us // 1000)
+
+
+GRACE_HOURS = 24
+"""How old an orphan has to be before it goes, where nobody says otherwise: no upload, no call to Pinot and no
+executor that outlived its driver lasts so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """What of a table nothing needs any more.
+
+    :ivar old: what may go, in the order in which it may.
+    :ivar young: what may go once it is old enough.
+    :ivar expired: the snapshots among `old`.
+    :ivar notes: what could not be judged, and why.
+    """
+
+    old: tuple[Orphan, ...]
+    young: tuple[Orphan, ...]
+    expired: tuple[SnapshotHeader, ...]
+    notes: tuple[str, ...]
+
+
+def garbage(driver: Driver, grace_ms: int) -> Garbage:
+    """What of a table nothing needs any more; needs no lease and changes nothing.
+
+    :param grace_ms: how old it has to be before it may go, by this machine's clock.
+    :raises PinotAssetsError: as `look`.
+    """
+    driver.require_known()
+    clients = driver.clients
+    return look(driver.spec, clients, clients.store.pointer(), grace_ms, clients.now_ms())
+
+
+def look(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: int, now_ms: int) -> Garbage:
+    """What nothing needs any more.
+
+    :param pointer: as it stands; under the lease, the owner's.
+    :param now_ms: by the clock of the staging area.
+    :raises SnapshotCorrupt: the current snapshot cannot be read: nothing can be judged.
+    :raises PinotNotFound: Pinot has no such table.
+    """
+    staging = clients.staging
+    session = clients.store.active_session(pointer)
+    segments = clients.pinot.all_segments(spec.name)
+    lineage = clients.pinot.lineage(spec.name)  # after the segments: none is seen without its entry
+    listed = [*staged(staging, "")]
+    there, ref = snapshot_headers(listed), pointer.current_snapshot
+    ledger = staging.reach(ref).segments if ref is not None else None
+    if ledger is not None:
+        beside = unknown_of(spec.name, lineage.visible(segments), ledger)
+        ledger |= published(spec.name, clients.pinot, staging, pointer, beside)  # a backup may be restored
+    expired: tuple[SnapshotHeader, ...] = ()
+    kept: Reach | None = None
+    if ref is None and (there or any(is_ours(spec.name, name) for name in segments)):
+        why = "ZooKeeper knows of no snapshot, and a run may need what lies there"
+    else:
+        try:
+            why = why_none_goes(clients, listed, ref)
+            if not why:
+                going = _expired(spec, clients, there, pointer, session, grace_ms, now_ms)
+                kept = reach_of(staging.reach(header.ref) for header in there if header not in going)
+                expired = going
+        except SnapshotCorrupt as error:
+            why = f"a kept snapshot cannot be read: {error.reason}"
+    old, young = list[Orphan](), list[Orphan]()
+    for orphan in orphans(
+        TableFacts(
+            table=spec.name,
+            nodes=clients.store.session_nodes(),
+            session=session,
+            hold=pointer.hold.key if pointer.hold else "",
+            ledger=ledger,
+            kept=kept,
+            expired=expired,
+            segments=segments,
+            lineage=lineage,
+            shadow=left_shadow(clients.pinot, spec.name),
+            staged={info.key: info.fingerprint for info in listed},
+            now_ms=now_ms,
+            here_ms=clients.now_ms(),
+        )
+    ):
+        (old if orphan.age_ms is None or orphan.age_ms >= grace_ms else young).append(orphan)
+    notes = (f"nothing that is staged goes: {why}",) if why else ()
+    return Garbage(tuple(old), tuple(young), expired, notes)
+
+
+def _expired(
+    spec: TableSpec,
+    clients: TableClients,
+    there: Sequence[SnapshotHeader],
+    pointer: Pointer,
+    session: Session | None,
+    grace_ms: int,
+    now_ms: int,
+) -> tuple[SnapshotHeader, ...]:
+    old = SnapshotRetention.of(spec).expired(there, (), now_ms)
+    if pointer.current_snapshot is None or not old:
+        return ()
+    asked = needed(spec, clients, there, pointer, session)
+    return tuple(h for h in old if h.ref not in asked and now_ms - h.stored_ms >= grace_ms)

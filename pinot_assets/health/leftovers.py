@@ -18,8 +18,8 @@ from pinot_assets.core.check_result import (
 )
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.pinot.lineage import Lineage, LineageState
-from pinot_assets.session.stores.lease import KEPT_SESSIONS
-from pinot_assets.session.stores.removal import tar_keys
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS
+from pinot_assets.session.stores.staged_files import tar_keys
 from pinot_assets.session.values.state import is_ours
 from pinot_assets.snapshot.receipt import Output
 

@@ -12,7 +12,7 @@ from pinot_assets.core.check_result import (
 )
 from pinot_assets.core.text import counted
 from pinot_assets.session.values.state import Owner, Session, State, utc_text
-from pinot_assets.session.values.trouble import lasts
+from pinot_assets.session.values.trouble import has_lasted
 
 NAME = "session_progress"
 
@@ -42,7 +42,7 @@ def session_progress(
     if session is not None:
         audit_failed = session.audit is not None and not session.audit.passed
         if session.trouble_since_ms:
-            if lasts(session, now_ms):
+            if has_lasted(session.trouble_since_ms, now_ms):
                 problems.append(_trouble(table, session, now_ms))
         elif session.failures is not None or audit_failed:
             what = "failed its audit" if audit_failed else "has files that failed"

@@ -14,7 +14,7 @@ from pinot_assets.core.check_result import (
     some,
 )
 from pinot_assets.core.text import duration
-from pinot_assets.session.values.plan import Hold
+from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.session.values.trouble import has_lasted, so_long
 from pinot_assets.snapshot.fingerprint import Fingerprint

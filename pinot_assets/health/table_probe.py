@@ -28,11 +28,10 @@ from pinot_assets.pinot.segments import Replicas
 from pinot_assets.session.detect.observe import judge_listing, list_source
 from pinot_assets.session.lineage.stale_pointer import published
 from pinot_assets.session.recover.interrupted import unknown_of
-from pinot_assets.session.stores.lease import KEPT_SESSIONS
-from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS, SessionStore
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.stores.stored_snapshots import before, revertible, snapshot_headers
-from pinot_assets.session.values.plan import NO_HOLD, Hold
+from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Owner, Pointer, PushKind, Session
 from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.manifest import Snapshot

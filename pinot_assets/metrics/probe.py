@@ -20,7 +20,7 @@ from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.plan_report.history import kept_sessions
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.state import Session
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, label_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.metrics.family import Sample, gauge, seconds
-from pinot_assets.session.values.plan import NO_HOLD, Hold
+from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.state import AuditReceipt, Outcome, Owner, Session, State, published_audit
 
 PUBLISHED_AT = gauge("last_publish_timestamp_seconds", "When what queries see was published.")

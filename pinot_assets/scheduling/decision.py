@@ -184,7 +184,7 @@ def settlement(spec: TableSpec, inventory: Inventory, standing: str) -> str:
     return sha256_hex("\n".join(said).encode())
 
 
-def decide(
+def decide_tick(
     spec: TableSpec,
     inventory: Inventory,
     observation: Observation,

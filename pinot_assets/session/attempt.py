@@ -18,17 +18,18 @@ from pinot_assets.ingest.contract.query import Query
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
 from pinot_assets.session.close import is_lost, load_switch
-from pinot_assets.session.context.cluster_marker import write_cluster_marker
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.context.naming import is_fresh, next_seq
-from pinot_assets.session.detect.open_session import Opened, Receipts
-from pinot_assets.session.lineage.lineage_size import require_plan_fits
-from pinot_assets.session.stores.staged_objects import THREADS
+from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
+from pinot_assets.session.decide.decision import Next, Opened, Receipts
+from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
+from pinot_assets.session.lineage.node_size import require_plan_fits
+from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
 from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values import quarantined_rows, small_files
-from pinot_assets.session.values.plan import Changes, Next, Plan, Row, RowStatus
+from pinot_assets.session.values.plan import Changes, Plan, Row, RowStatus
+from pinot_assets.session.values.report import notes_on
 from pinot_assets.session.values.state import Mode, ObjectRef, PushKind, Session, State, new_session_id
+from pinot_assets.session.values.trouble import STALLS
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.manifest import Snapshot
@@ -36,7 +37,7 @@ from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 
 _NO_WORD: Final = (
-    f"{planning.STALLS} runs in a row ended before a file was built, without a reason: "
+    f"{STALLS} runs in a row ended before a file was built, without a reason: "
     "they were killed, or ran out of memory"
 )
 
@@ -63,7 +64,7 @@ def begin(
             context.spec.policy,
             context.clients.builder,
         )
-    write_cluster_marker(context)
+    write_cluster_marker(context.clients)
     now = context.clients.now_ms()
     session = Session(
         id=plan.session,
@@ -129,9 +130,9 @@ def go_on(
     is_retry, now_ms = opened.next is Next.RETRY, context.clients.now_ms()
     trouble_since_ms = session.trouble_since_ms or (now_ms if opened.keeps_dying else 0)
     refuse_too_many(context, plan, current)
-    taken = planning.with_spent_names(plan, receipts, _spent(context, session))
-    taken |= planning.returned(opened.plan, plan, receipts)
-    plan = planning.revoked(plan, taken)
+    taken = with_spent_names(plan, receipts, _spent(context, session))
+    taken |= returned(opened.plan, plan, receipts)
+    plan = revoked(plan, taken)
     # The gate stays open: bound to the switch (R8), for what is asked by now, of the same files. One that
     # gives no segment changes no switch, and was looked at by nobody.
     same = (opened.plan.rows, opened.plan.removals) == (plan.rows, plan.removals)
@@ -195,7 +196,7 @@ def build(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[R
     context.lease.assert_held()  # what slept through its lease may not build what the next owner does (I13)
     context.progress.building({task.ordinal: task.file.fingerprint.size for task in tasks})
     context.clients.builder.build(_order(context, session, plan), tasks, on_done, context.progress.moving)
-    for note in (*quarantined_rows.notes(receipts), *small_files.notes(receipts)):
+    for note in notes_on(receipts):
         context.note(note)
     failed = [f for f in failures if not _skipped(context, session, plan, f)]
     return receipts, sorted(failed, key=lambda f: f.ordinal)
@@ -231,7 +232,7 @@ def _order(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
         source_uri=context.clients.source.uri,
         source_props=ingestion.input_props,
         staging_uri=staging.session_uri(session.id),
-        segments_uri=staging.segments_uri,
+        segments_uri=staging.store.uri_of("segments"),
         staging_props=ingestion.output_props,
         max_rows_per_segment=ingestion.max_rows_per_segment,
         min_server=ingestion.min_server,

@@ -15,8 +15,9 @@ from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.hold import after_publishing
-from pinot_assets.session.values.plan import STALLS, Plan
+from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import Mode, Outcome, Pointer, Session, State, close
+from pinot_assets.session.values.trouble import STALLS
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 
 

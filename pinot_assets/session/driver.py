@@ -26,9 +26,7 @@ from pinot_assets.session.checks.shadow import sweep_shadow
 from pinot_assets.session.close import abandon
 from pinot_assets.session.commit.gate import session_to_gate
 from pinot_assets.session.commit.strategy import strategy_of
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.context.progress_so_far import so_far
-from pinot_assets.session.context.read_only import read_only_context
+from pinot_assets.session.context.context import TriggerContext, read_only_context, so_far
 from pinot_assets.session.context.watchdog import Fed, Watchdog
 from pinot_assets.session.detect.observe import Observation, observe
 from pinot_assets.session.plan_report.plan_report import PlanReport, make_plan_report

@@ -21,18 +21,17 @@ from pinot_assets.session.close import abandon, must_stop_ending, stop_ending
 from pinot_assets.session.commit import per_file_push
 from pinot_assets.session.commit.per_file_push import told
 from pinot_assets.session.commit.strategy import strategy_of
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.context.read_only import read_only_context
-from pinot_assets.session.decide.decision import Decision, PlannedAction, decide, ends_again
-from pinot_assets.session.detect.former_table import forget_former_table
+from pinot_assets.session.context.context import TriggerContext, read_only_context
+from pinot_assets.session.decide.decision import Decision, Next, PlannedAction, decide_run, ends_again
 from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
+from pinot_assets.session.recover.former_table import forget_former_table
 from pinot_assets.session.recover.interrupted import show_again, sweep
 from pinot_assets.session.recover.lost_pointer import catch_up, rebuild_if_lost
 from pinot_assets.session.rollback.rollback import finish_rollback
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values import trouble
-from pinot_assets.session.values.plan import Next, Plan
+from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
@@ -48,7 +47,7 @@ def trigger(context: TriggerContext) -> TriggerReport:
     :raises ListingFailed: the listing did not complete; nothing was changed (invariant I12).
     :raises SourceError: the staging area of a table's first session cannot be used (rule R28).
     """
-    return _execute(context, decide(context, *_prepared(context)))
+    return _execute(context, decide_run(context, *_prepared(context)))
 
 
 def trigger_without_retry(context: TriggerContext) -> TriggerReport:
@@ -58,7 +57,7 @@ def trigger_without_retry(context: TriggerContext) -> TriggerReport:
     and reports how that stands. Who starts such a run has looked before, but not under the lease: another
     run may have failed since.
     """
-    decision = decide(context, *_prepared(context))
+    decision = decide_run(context, *_prepared(context))
     spends = decision.step in (PlannedAction.RETRY, PlannedAction.RESTART)
     if spends and not context.spec.ingestion.sensor_retries:
         return _leave_alone(context, decision)

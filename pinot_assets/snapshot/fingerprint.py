@@ -9,7 +9,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 
-from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.stored_format import Open
 
 
@@ -47,9 +47,9 @@ class Fingerprint(Open):
         }
 
     @classmethod
-    def from_json(cls, value: JsonObject) -> Fingerprint:
-        """Inverse of `to_json`."""
-        return cls(**value)
+    def of_row(cls, row: JsonMapping) -> Fingerprint:
+        """That of such columns."""
+        return cls(row["size"], row["mtime_us"], row["etag"], row["version_id"])
 
 
 @dataclass(frozen=True, slots=True, order=True)

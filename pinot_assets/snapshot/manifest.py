@@ -8,7 +8,6 @@ The newest snapshot is the ledger (docs/design/session.md#words).
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -22,23 +21,24 @@ import pyarrow.parquet as pq
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.parquet_bytes import (
+    keeping,
     kept_fields,
-    kept_of,
     metadata_of,
+    parquet_of,
     require_schema,
     require_values,
     table_of,
 )
 from pinot_assets.core.stored_format import (
     FIRST,
-    FORMAT,
-    NEEDS,
     Marks,
     Open,
     Stored,
+    by_keys,
     marks,
     plain,
     structured,
+    with_keys,
 )
 from pinot_assets.core.untrusted import read_json, reading
 from pinot_assets.errors import SnapshotCorrupt
@@ -108,7 +108,7 @@ class Snapshot(Stored):
     :ivar audit: the findings that opened the gate, as plain values.
     :ivar files: published versions in the order of their URIs, oldest session first for each file. Older
         releases wrote them in another order of URIs.
-    :ivar owner: the cluster that it was published to (`session/context/cluster_marker.py`); "" from an older
+    :ivar owner: the cluster that it was published to (`session/stores/stored_snapshots.py`); "" from an older
         release.
     """
 
@@ -209,9 +209,7 @@ def files_to_parquet(files: Iterable[PublishedFile], number: int = FIRST) -> byt
         }
         for f in files
     ]
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, schema=_schema(files, number)), sink, compression="zstd")
-    return sink.getvalue()
+    return parquet_of(rows, _schema(files, number))
 
 
 def _schema(files: Sequence[PublishedFile], number: int) -> pa.Schema:
@@ -270,8 +268,7 @@ class PublishedFiles(Sequence[PublishedFile]):
 
     def names(self) -> tuple[frozenset[str], frozenset[str]]:
         """Its segments, and the sessions that published them; no rows are made for it."""
-        columns = ["session", "outputs.list.element.segment"]
-        table = self._table(columns)
+        table = self._table(["session", "outputs.list.element.segment"])
         outputs = pc.list_flatten(table["outputs"]).combine_chunks()
         return frozenset(outputs.field("segment").to_pylist()), frozenset(table["session"].to_pylist())
 
@@ -279,7 +276,9 @@ class PublishedFiles(Sequence[PublishedFile]):
     def _rows(self) -> tuple[PublishedFile, ...]:
         rows = self._table().to_pylist()
         of_file = [name for name in self._schema.names if name not in _FILES.names]
-        of_output = _unknown_outputs(self._schema)
+        known = [field_.name for field_ in _OUTPUT]
+        outputs = self._schema.field("outputs").type.value_type
+        of_output = [field_.name for field_ in outputs if field_.name not in known]
         with self._reading():
             return tuple(_published_file(row, of_file, of_output) for row in rows)
 
@@ -328,17 +327,10 @@ def hashes_of(files: Sequence[PublishedFile]) -> dict[str, str]:
     return files.hashes() if isinstance(files, PublishedFiles) else {f.uri: f.sha256 for f in files}
 
 
-def _unknown_outputs(schema: pa.Schema) -> list[str]:
-    """Names that the outputs have there and not here."""
-    outputs = schema.field("outputs").type.value_type
-    known = {field_.name for field_ in _OUTPUT}
-    return [field_.name for field_ in outputs if field_.name not in known]
-
-
 def _published_file(row: JsonMapping, of_file: Sequence[str], of_output: Sequence[str]) -> PublishedFile:
     return PublishedFile(
         uri=row["uri"],
-        fingerprint=Fingerprint(row["size"], row["mtime_us"], row["etag"], row["version_id"]),
+        fingerprint=Fingerprint.of_row(row),
         sha256=row["sha256"],
         rows=row["rows"],
         bad_rows=row["bad_rows"],
@@ -347,7 +339,7 @@ def _published_file(row: JsonMapping, of_file: Sequence[str], of_output: Sequenc
         # Ledgers of the first release know neither.
         version=row.get("version") or Fingerprint(row["size"], row["mtime_us"], row["etag"]).token,
         seconds=row.get("seconds") or 0.0,
-        **_keeping(row, of_file),
+        **keeping(row, of_file),
     )
 
 
@@ -355,39 +347,16 @@ def _output(values: JsonMapping, unknown: Sequence[str]) -> Output:
     if not unknown:
         return Output(**values)
     known = {name: value for name, value in values.items() if name not in unknown}
-    return Output(**known, **_keeping(values, unknown))
-
-
-def _keeping(row: JsonMapping, unknown: Sequence[str]) -> JsonObject:
-    return {"kept": kept_of(row, unknown)} if unknown else {}
-
-
-_HEADER: Final = {
-    "seq": "seq",
-    "table": "table",
-    "session": "session",
-    "mode": "mode",
-    "lineageEntryId": "lineage_entry_id",
-    "parent": "parent",
-    "listingDigest": "listing_digest",
-    "configFingerprint": "config_fingerprint",
-    "publishedMs": "published_ms",
-    "audit": "audit",
-    "owner": "owner",
-}
-"""Keys of the header, with the fields of a snapshot that they hold."""
-_BESIDE: Final = frozenset({"counts", "files", FORMAT, NEEDS})
+    return Output(**known, **keeping(values, unknown))
 
 
 def header_to_bytes(snapshot: Snapshot, files: SnapshotRef) -> bytes:
     """The header, naming its Parquet object."""
-    header = {key: plain(getattr(snapshot, name), snapshot.format) for key, name in _HEADER.items()}
-    header |= {
+    header = with_keys(replace(snapshot, files=())) | {
         "counts": {"files": len(snapshot.ledger), "segments": len(snapshot.segments), "rows": snapshot.rows},
         "files": plain(files),
     }
-    said = header | marks(snapshot.format) | dict(snapshot.kept)
-    return json.dumps(said, sort_keys=True, indent=1).encode()
+    return json.dumps(header, sort_keys=True, indent=1).encode()
 
 
 def header_from_bytes(data: bytes, what: str = "a snapshot header") -> JsonObject:
@@ -416,11 +385,8 @@ def snapshot_from(header: JsonMapping, files: Sequence[PublishedFile]) -> Snapsh
 
     :raises ValueError: a value of the header is not what it should be.
     """
-    values = {name: header[key] for key, name in _HEADER.items() if key in header}
-    kept = {key: value for key, value in header.items() if key not in _HEADER and key not in _BESIDE}
-    marked = {key: header[key] for key in (FORMAT, NEEDS) if key in header}
-    read = structured(Snapshot, kept | values | marked | {"files": ()}, "a snapshot header")
-    return replace(read, files=files)
+    values = {key: value for key, value in by_keys(Snapshot, header).items() if key != "counts"}
+    return replace(structured(Snapshot, values | {"files": ()}, "a snapshot header"), files=files)
 
 
 def sha256_hex(data: bytes) -> str:

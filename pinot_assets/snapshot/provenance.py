@@ -65,20 +65,15 @@ def stays(snapshots: Sequence[Snapshot]) -> list[Stay]:
     ended: list[Stay] = []
     open_stays: dict[tuple[str, str, tuple[str, ...]], Stay] = {}
     for snapshot in reversed(snapshots):
-        here = {_key(file): file for file in snapshot.files}
+        here = {(f.uri, f.version, tuple(o.segment for o in f.outputs)): f for f in snapshot.files}
         for key in open_stays.keys() - here.keys():
-            left = open_stays.pop(key)
-            ended.append(replace(left, until=snapshot))
+            ended.append(replace(open_stays.pop(key), until=snapshot))
         oldest = snapshot is snapshots[-1] and snapshot.parent is not None
         for key, file in here.items():
             open_stays.setdefault(
                 key, Stay(file, snapshot, None, not oldest or file.session == snapshot.session)
             )
     return [*reversed(open_stays.values()), *reversed(ended)]
-
-
-def _key(file: PublishedFile) -> tuple[str, str, tuple[str, ...]]:
-    return file.uri, file.version, tuple(output.segment for output in file.outputs)
 
 
 def of_segment(snapshots: Iterable[Snapshot], segment: str) -> Stay | None:

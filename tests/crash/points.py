@@ -14,7 +14,7 @@ from crash.scenarios import SCENARIOS, Lane, Round, start
 from crash.table import WAITS, open_table
 from crash.watch import Phase
 
-from pinot_assets.session.stores.lease import KEPT_SESSIONS
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS
 from pinot_assets.settings.local_stack import StackState
 
 ROUNDS = 20

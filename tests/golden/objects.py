@@ -22,8 +22,9 @@ from pinot_assets.scheduling.decision import FilesCursor
 from pinot_assets.scheduling.stalled_session import StallCursor
 from pinot_assets.segment.values.truncation import Cut
 from pinot_assets.session.detect.paged_listing import ListingCursor
-from pinot_assets.session.stores.staging import Staging, Switch
-from pinot_assets.session.values.plan import Hold, Plan, Row, RowStatus, plan_to_parquet
+from pinot_assets.session.stores.staging import Staging, Switch, plan_to_parquet
+from pinot_assets.session.values.hold import Hold
+from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import (
     AuditReceipt,
     Checked,
@@ -163,8 +164,8 @@ def objects() -> dict[str, bytes]:
     empty = Receipt("s3://in/b", 1, 0, EMPTY, "", 0, 0, (), 0.0, "")
     cut = CutValues({"v": Cut(1, 2), "w": Cut(0, 3)})
     return {
-        "pointer.json": pointer_to_bytes(newest(pointer), "consistentPush"),
-        "pointer-fresh.json": pointer_to_bytes(newest(Pointer()), "consistentPush"),
+        "pointer.json": pointer_to_bytes(newest(pointer)),
+        "pointer-fresh.json": pointer_to_bytes(newest(Pointer())),
         "session.json": session_to_bytes(newest(session)),
         "session-new.json": session_to_bytes(newest(new)),
         "session-done.json": session_to_bytes(newest(done)),

@@ -65,9 +65,7 @@ def test_the_pointer_takes_the_format_of_the_snapshot() -> None:
     table = make_table("sync")
     client = table.zookeeper.client()
     client.ensure_path(store_of(table).path)
-    client.set(
-        store_of(table).path, pointer_to_bytes(Pointer(next_seq=2, history=("cp1",)), "consistentPush")
-    )
+    client.set(store_of(table).path, pointer_to_bytes(Pointer(next_seq=2, history=("cp1",))))
     publish(table, A="A1")
     backup = take_backup(table)
     assert pointer(table).format == FIRST

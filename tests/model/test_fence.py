@@ -20,7 +20,7 @@ from model.world.watched import WRITES
 from pinot_assets.core.stored_format import FIRST, NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease, SessionError
 from pinot_assets.gc.collect import collect
-from pinot_assets.gc.probe import garbage
+from pinot_assets.gc.orphans import garbage
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.formats import _KINDS, require_known
 from pinot_assets.session.stores.session_store import SessionStore

@@ -14,7 +14,7 @@ from model.world.table import CLUSTER, HOUR_MS, TABLE, Table, clear, run
 from pinot_assets.errors import PinotNotFound, SessionHeld
 from pinot_assets.gc import orphans
 from pinot_assets.gc.collect import Collected, collect
-from pinot_assets.gc.probe import Garbage, garbage
+from pinot_assets.gc.orphans import Garbage, garbage
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
 from pinot_assets.session.driver import Driver
@@ -244,7 +244,7 @@ def test_a_listing_without_the_current_snapshot_proves_nothing(monkeypatch: pyte
     def lacking(staging: Staging, folder: str) -> Iterator[ObjectInfo]:
         return (info for info in staged(staging, folder) if info.key != current.key)
 
-    monkeypatch.setattr("pinot_assets.gc.probe.staged", lacking)
+    monkeypatch.setattr("pinot_assets.gc.orphans.staged", lacking)
     before = {info.key for info in table.staging.list()}
     gc = Gc()
     table.start(gc)

@@ -20,7 +20,7 @@ from model.world.table import CLUSTER, TABLE, Table, clear, run
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.parquet_bytes import metadata_of, table_of
 from pinot_assets.core.stored_format import RELEASES
-from pinot_assets.scheduling.decision import decide
+from pinot_assets.scheduling.decision import decide_tick
 from pinot_assets.scheduling.stalled_session import decide_session
 from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.session.driver import Driver
@@ -227,7 +227,7 @@ def test_a_sensor_of_this_release_beside_a_driver_of_another(left: Left) -> None
     seen = observe(store, Staging(table.staging))
     inventory = list_source(table.spec, table.source)
     cursor = fields.read("files-cursor.json").decode()
-    tick = decide(table.spec, inventory, seen, cursor, 1_700_000_900)
+    tick = decide_tick(table.spec, inventory, seen, cursor, 1_700_000_900)
     assert set(json.loads(tick.cursor)) == fields.keys["files-cursor"]
     watched = fields.read("session-cursor.json").decode()
     verdict = decide_session(table.spec, seen, (), watched, 1_700_000_900)

@@ -11,10 +11,9 @@ from model.world.process import Kind, Trouble
 from model.world.table import TABLE, Table, run
 
 from pinot_assets.errors import RollbackRefused
-from pinot_assets.session.context.cluster_marker import mark_of
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.stores.stored_snapshots import snapshot_refs
+from pinot_assets.session.stores.stored_snapshots import mark_of, snapshot_refs
 from pinot_assets.session.values.state import pointer_from_bytes, pointer_to_bytes
 from pinot_assets.snapshot.manifest import SnapshotRef
 
@@ -123,7 +122,7 @@ def unnamed(table: Table) -> None:
     path = next(p for p in table.zookeeper.nodes if p.endswith("/consistentPush"))
     node = table.zookeeper.nodes[path]
     pointer = replace(pointer_from_bytes(node.data), current_snapshot=parent)
-    node.data = pointer_to_bytes(pointer, "consistentPush")
+    node.data = pointer_to_bytes(pointer)
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,9 @@ from model.world.table import MODES, TABLE, Job, Table, run
 
 from pinot_assets.errors import SessionError, SnapshotCorrupt
 from pinot_assets.gc.collect import collect
-from pinot_assets.gc.probe import garbage
+from pinot_assets.gc.orphans import garbage
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.scheduling.decision import decide
+from pinot_assets.scheduling.decision import decide_tick
 from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.session.driver import Driver
@@ -47,7 +47,9 @@ from pinot_assets.session.values.state import Outcome, seq_of
 def tick(table: Table, cursor: str, now_s: int) -> tuple[bool, str]:
     """Of the files sensor."""
     seen = observe(store_of(table), Staging(table.staging))
-    found = decide(table.spec, list_source(table.spec, open_memory(table.source.uri)), seen, cursor, now_s)
+    found = decide_tick(
+        table.spec, list_source(table.spec, open_memory(table.source.uri)), seen, cursor, now_s
+    )
     return found.launch, found.cursor
 
 

@@ -21,7 +21,7 @@ from soak.world import MOST
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.session.stores.lease import KEPT_SESSIONS
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS
 from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 
 GONE_S = 60.0

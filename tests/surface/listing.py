@@ -27,8 +27,8 @@ from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.preflight import rules_change
 from pinot_assets.realtime.preflight.judge import RULES
 from pinot_assets.segment.column.support import Feature
-from pinot_assets.session.context import cluster_marker
 from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.stored_snapshots import mark_of
 from pinot_assets.settings.variables import VARIABLES
 from pinot_assets.table_spec.tables.editor_schema import editor_schema
 from surface.compare import together
@@ -198,9 +198,9 @@ def stored() -> Iterator[str]:
     yield from (path, f"{path}/lease", f"{path}/cp<n>")
     path = OperationsStore(cast(Any, None), "<cluster>", "<table>_REALTIME").path
     yield from (path, f"{path}/lease")
-    yield f"owners/{cluster_marker.mark_of('*')}".removeprefix("owners/")
+    yield f"owners/{mark_of('*')}".removeprefix("owners/")
     folder = Path(pinot_assets.__file__).parent
-    stores = ("staging", "staged_files", "staged_objects", "removal")
+    stores = ("staging", "staged_files")
     for name in (*(f"session/stores/{store}.py" for store in stores), "ingest/contract/keys.py"):
         tree = ast.parse((folder / name).read_text(encoding="utf-8"))
         put = [call for call in ast.walk(tree) if isinstance(call, ast.Call) and _is_put(call)]

@@ -13,7 +13,7 @@ from pinot_assets.health import CHECKS
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
 from pinot_assets.sensors import notice
 from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.state import Pointer
 
 BOOK = (ROOT / "docs" / "operations.md").read_text()

@@ -23,10 +23,8 @@ from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
-from pinot_assets.gc.collect import Collected, collect
-from pinot_assets.gc.dropped_tables import forget, nodes_of_dropped_table
-from pinot_assets.gc.probe import GRACE_HOURS, Garbage, garbage
-from pinot_assets.gc.report import lines, values
+from pinot_assets.gc.collect import Collected, collect, forget, lines, nodes_of_dropped_table, values
+from pinot_assets.gc.orphans import GRACE_HOURS, Garbage, garbage
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore

@@ -118,12 +118,12 @@ def due(tables: Iterable[Watched], now_s: int) -> list[Watched]:
 
 def _decided(table: Watched, outside: Outside) -> tuple[Watched, bool]:
     # Imported here: beside the decisions lie Dagster's sensors, which take a second to load.
-    from pinot_assets.scheduling.decision import decide
+    from pinot_assets.scheduling.decision import decide_tick
     from pinot_assets.scheduling.stalled_session import decide_session
 
     seen, inventory = outside.look(table.spec)
     now_s = outside.now_s()
-    tick = decide(table.spec, inventory, seen, table.files_cursor, now_s)
+    tick = decide_tick(table.spec, inventory, seen, table.files_cursor, now_s)
     verdict = decide_session(table.spec, seen, (), table.session_cursor, now_s)
     decided = replace(table, files_cursor=tick.cursor, session_cursor=verdict.cursor)
     if verdict.launch and not tick.launch:

@@ -135,7 +135,7 @@ class Controller(TableCalls):
         _check_names(segments_from, segments_to)
         body = {"segmentsFrom": sorted(segments_from), "segmentsTo": sorted(segments_to)}
         try:
-            reply = self._replace(table, "start", self.connection.timeouts.call, force, body)
+            reply = self._replace(table, "startReplaceSegments", self.connection.timeouts.call, force, body)
         except SwitchConflict as refusal:
             raise _explained(
                 refusal,
@@ -148,7 +148,9 @@ class Controller(TableCalls):
     def end_replace_segments(self, table: str, entry_id: str) -> None:
         """See `PinotClient.end_replace_segments`."""
         try:
-            self._replace(table, "end", self.connection.timeouts.end, {"segmentLineageEntryId": entry_id})
+            self._replace(
+                table, "endReplaceSegments", self.connection.timeouts.end, {"segmentLineageEntryId": entry_id}
+            )
         except SwitchConflict as refusal:
             raise _explained(
                 refusal, lambda: why_not_end(self.lineage(table), self.all_segments(table), entry_id)
@@ -165,16 +167,16 @@ class Controller(TableCalls):
     def _revert(self, table: str, params: dict[str, str]) -> None:
         entry_id = params["segmentLineageEntryId"]
         try:
-            self._replace(table, "revert", self.connection.timeouts.call, params)
+            self._replace(table, "revertReplaceSegments", self.connection.timeouts.call, params)
         except SwitchConflict as refusal:
             raise _explained(
                 refusal, lambda: why_not_revert(self.lineage(table), self.all_segments(table), entry_id)
             ) from None
 
     def _replace(
-        self, table: str, verb: str, deadline: float, params: Mapping[str, str], body: Any = None
+        self, table: str, call: str, deadline: float, params: Mapping[str, str], body: Any = None
     ) -> Any:
-        path = f"/segments/{quoted(table)}/{verb}ReplaceSegments"
+        path = f"/segments/{quoted(table)}/{call}"
         return self._door.send_json(
             HttpCall(
                 "POST",

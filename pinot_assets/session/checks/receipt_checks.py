@@ -30,9 +30,8 @@ from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.stores.staged_objects import THREADS
-from pinot_assets.session.stores.staging import Staging, Switch
-from pinot_assets.session.stores.stored_receipts import kept_receipts
+from pinot_assets.session.stores.staged_files import THREADS
+from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts
 from pinot_assets.session.values.state import Mode, Session
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output, Receipt

@@ -14,7 +14,7 @@ from pinot_assets.session.checks.server_checks import server_findings
 from pinot_assets.session.close import load_switch
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values import quarantined_rows
+from pinot_assets.session.values.report import rows_put_aside
 from pinot_assets.session.values.state import AuditReceipt, Checked, Mode, Session, State, given_up
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
@@ -142,7 +142,7 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
     loaded = server_findings(context, switch)
     if session.mode is Mode.ROLLBACK:
         # Nothing that data look like, or the schema of today, may bar the way back.
-        findings = (_all_built(session), *quarantined_rows.finding(context.spec, receipts.values()), *loaded)
+        findings = (_all_built(session), *rows_put_aside(context.spec, receipts.values()), *loaded)
     else:
         findings = (*findings_of_files(context, session, switch, receipts.values()), *loaded)
         if not any(finding.blocks for finding in loaded):
@@ -159,7 +159,7 @@ def findings_of_files(
 
     :param receipts: those that its plan accepted.
     """
-    aside = quarantined_rows.finding(context.spec, receipts)
+    aside = rows_put_aside(context.spec, receipts)
     cut, losses = cut_findings(context, session, receipts), loss_findings(context, session, receipts)
     return (_all_built(session), *aside, *receipt_findings(context, switch, receipts), *cut, *losses)
 

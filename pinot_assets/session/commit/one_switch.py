@@ -9,43 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NoReturn
 
-from pinot_assets.audit import Finding
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SnapshotIncomplete, SwitchConflict, SwitchStateUnknown
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
+from pinot_assets.pinot.hybrid import time_boundary_ms
 from pinot_assets.session.attempt import spent_names
-from pinot_assets.session.checks.assertions import assertion_findings
 from pinot_assets.session.checks.capacity import generation_before, require_capacity
-from pinot_assets.session.close import (
-    close_published,
-    finalize,
-    is_lost,
-    load_switch,
-    renewed,
-    snapshot_of,
-    without_entry,
-)
-from pinot_assets.session.commit.gate import (
-    findings_of_files,
-    refuse_failed_files,
-    require_open_gate,
-    require_spec,
-    require_staged,
-    shut,
-    with_audit,
-    with_those_at_fault,
-)
+from pinot_assets.session.close import finalize, is_lost, load_switch, renewed, without_entry
+from pinot_assets.session.commit.gate import require_open_gate, require_spec, require_staged
+from pinot_assets.session.commit.no_segment_change import stage_without_switch
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.detect.hybrid import note_time_boundary
-from pinot_assets.session.lineage.lineage_size import require_lineage_capacity
+from pinot_assets.session.lineage.node_size import require_lineage_capacity
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Plan
-from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State
-from pinot_assets.snapshot.manifest import LEFT, Snapshot
+from pinot_assets.session.values.state import Mode, PushKind, Session, State, utc_text
+from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Receipt
 
 
@@ -92,7 +73,7 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
     :raises SwitchConflict: what its names were pushed under was lost after this attempt had named them.
     """
     require_capacity(context, switch)
-    note_time_boundary(context, context.current_snapshot(), switch)
+    _note_time_boundary(context, context.current_snapshot(), switch)
     require_lineage_capacity(
         context.spec.name, context.switcher.fetch(), switch.segments_from, switch.names_to
     )
@@ -323,71 +304,26 @@ def needs_placeholder(context: TriggerContext, switch: Switch) -> bool:
     return not switch.segments_to and not versions.takes_empty_outputs(context.pinot_version)
 
 
-def finish_without_switch(context: TriggerContext, session: Session) -> Session:
-    """NOOP: the ledger learns what was seen (rule R20)."""
-    current = context.current_snapshot()
-    plan = context.clients.staging.plan(session.plan)
-    snapshot = snapshot_of(
-        context,
-        session,
-        plan,
-        # A way back leads past a snapshot that switched nothing.
-        entry_id=current.lineage_entry_id if current else "",
-        parent=current.parent if current else None,
+def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switch: Switch) -> None:
+    """Say where the border will lie, if the table is hybrid and the switch moves it.
+
+    By this project's own segments; what others pushed is not read for it.
+    """
+    if context.clients.pinot.get_realtime_config(context.spec.name) is None:
+        return
+    before = current.segments if current is not None else {}
+    after = {**before, **{o.segment: o for o in switch.segments_to}}
+    for name in switch.segments_from:
+        after.pop(name, None)
+    old, new = (
+        time_boundary_ms(context.table_config, (o.end_ms for o in s.values())) for s in (before, after)
     )
-    if current is not None:  # what a rollback left may still be asked for
-        left = {key: current.audit[key] for key in LEFT if key in current.audit}
-        snapshot = replace(snapshot, audit={**snapshot.audit, **left})
-    return close_published(context, session, Outcome.NOOP, snapshot)
+    if old != new:
+        context.note(
+            f"hybrid table: rows up to {_told(old)} came from files and the later ones from the stream; "
+            f"after the switch the border is {_told(new)}"
+        )
 
 
-def stage_without_switch(
-    context: TriggerContext, session: Session, plan: Plan, receipts: Mapping[int, Receipt]
-) -> Session:
-    """NOOP, unless the audit objects to a file: one whose rows all got lost gives no segment, either.
-
-    :returns: the session, DONE; or IN_PROGRESS with the audit that it did not pass.
-    """
-    plan_ref = context.clients.staging.put_plan(plan)
-    if session.switch_object is not None:
-        # Nothing of what an earlier switch of this session staged is wanted any more (I14).
-        session = without_entry(context, session)
-        context.switcher.delete(load_switch(context, session).names_to)
-    session = replace(session, switch_object=None, plan=plan_ref, counts=plan.counts())
-    if not plan.done:
-        return finish_without_switch(context, session)
-    session = replace(session, state=State.IN_PROGRESS)
-    session, findings = _audited(context, session, {row.ordinal: receipts[row.ordinal] for row in plan.done})
-    if not any(finding.blocks for finding in findings):
-        for finding in findings:  # no gate comes that would show them
-            if not finding.passed:
-                context.note(f"{finding.name}: {finding.message}")
-        return finish_without_switch(context, session)
-    context.lease.write(session=session)
-    return session
-
-
-def audit_without_switch(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
-    """The gate (W4) of a session that would have ended as NOOP, had it passed it: looked at again."""
-    staging = context.clients.staging
-    session, findings = _audited(context, session, staging.accepted_receipts(staging.plan(session.plan)))
-    context.lease.write(session=session)
-    return session, findings
-
-
-def refuse_without_switch(context: TriggerContext, session: Session) -> NoReturn:
-    """Nothing can be shown as long as its audit is not passed; once it is, the next trigger ends it.
-
-    :raises SnapshotIncomplete: always.
-    """
-    refuse_failed_files(context, session)
-    raise shut(context, session, session.last_error)
-
-
-def _audited(
-    context: TriggerContext, session: Session, receipts: Mapping[int, Receipt]
-) -> tuple[Session, tuple[Finding, ...]]:
-    nothing = Switch(session.switch, (), ())
-    findings = findings_of_files(context, session, nothing, receipts.values())
-    findings += assertion_findings(context, nothing, receipts.values())
-    return with_audit(context, with_those_at_fault(context, session, receipts, findings), findings), findings
+def _told(boundary_ms: int | None) -> str:
+    return "none (all from the stream)" if boundary_ms is None else utc_text(boundary_ms)

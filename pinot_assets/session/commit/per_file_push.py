@@ -39,13 +39,14 @@ from pinot_assets.session.checks.receipt_checks import cut_findings, loss_findin
 from pinot_assets.session.checks.server_checks import server_findings
 from pinot_assets.session.close import abandon, close_published, load_switch, snapshot_of
 from pinot_assets.session.commit.gate import checked, require_open_gate, require_switch, store_audit
-from pinot_assets.session.commit.one_switch import finish_without_switch, refuse_hidden_sources
+from pinot_assets.session.commit.no_segment_change import finish_without_switch
+from pinot_assets.session.commit.one_switch import refuse_hidden_sources
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.lineage.batch_sizer import MOST, BatchSizer
+from pinot_assets.session.lineage.upload import MOST, BatchSizer
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values import quarantined_rows
 from pinot_assets.session.values.plan import Plan, RowStatus
+from pinot_assets.session.values.report import rows_put_aside
 from pinot_assets.session.values.state import Mode, Outcome, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
@@ -111,7 +112,7 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
     found = (
         files_built(session.counts["files"], failures_of(context, session)),
         tars_in_place(outputs, sizes),
-        *quarantined_rows.finding(context.spec, receipts),
+        *rows_put_aside(context.spec, receipts),
         *cut_findings(context, session, receipts),
         *loss_findings(context, session, receipts),
     )
@@ -143,10 +144,9 @@ def publish(context: TriggerContext, session: Session) -> Snapshot:
             why=session.last_error,
             hint="queries see what they saw before; the next run builds and pushes them again",
         )
-    done = [step for step in steps if step.uri not in refused]
     plan = without(plan, frozenset(refused))
     session = replace(session, plan=staging.put_plan(plan))
-    return _record(context, session, plan, done)
+    return _record(context, session, plan, [step for step in steps if step.uri not in refused])
 
 
 def resolve_interrupted(context: TriggerContext, session: Session) -> Session | None:

@@ -1,23 +1,31 @@
-"""One run that holds a table's lease: what every step of the machine works with."""
+"""One run that holds a table's lease, or only reads: what every step of the machine works with.
+
+With it the number of the next session, and in words what the run has done by now.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final, NoReturn
 
-from pinot_assets.core.effects import Effects
+from pinot_assets.core.effects import Effects, SoFar, standing
 from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.text import plural
+from pinot_assets.errors import LeaseLost
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PushMode
 from pinot_assets.printable import visible
 from pinot_assets.session.lineage.stale_pointer import refuse_published
 from pinot_assets.session.lineage.switch import Switcher
 from pinot_assets.session.stores.clients import TableClients
-from pinot_assets.session.stores.lease import Lease
-from pinot_assets.session.values.plan import NO_HOLD, Hold
+from pinot_assets.session.stores.session_store import Lease
+from pinot_assets.session.stores.staging import staged
+from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.report import Progress
-from pinot_assets.session.values.state import Mode, ObjectRef, PushKind, Session
+from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Pointer, PushKind, Session, seq_of
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.apply import held_table_config
@@ -156,3 +164,129 @@ class TriggerContext:
         said = visible(text)  # it goes to terminals and logs, and names files and segments of others
         self.notes.append(said)
         self.progress.note(said)
+
+
+class ReadOnlyLease(Lease):
+    """In the place of a lease that nobody took: says how the pointer stood, and refuses every write, to
+    ZooKeeper as to Pinot, whose writes all ask first whether the lease is held (rule R2)."""
+
+    def _refuse(self, *_args: object, **_values: object) -> NoReturn:
+        raise LeaseLost(
+            f"a look at {self._store.table} may not change anything",
+            why="it came to a write, without a lease",
+            hint="this is a defect of pinot-assets: please tell us how you came here",
+        )
+
+    # Waiting for the former owner comes before a write.
+    write = assert_held = wait_out_former_owner = prune = _refuse
+
+    def release(self) -> None:
+        """There is nothing to let go of."""
+
+
+def read_only_context(spec: TableSpec, clients: TableClients, progress: Progress) -> TriggerContext:
+    """A run that cannot write, as the table stands now."""
+    lease = ReadOnlyLease(clients.store, clients.store.pointer(), -1, took_over_from=None)
+    return TriggerContext(spec, clients, lease, progress)
+
+
+# --- the number of the next session --------------------------------------------------------------
+
+_NUMBERED: Final = re.compile(r"(?:cp|sessions/cp|snapshots/)([0-9]+)(?:-.*)?")
+
+
+def is_fresh(pointer: Pointer) -> bool:
+    """Whether the pointer was never set: a new table, a dropped and re-created one, or a lost node."""
+    return pointer.current_snapshot is None and pointer.next_seq == 1 and not pointer.history
+
+
+def next_seq(context: TriggerContext) -> int:
+    """A number that no session of this table had (rule R17), whatever became of its nodes.
+
+    The staging area is read through only while the pointer is fresh: afterwards the pointer is beyond it.
+    """
+    pointer, pinot, table = context.lease.pointer, context.clients.pinot, context.spec.name
+    names = set(pinot.all_segments(table))
+    for entry in pinot.lineage(table):
+        names |= entry.segments_from | entry.segments_to
+    seen = {seq for name in names if (seq := seq_of(name)) is not None}
+    return max(
+        pointer.next_seq, 1 + max(seen, default=0), _beyond_stored(context) if is_fresh(pointer) else 0
+    )
+
+
+def beyond_all(context: TriggerContext) -> int:
+    """The same, with the staging area read through: for a pointer that may be behind it."""
+    return max(next_seq(context), _beyond_stored(context))
+
+
+def _beyond_stored(context: TriggerContext) -> int:
+    """A number above those of all nodes, and of all that is staged."""
+    staging = context.clients.staging
+    keys = (info.key for folder in ("sessions", "snapshots") for info in staged(staging, folder))
+    named = map(_NUMBERED.fullmatch, (*context.clients.store.session_nodes(), *keys))
+    return 1 + max((int(match[1]) for match in named if match), default=0)
+
+
+# --- what it has done by now ---------------------------------------------------------------------
+
+_NEXT: Final = {
+    "rollback": "pinot-assets rollback {}",
+    "resume": "pinot-assets resume {}",
+    "rebuild": "pinot-assets session rebuild {}",
+    "upgrade": "pinot-assets state upgrade {}",
+    "clear": "pinot-assets session clear {}",
+    "collect": "pinot-assets gc {} --apply",
+}
+"""What goes on with a step that was broken off; all others are parts of a run."""
+
+
+def so_far(context: TriggerContext, step: str) -> SoFar:
+    """What was done, what is not known, what queries see, and the command that goes on.
+
+    :param step: name of the driver's method.
+    """
+    built = [f"{plural(context.built, 'file')} built and staged"] if context.built else []
+    told = standing(context.effects, built)
+    session = context.opened
+    opened = session if session is not None and session.outcome is Outcome.OPEN else None
+    parts = [told or "no file was built, and nothing was changed in Pinot"]
+    if opened is not None:
+        parts += [*_queries(context, opened), f"session {opened.id} is open ({opened.state})"]
+    elif session is not None:
+        parts.append(f"session {session.id} is closed ({session.outcome})")
+    command = _NEXT.get(step, "pinot-assets run {}").format(context.spec.name)
+    if step == "rollback" and context.goal and (opened is None or opened.mode is not Mode.ROLLBACK):
+        # Where it was to lead, as long as no session remembers it: without, it may lead elsewhere.
+        command += f" --to {context.goal}"
+    then = f"`{command}` {_goes_on(opened) if step not in _NEXT else 'does what is left'}"
+    return SoFar("; ".join(parts), then, changed=bool(told) or context.lease.session is not None)
+
+
+def _queries(context: TriggerContext, session: Session) -> list[str]:
+    """What queries see, where that is sure, or sure not to be."""
+    done, unknown = context.effects.done, context.effects.unknown
+    back = session.mode is Mode.ROLLBACK and session.switch_object is None  # which goes by a revert
+    shows = ("revert_replace_segments" if back else "end_replace_segments", session.lineage_entry_id)
+    if any((effect.method, effect.subject) == shows for effect in done):
+        return ["Pinot has made the switch, and queries see it as soon as every broker has noticed"]
+    before = context.found if context.found and context.found.lineage_entry_id == shows[1] else None
+    # Whether an earlier run sent that call, and nobody has heard of it.
+    sent = before is not None and (before.revert_sent if back else before.end_sent and not before.revert_sent)
+    if sent or any((effect.method, effect.subject) == shows for effect in unknown):
+        return ["whether queries see the switch is not known: Pinot may still make it by itself"]
+    methods = {effect.method for effect in (*done, *unknown)}
+    if session.push is PushKind.PLAIN or methods & _MAY_SHOW:
+        return []
+    return ["queries see what they saw before"]
+
+
+_MAY_SHOW: Final = frozenset({"delete_segments", "end_replace_segments", "revert_replace_segments"})
+"""What may change what queries see, besides the switch: a stray deleted, a hidden segment shown again."""
+
+
+def _goes_on(session: Session | None) -> str:
+    if session is None:
+        return "begins again"
+    kept = session.push is PushKind.CONSISTENT and session.mode is not Mode.ROLLBACK
+    return "goes on from there with what is built" if kept else "goes on from there"

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
 
 from pinot_assets.core.connections.waits import Waits
 from pinot_assets.errors import LeaseLost
@@ -168,18 +167,10 @@ def _receive() -> None:
         pass
 
 
-class Feeds(Protocol):
-    """What takes a sign of progress."""
-
-    def feed(self) -> None:
-        """The driver came further."""
-        ...
-
-
 class Fed:
     """A progress whose every word feeds the watchdog."""
 
-    def __init__(self, progress: Progress, watchdog: Feeds) -> None:
+    def __init__(self, progress: Progress, watchdog: Watchdog) -> None:
         self._progress, self._watchdog = progress, watchdog
 
     def note(self, text: str) -> None:

@@ -6,22 +6,40 @@ The trigger executes the `Decision` (`session/trigger.py`), and a plan report sh
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
 from pinot_assets.session.close import is_lost
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.detect.open_session import Opened, Receipts
+from pinot_assets.session.decide.next_plan import is_empty, new_plan, reconcile, unchanged
+from pinot_assets.session.detect.listing import changes_of, list_ready, with_folders
 from pinot_assets.session.detect.preconditions import waits_for_resume
-from pinot_assets.session.detect.source_state import SourceState, read_source_state
-from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.plan import Changes, Next, Plan
+from pinot_assets.session.values.hold import Hold, as_listed, without_held
+from pinot_assets.session.values.plan import Changes, Plan
 from pinot_assets.session.values.state import Mode, Outcome, Session
+from pinot_assets.session.values.trouble import STALLS, passes
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.source import Readiness
+
+Receipts = Mapping[int, tuple[str, Receipt]]
+"""Valid receipts by ordinal, each with its key."""
+
 
 NEW_SESSION: Final = "cp0-000000"
 """Stands for the session that a run would open: its number and nonce are given when it begins."""
+
+
+class Next(StrEnum):
+    """What a trigger does with an unpublished session."""
+
+    CONTINUE = "CONTINUE"
+    RETRY = "RETRY"
+    ABANDON_RETRIES = "ABANDON_RETRIES"
+    ABANDON_CONFIG = "ABANDON_CONFIG"
+    ABANDON_AUDIT = "ABANDON_AUDIT"
 
 
 _GIVEN_UP: Final = {
@@ -49,6 +67,47 @@ class PlannedAction(StrEnum):
     RETRY = "RETRY"
     RESTART = "RESTART"
     """The open session is given up, and another one begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open session as its last attempt left it.
+
+    :ivar receipts: valid receipts by ordinal, each with its key, less those of files at fault (R12, R14).
+    :ivar failures: why files of the last attempt failed.
+    :ivar stalls: attempts in a row that came no further, the last one included (R10).
+    :ivar next: what a trigger does with it.
+    :ivar newest: the newest attempt that built something, whose names are given: later than the plan's only
+        where ZooKeeper was put back to a backup.
+    """
+
+    plan: Plan
+    receipts: Receipts
+    failures: Sequence[Failure]
+    stalls: int
+    next: Next
+    newest: int
+
+    @property
+    def keeps_dying(self) -> bool:
+        """Whether its last builds ended without a file, and without a word about any."""
+        return bool(self.plan.to_build) and self.stalls >= STALLS
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """One look.
+
+    :ivar found: the listing, judged.
+    :ivar changes: it beside the ledger; None while everything waits for a file that is being rewritten.
+    :ivar opened: the open session as its last attempt left it; None without one, and while waiting.
+    :ivar hold: what a rollback holds back of it, with the tokens that held files have now.
+    """
+
+    found: Readiness
+    changes: Changes | None
+    opened: Opened | None
+    hold: Hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +147,7 @@ class Decision:
         return PlannedAction.HELD if held else PlannedAction.NOTHING
 
 
-def decide(context: TriggerContext, session: Session | None, current: Snapshot | None) -> Decision:
+def decide_run(context: TriggerContext, session: Session | None, current: Snapshot | None) -> Decision:
     """Read and decide; writes nothing.
 
     :param session: the open one, as it is once what was left half way is finished.
@@ -102,7 +161,7 @@ def decide(context: TriggerContext, session: Session | None, current: Snapshot |
     seen = Decision(PlannedAction.WAITING, session=session, current=current, looked=looked)
     if looked.changes is None:
         return seen
-    free = planning.without_held(looked.changes, looked.hold)
+    free = without_held(looked.changes, looked.hold)
     seen = replace(seen, free=free)
     if session is None or looked.opened is None:
         plan = _first_plan(context, free, current)
@@ -124,12 +183,12 @@ def ends_again(context: TriggerContext, session: Session | None) -> bool:
 
 def _first_plan(context: TriggerContext, changes: Changes, current: Snapshot | None) -> Plan | None:
     """What a new session would begin with; None where there is nothing to do."""
-    plan = planning.new_plan(NEW_SESSION, context.mode, changes)
+    plan = new_plan(NEW_SESSION, context.mode, changes)
     if _is_swapped_in(context, changes, current):
         plan = replace(plan, rows=())  # touched files are remembered, and not built (E3)
     elif context.mode is Mode.SWAP and current is not None and current.files:
         return plan  # without rows as well: that empties the table
-    return None if planning.is_empty(plan) else plan
+    return None if is_empty(plan) else plan
 
 
 def _is_swapped_in(context: TriggerContext, changes: Changes, current: Snapshot | None) -> bool:
@@ -150,6 +209,79 @@ def _next_plan(session: Session, opened: Opened, changes: Changes) -> tuple[Plan
     """What an open session that is not given up goes on with, and the receipts that count for it."""
     receipts = opened.receipts
     if session.audit is not None and session.audit.of_data and not session.audit.passed:
-        receipts = planning.unchanged(opened.plan, changes, receipts)
+        receipts = unchanged(opened.plan, changes, receipts)
     before = replace(opened.plan, attempt=opened.newest)
-    return planning.reconcile(before, changes, receipts), receipts
+    return reconcile(before, changes, receipts), receipts
+
+
+# --- what it is decided from ---------------------------------------------------------------------
+
+
+def read_source_state(
+    context: TriggerContext, session: Session | None, current: Snapshot | None
+) -> SourceState:
+    """List the source and compare; writes nothing.
+
+    :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
+    """
+    found, hold = list_ready(context, session, current), context.hold()
+    if found.waiting:
+        return SourceState(found, None, None, hold)
+    source = context.clients.source
+    changes = changes_of(source, found.counted, current)
+    if context.mode is not Mode.SWAP:  # which is held as a whole, by a hold that may be empty
+        hold = as_listed(hold, changes, lambda file: source.sha256(source.key_of(file.uri)))
+    if context.mode is not Mode.APPEND:  # which takes no rows away
+        changes = with_folders(source, changes, current, hold.removals)
+    return SourceState(found, changes, look_at(context, session) if session is not None else None, hold)
+
+
+def look_at(context: TriggerContext, session: Session) -> Opened:
+    """Read what the last attempt left; decide what comes next (the retries are counted now)."""
+    staging = context.clients.staging
+    plan = staging.plan(session.plan)
+    failures = staging.failures(session.failures) if session.failures else ()
+    at_fault = {f.ordinal for f in failures}
+    receipts = {o: r for o, r in staging.receipts(plan).items() if o not in at_fault}
+    stalls = _stalls(session, plan, receipts)
+    audit = session.audit
+    audit_failed = audit is not None and not audit.passed and not audit.waits
+    step = next_step_of_session(
+        # A build that ended without a word says nothing about the files: that is trouble, no failure.
+        failed=(session.has_blocking_failures and not passes(failures))
+        or audit_failed
+        or (not plan.to_build and stalls >= STALLS),
+        at_nobodys_fault=audit_failed and session.failures is None,
+        same_config=session.config_fingerprint == context.fingerprint,
+        retry_count=session.retry_count,
+        max_retries=context.spec.ingestion.retries,
+    )
+    newest = max(plan.attempt, staging.newest_attempt(session.id))
+    return Opened(plan, receipts, failures, stalls, step, newest)
+
+
+def _stalls(session: Session, plan: Plan, receipts: Receipts) -> int:
+    if not plan.to_build or session.failures is not None or session.trouble_since_ms:
+        return session.stalls
+    return 0 if any(row.ordinal in receipts for row in plan.to_build) else session.stalls + 1
+
+
+def next_step_of_session(
+    *, failed: bool, same_config: bool, retry_count: int, max_retries: int, at_nobodys_fault: bool = False
+) -> Next:
+    """Whether to retry: the budget is read now, and only a failure spends it.
+
+    Source: docs/design/session.md#continuing-an-open-session.
+
+    :param failed: whether the last attempt had failed files or a failed audit, or its end twice gave no
+        answer.
+    :param at_nobodys_fault: whether its audit failed and named no file, so that there is nothing to build
+        again (rule R14).
+    """
+    if not same_config:
+        return Next.ABANDON_CONFIG
+    if at_nobodys_fault:
+        return Next.ABANDON_AUDIT
+    if not failed:
+        return Next.CONTINUE
+    return Next.RETRY if retry_count < max_retries else Next.ABANDON_RETRIES

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pinot_assets.errors import SnapshotCorrupt
-from pinot_assets.session.detect.former_table import is_older_than
 from pinot_assets.session.lineage.stale_pointer import newer_than
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import read_snapshots
-from pinot_assets.session.values.plan import NO_HOLD, Hold, Plan, RowStatus
+from pinot_assets.session.values.hold import NO_HOLD, Hold
+from pinot_assets.session.values.plan import Plan, RowStatus
 from pinot_assets.session.values.state import Owner, Pointer, Session, is_ours
 from pinot_assets.session.values.trouble import passes, stands
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef, versions_of
@@ -108,11 +108,14 @@ def observe(store: SessionStore, staging: Staging) -> Observation:
     plan = staging.plan(session.plan) if session else None
     blocking = session.failures if session and session.has_blocking_failures else None
     failures = staging.failures(blocking) if blocking else ()
+    failed = {f.ordinal for f in failures}
     return Observation(
         pointer=pointer,
         session=session,
         failures=failures,
-        failed_versions=_planned(plan, failures),
+        failed_versions={
+            row.uri: row.planned.token for row in (plan.rows if plan else ()) if row.ordinal in failed
+        },
         holder=store.holder(),
         snapshot=_ledger(store, staging, pointer),
         hold=staging.hold(pointer.hold) if pointer.hold else NO_HOLD,
@@ -143,6 +146,17 @@ def _ledger(store: SessionStore, staging: Staging, pointer: Pointer) -> Snapshot
     return snapshot if any(is_ours(table, name) for name in store.segment_names()) else None
 
 
+def is_older_than(published: Snapshot, made_ms: int | None) -> bool:
+    """Whether the table was made after this was published to it.
+
+    It proves nothing alone, since clocks differ: a table made anew holds no segment of ours either, as one
+    does whose segments somebody deleted.
+
+    :param made_ms: when Pinot made the table, None where that is not known.
+    """
+    return made_ms is not None and bool(published.segments) and published.published_ms < made_ms
+
+
 def _current(staging: Staging, pointer: Pointer, ref: SnapshotRef) -> Snapshot:
     """The current snapshot; where it is not kept any more, the pointer is that of an old backup, and a run
     will find the newest one."""
@@ -153,11 +167,6 @@ def _current(staging: Staging, pointer: Pointer, ref: SnapshotRef) -> Snapshot:
         if (newest := next(newer, None)) is None:
             raise
         return newest.snapshot
-
-
-def _planned(plan: Plan | None, failures: tuple[Failure, ...]) -> dict[str, str]:
-    failed = {f.ordinal for f in failures}
-    return {row.uri: row.planned.token for row in plan.rows if row.ordinal in failed} if plan else {}
 
 
 def list_source(
@@ -234,9 +243,9 @@ def compare_listing(
         deleted=tuple(sorted(known.keys() - seen.keys() - set(hold.removals))),
         later=found.later,
         waiting=found.waiting,
-        restored=tuple(sorted(uri for uri in _held(hold) if uri in found.counted.files and uri not in seen)),
+        restored=tuple(
+            sorted(
+                uri for uri in {*hold.files, *hold.removals} if uri in found.counted.files and uri not in seen
+            )
+        ),
     )
-
-
-def _held(hold: Hold) -> set[str]:
-    return {*hold.files, *hold.removals}

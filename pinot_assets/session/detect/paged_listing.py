@@ -3,31 +3,89 @@
 What a tick has listed is kept in the staging area as an immutable part that names the one before; the
 sensor's cursor holds a bookmark: the newest part and its checksum, and the key to go on behind. So daemons
 may restart, move and time out: a tick whose cursor was not stored is repeated. Only a listing that has come
-to its end is an inventory (I12). What changes behind the bookmark is found by the next sweep, and what the
-sensor starts lists anew.
+to its end is an inventory (I12). What changes behind the bookmark is found by the next sweep.
+
+Only the cursor names the newest part, and nothing is published by what they say: what the sensor starts lists
+anew. So each has a new name, which two sweeps never share, and a checksum that finds damage is enough.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
+from uuid import uuid4
 
 from pinot_assets.core.stored_format import Open, plain, structured
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import listed, reading
 from pinot_assets.errors import SourceError
 from pinot_assets.session.detect.observe import choice_of
-from pinot_assets.session.stores.listing_parts import KeptParts, PartRef
 from pinot_assets.snapshot.manifest import sha256_hex
-from pinot_assets.source import Inventory, ObjectStore
+from pinot_assets.source import Inventory
 from pinot_assets.source.file_table import FileTable
 from pinot_assets.source.listing import inventory_of, list_part
 from pinot_assets.source.listing_part import ListingPart, part_from_arrow, part_to_arrow
+from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.policy import require_all_data
 from pinot_assets.table_spec import TableSpec
+
+_FOLDER: Final = "listings"
+
+PART_KEY: Final = re.compile(_FOLDER + r"/part-(?:[0-9a-f]{32}|[0-9a-f]{64})\.arrow")
+"""Of a part; before, its name was its hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartRef(Open):
+    """Where a part lies.
+
+    :ivar key: in the staging area.
+    :ivar crc32: of what was written there.
+    """
+
+    key: str
+    crc32: int
+
+
+class KeptParts:
+    """The parts in a staging area.
+
+    :raises SourceError: from every method but `get`: the staging area cannot be asked, or refuses.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    def put(self, data: bytes) -> PartRef:
+        """Keep one."""
+        key = f"{_FOLDER}/part-{uuid4().hex}.arrow"
+        self._store.put_if_absent(key, data)
+        return PartRef(key, zlib.crc32(data))
+
+    def get(self, ref: PartRef) -> bytes | None:
+        """Read one back; None where it has gone, cannot be read or is not what was written."""
+        try:
+            data = self._store.read(ref.key)
+        except SourceError:
+            return None
+        return data if zlib.crc32(data) == ref.crc32 else None
+
+    def drop(self, refs: Iterable[PartRef]) -> None:
+        """Those of a listing that has come to its end."""
+        for ref in refs:
+            self._store.delete(ref.key)
+
+    def drop_old(self, before_ms: int) -> None:
+        """Those that no cursor names any more, by their age."""
+        for info in [*self._store.list(_FOLDER)]:
+            if PART_KEY.fullmatch(info.key) and info.fingerprint.mtime_us < before_ms * 1000:
+                self._store.delete(info.key)
+
 
 KEPT_S: Final = 24 * 3600
 """After which a part that no sweep took away is taken for one that nobody will."""
@@ -51,7 +109,7 @@ class ListingCursor(Open):
     crc32: int
 
     @classmethod
-    def read(cls, value: Any) -> ListingCursor | None:
+    def read(cls, value: object) -> ListingCursor | None:
         """One of plain values; None for what is no bookmark."""
         try:
             return structured(cls, value, "a bookmark")

@@ -6,13 +6,12 @@ everything, then four for each part, so that who gives all of them is told which
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pinot_assets.errors import PlanOutdated
+from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.table_spec.yaml.document import canonical_json
 
 SHORTEST = 8
@@ -40,15 +39,15 @@ class PlanBasis:
     digests: Mapping[str, str]
 
     @classmethod
-    def of(cls, **parts: Any) -> PlanBasis:
+    def of(cls, **parts: object) -> PlanBasis:
         """From plain values, one for each of `PARTS`."""
         assert parts.keys() == PARTS.keys()
-        return cls({name: _sha256(canonical_json(parts[name])) for name in PARTS})
+        return cls({name: sha256_hex(canonical_json(parts[name]).encode()) for name in PARTS})
 
     @property
     def hash(self) -> str:
         """Forty hex digits."""
-        whole = _sha256("".join(self.digests[name] for name in PARTS))[:_WHOLE]
+        whole = sha256_hex("".join(self.digests[name] for name in PARTS).encode())[:_WHOLE]
         return whole + "".join(self.digests[name][:_PART] for name in PARTS)
 
     def require(self, table: str, wanted: str) -> None:
@@ -83,7 +82,3 @@ class PlanBasis:
         if len(changed) in (0, len(PARTS)):
             return "nothing of that plan holds here: was it another table's, or mistyped?"
         return f"changed since then: {'; '.join(changed)}"
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

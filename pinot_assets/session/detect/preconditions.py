@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pinot_assets.errors import SpecError
+from pinot_assets.pinot.table_config import setting
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.detect.hybrid import refuse_second_writer
 from pinot_assets.session.values.state import Mode, Session
-from pinot_assets.table_spec.blocks.pinot_settings import refuse_settings
+from pinot_assets.table_spec.blocks.pinot_settings import TASKS, refuse_settings
 from pinot_assets.table_spec.tables.apply import refuse_drift
+
+_MOVER = "RealtimeToOfflineSegmentsTask"
 
 
 def refuse_absent(context: TriggerContext) -> None:
@@ -27,7 +30,14 @@ def refuse_unfit(context: TriggerContext) -> None:
     """
     refuse_drift(context.spec, context.clients.pinot)
     refuse_settings(context.spec.name, context.table_config)
-    refuse_second_writer(context)
+    stream = context.clients.pinot.get_realtime_config(context.spec.name)
+    if context.mode is Mode.SWAP and stream is not None and setting(stream, *TASKS, _MOVER) is not None:
+        table = context.spec.name
+        raise SpecError(
+            f"{table} is a swap table, and {_MOVER} of {table}_REALTIME writes into it",
+            why="a swap replaces every visible segment, those that the task moved here too",
+            hint=f"use append or sync, or take {_MOVER} off the REALTIME table",
+        )
 
 
 def waits_for_resume(context: TriggerContext, session: Session | None) -> bool:

@@ -1,5 +1,7 @@
 """A table's lineage entries as this project opens, renews, ends and takes them back (W2 and W5).
 
+The calls are Pinot's startReplaceSegments, endReplaceSegments and revertReplaceSegments.
+
 None of these effects guesses: a lost reply is looked up in the lineage. Sources:
 docs/design/session.md#what-became-of-a-switch, rules R1, R3, R4 and R6, and docs/design/lineage.md#races.
 """
@@ -74,8 +76,7 @@ class LineageEntries:
         self.before_write()
         before = self.fetch()
         in_progress = before.in_state(LineageState.IN_PROGRESS)
-        stale = [e for e in in_progress if e.id == former or self._is_our_entry(e)]
-        stale += [e for e in in_progress if e not in stale and self._is_our_removal(e, switch)]
+        stale = [e for e in in_progress if e.id == former or self._is_of_ours(e, switch)]
         self._refuse_foreign([e for e in in_progress if e not in stale], switch)
         # Entries of ours that are still open belong to an earlier switch of this session.
         shared = [e for e in stale if not e.segments_to.isdisjoint(switch.names_to)]
@@ -246,14 +247,13 @@ class LineageEntries:
             self.clients.pinot.force_revert_replace_segments(self.table, entry_id)
         with _still_unknown(f"whether lineage entry {entry_id} of {self.table} was reverted"):
             entry = self.fetch().get(entry_id)
-        if entry is None or entry.state is LineageState.REVERTED:
-            self.settled("revert", entry_id)
         if entry is not None and entry.state is not LineageState.REVERTED:
             raise SwitchConflict(
                 f"lineage entry {entry_id} of {self.table} could not be reverted",
                 why=f"it is {entry.state.value}",
                 hint="look at the controller's log; the next trigger tries again",
             )
+        self.settled("revert", entry_id)
 
     def undo_delayed_starts(self, published: Collection[str]) -> frozenset[str]:
         """Show again what a start of ours hid that landed after the end (rule R1).
@@ -289,11 +289,8 @@ class LineageEntries:
     def _is_fresh(self, entry: LineageEntry) -> bool:
         return self.clients.now_ms() - entry.timestamp_ms < self.entry_max_age_ms
 
-    def _is_our_removal(self, entry: LineageEntry, switch: Switch) -> bool:
-        """An open replacement of our segments by nothing that stands in the way: of a start that arrived when
-        its session had been given up. Nobody else removes what is ours."""
-        ours = all(is_ours(self.table, s) for s in entry.segments_from)
-        return not entry.segments_to and ours and entry.overlaps(switch.segments_from, ())
-
-    def _is_our_entry(self, entry: LineageEntry) -> bool:
-        return bool(entry.segments_to) and all(is_ours(self.table, s) for s in entry.segments_to)
+    def _is_of_ours(self, entry: LineageEntry, switch: Switch) -> bool:
+        """By its outputs. One without any counts that replaces our segments and stands in the way: of a start
+        that arrived when its session had been given up. Nobody else removes what is ours."""
+        ours = all(is_ours(self.table, s) for s in entry.segments_to or entry.segments_from)
+        return ours and (bool(entry.segments_to) or entry.overlaps(switch.segments_from, ()))

@@ -1,7 +1,9 @@
-"""The switch itself: push hidden, see it at every broker; the lineage's part is in `entries`.
+"""What a switch does beside its lineage entry: push hidden (W3), delete, read back whether it happened (W5).
 
-One function for each effect on Pinot (W2, W3 and W5 of docs/design/session.md#the-switch-w1-to-w6). None of
-them guesses. What to write to ZooKeeper between them is the driver's affair.
+The entry is started and ended in `session/lineage/entries.py` (`LineageEntries.open_entry`, W2, and
+`LineageEntries.end`, W5). None of these functions guesses (docs/design/session.md#the-switch-w1-to-w6). What
+to write to ZooKeeper between them is decided in `session/commit`, and after a death in
+`session/recover/interrupted.py`.
 """
 
 from __future__ import annotations

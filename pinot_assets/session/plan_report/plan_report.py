@@ -13,6 +13,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.decision import NEW_SESSION, Decision, PlannedAction
+from pinot_assets.session.decide.next_plan import new_plan, work_of
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.plan_report.switch_cost import Sums, SwitchCost, switch_cost_of
 from pinot_assets.session.rollback.retention import foreseen
@@ -174,10 +175,10 @@ def _work(
     mode: Mode, changes: Changes, current: Snapshot | None, visible: frozenset[str]
 ) -> tuple[int, int, int]:
     """Files to build, their bytes, and segments that go: of a new session."""
-    work = planning.work_of(mode, changes)
+    work = work_of(mode, changes)
     if mode is Mode.SWAP:  # every file and every segment: no plan of a million rows for three numbers
         return len(work), pc.sum(columns_of(work).column("size")).as_py() or 0, len(visible)
-    plan = planning.as_built(planning.new_plan(NEW_SESSION, mode, changes))
+    plan = planning.as_built(new_plan(NEW_SESSION, mode, changes))
     size = sum(row.planned.size for row in plan.rows)
     return len(plan.rows), size, len(planning.segments_from(plan, current, visible))
 

@@ -14,12 +14,11 @@ from pinot_assets.session.attempt import refuse_too_many
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.close import load_switch, must_stop_ending
 from pinot_assets.session.commit.one_switch import why_paused, with_placeholder
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.context.naming import is_fresh
-from pinot_assets.session.decide.decision import Decision, PlannedAction, decide
-from pinot_assets.session.detect.former_table import of_former_table
+from pinot_assets.session.context.context import TriggerContext, is_fresh
+from pinot_assets.session.decide.decision import Decision, PlannedAction, decide_run
 from pinot_assets.session.detect.plan_hash import PlanBasis
 from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
+from pinot_assets.session.recover.former_table import of_former_table
 from pinot_assets.session.recover.interrupted import beside_first, refuse_undone, strays_of, with_open_entry
 from pinot_assets.session.recover.lost_pointer import adopted
 from pinot_assets.session.stores.staging import Switch
@@ -93,7 +92,7 @@ def plan_run(context: TriggerContext) -> PlannedRun:
     if session is not None and wants_clear(context):
         why = f"{session.id} is dropped first (clearConsistentPushState)"
         session = None
-    decision = decide(context, session, current)
+    decision = decide_run(context, session, current)
     planned = replace(
         _planned(context, replace(decision, why=why or decision.why)),
         visible=visible,

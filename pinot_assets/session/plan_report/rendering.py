@@ -10,8 +10,7 @@ from pinot_assets.audit.losses import MOST_PERCENT
 from pinot_assets.core.text import plural, size
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.decide.decision import PlannedAction
-from pinot_assets.session.lineage.ideal_state_size import LIMIT_BYTES
-from pinot_assets.session.lineage.lineage_size import LIMIT_BYTES as LINEAGE_LIMIT
+from pinot_assets.session.lineage.node_size import IDEAL_STATE_BYTES, LINEAGE_BYTES
 from pinot_assets.session.plan_report.history import counts_text
 from pinot_assets.session.plan_report.plan_report import FileChange, PlanReport
 from pinot_assets.session.plan_report.switch_cost import Disk, Sums, SwitchCost
@@ -137,11 +136,11 @@ def _node_lines(switch: SwitchCost, push: PushKind) -> Iterator[Line]:
     if push is PushKind.PLAIN:
         yield Line("lineage", "an entry for each file that replaces something (plain push)")
     else:
-        most = f"more than {size(LINEAGE_LIMIT)} is refused"
+        most = f"more than {size(LINEAGE_BYTES)} is refused"
         yield Line(
             "lineage",
             f"{least}{size(switch.lineage_bytes)}, {size(switch.entry_bytes)} of it the new entry; {most}",
-            warns=switch.lineage_bytes > LINEAGE_LIMIT // 2,
+            warns=switch.lineage_bytes > LINEAGE_BYTES // 2,
         )
     ideal = switch.ideal_state
     packed = f", packed by Pinot: {size(ideal.stored_bytes)}" if ideal.packed else ""
@@ -149,7 +148,7 @@ def _node_lines(switch: SwitchCost, push: PushKind) -> Iterator[Line]:
         "ideal state",
         f"about {size(ideal.text_bytes)}{packed}, {plural(ideal.segments, 'segment')} with the hidden ones; "
         "ZooKeeper takes 1 MiB",
-        warns=ideal.stored_bytes > LIMIT_BYTES // 2,
+        warns=ideal.stored_bytes > IDEAL_STATE_BYTES // 2,
     )
 
 

@@ -21,8 +21,13 @@ from pinot_assets.session.checks.capacity import (
     tars_at_once,
 )
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.lineage.ideal_state_size import IdealState, ideal_state
-from pinot_assets.session.lineage.lineage_size import beside, names_at_least, znode_bytes
+from pinot_assets.session.lineage.node_size import (
+    IdealState,
+    beside,
+    ideal_state,
+    names_at_least,
+    znode_bytes,
+)
 from pinot_assets.session.plan_report.planned_run import PlannedRun
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.estimate import Estimate, at_least, of_files

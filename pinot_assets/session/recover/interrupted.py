@@ -9,13 +9,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from pinot_assets.errors import SessionError
-from pinot_assets.session.close import (
-    finalize,
-    is_lost,
-    is_open,
-    load_switch,
-    note_foreign,
-)
+from pinot_assets.session.close import finalize, is_lost, is_open, load_switch, note_foreign
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.stores.stored_snapshots import segments_of, snapshot_refs

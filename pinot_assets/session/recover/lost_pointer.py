@@ -19,13 +19,11 @@ from pinot_assets.errors import SessionError
 from pinot_assets.ingest.contract.keys import version_from_text
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.pinot.segments import SegmentMetadata
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.context.naming import beyond_all, is_fresh
+from pinot_assets.session.context.context import TriggerContext, beyond_all, is_fresh
 from pinot_assets.session.lineage.stale_pointer import Behind, look, number_of, stop
 from pinot_assets.session.stores.clients import TableClients
-from pinot_assets.session.stores.lease import KEPT_SESSIONS
-from pinot_assets.session.stores.staging import Staging, staged
-from pinot_assets.session.stores.stored_receipts import kept_receipts
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS
+from pinot_assets.session.stores.staging import Staging, kept_receipts, staged
 from pinot_assets.session.stores.stored_snapshots import (
     StoredSnapshot,
     outlines,

@@ -16,16 +16,17 @@ from operator import or_
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, SnapshotCorrupt
 from pinot_assets.pinot import versions
-from pinot_assets.session.context.cluster_marker import MARKS, why_not_ours
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.clients import TableClients
-from pinot_assets.session.stores.removal import remove, tar_keys
+from pinot_assets.session.stores.staged_files import remove, tar_keys
 from pinot_assets.session.stores.staging import Reach, Staging, staged
 from pinot_assets.session.stores.stored_snapshots import (
+    MARKS,
     SnapshotHeader,
     left_behind,
     revertible,
     snapshot_headers,
+    why_not_ours,
 )
 from pinot_assets.session.values.state import Mode, Pointer, Session
 from pinot_assets.snapshot.manifest import SnapshotRef

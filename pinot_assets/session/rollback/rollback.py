@@ -33,8 +33,7 @@ from pinot_assets.session.attempt import open_session
 from pinot_assets.session.close import abandon, confirm, is_lost, load_switch, stop_ending, without_entry
 from pinot_assets.session.commit.gate import audit
 from pinot_assets.session.commit.one_switch import end_switch, stage_switch
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.context.naming import next_seq
+from pinot_assets.session.context.context import TriggerContext, next_seq
 from pinot_assets.session.recover.interrupted import sweep, unpublished
 from pinot_assets.session.recover.lost_pointer import catch_up, catch_up_as_chosen, rebuild_if_lost
 from pinot_assets.session.rollback.rollback_plan import (
@@ -48,7 +47,7 @@ from pinot_assets.session.rollback.rollback_plan import (
     rollback_facts,
     rollback_plan,
 )
-from pinot_assets.session.stores.staged_objects import THREADS
+from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
 from pinot_assets.session.values.hold import hold_of, still_held

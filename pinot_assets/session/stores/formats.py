@@ -4,9 +4,10 @@ does anything (docs/upgrading.md)."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pinot_assets.core.parquet_bytes import metadata_of
 from pinot_assets.core.stored_format import Marks
@@ -24,7 +25,6 @@ from pinot_assets.session.values.state import (
 )
 from pinot_assets.session.values.znrecord import SIMPLE, record_of
 from pinot_assets.snapshot.manifest import SnapshotRef
-from pinot_assets.source.object_info import ObjectInfo
 
 T = TypeVar("T")
 
@@ -74,60 +74,33 @@ def look(store: SessionStore, staging: Staging) -> Iterator[StoredObject]:
     An older release never writes after a newer one, since it is stopped here. So the last object of a kind
     tells of all of them, also where ZooKeeper was restored from a backup and knows nothing of the newest.
     """
-    yield from _nodes(store)
-    pointer, session = _stored(store)
-    named = _named(pointer, session)
+    for node in ("", *store.session_nodes()):
+        kind = "session" if node else POINTER
+        address = f"the {kind} {node}".rstrip() + f" of {store.table} in ZooKeeper"
+        with suppress(ValueError):
+            yield StoredObject(kind, address, Marks.of(record_of(store.content(node) or b"")[SIMPLE]))
+    # What this release can read of the nodes.
+    pointer = _read(pointer_from_bytes, store.content()) or Pointer()
+    active = pointer.active_session
+    session = _read(session_from_bytes, store.content(active)) if active else None
     folders = ["snapshots", *([f"sessions/{session.id}"] if session is not None else [])]
-    last = _last_of_each([info for folder in folders for info in staged(staging, folder)])
-    for key in dict.fromkeys([*named, *last]):
+    listed = (info for folder in folders for info in staged(staging, folder))
+    by_age = sorted(listed, key=lambda info: info.fingerprint.mtime_us)
+    last = {_kind_of(info.key): info.key for info in by_age}
+    for key in dict.fromkeys([*_named(pointer), *_named(session), *last.values()]):
         if (found := _object(staging, key)) is not None:
             yield found
 
 
-def _nodes(store: SessionStore) -> Iterator[StoredObject]:
-    for node in ("", *store.session_nodes()):
-        kind = "session" if node else POINTER
-        found = _marks_of_node(store.content(node))
-        if found is not None:
-            yield StoredObject(kind, f"the {kind} {node}".rstrip() + f" of {store.table} in ZooKeeper", found)
-
-
-def _marks_of_node(data: bytes | None) -> Marks | None:
-    try:
-        return Marks.of(record_of(data)[SIMPLE]) if data else None
-    except ValueError:
-        return None
-
-
-def _stored(store: SessionStore) -> tuple[Pointer, Session | None]:
-    """What this release can read of them."""
-    pointer = _read(pointer_from_bytes, store.content()) or Pointer()
-    node = pointer.active_session
-    return pointer, _read(session_from_bytes, store.content(node)) if node else None
-
-
 def _read(parse: Callable[[bytes], T], data: bytes | None) -> T | None:
-    try:
+    with suppress(ValueError, NeedsNewerRelease):
         return parse(data) if data else None
-    except (ValueError, NeedsNewerRelease):
-        return None
+    return None
 
 
-def _named(*nodes: Pointer | Session | None) -> Iterator[str]:
-    for node in nodes:
-        for field in fields(node) if node is not None else ():
-            ref = getattr(node, field.name)
-            if isinstance(ref, ObjectRef | SnapshotRef):
-                yield ref.key
-
-
-def _last_of_each(listed: Iterable[ObjectInfo]) -> Iterator[str]:
-    last: dict[str, ObjectInfo] = {}
-    for info in listed:
-        kind = _kind_of(info.key)
-        if kind and (kind not in last or last[kind].fingerprint.mtime_us <= info.fingerprint.mtime_us):
-            last[kind] = info
-    yield from (info.key for info in last.values())
+def _named(node: Pointer | Session | None) -> Iterator[str]:
+    refs = [getattr(node, field.name) for field in fields(node)] if node is not None else []
+    return (ref.key for ref in refs if isinstance(ref, ObjectRef | SnapshotRef))
 
 
 def _kind_of(key: str) -> str:
@@ -137,14 +110,10 @@ def _kind_of(key: str) -> str:
 def _object(staging: Staging, key: str) -> StoredObject | None:
     if not (kind := _kind_of(key)) or staging.store.stat(key) is None:
         return None
-    try:
+    # Whoever needs what is too large or damaged says so; Arrow's errors are the last two.
+    with suppress(TooLarge, ValueError, OSError):
         data = staging.store.read(key)
-    except TooLarge:
-        return None  # whoever needs it says so
-    try:
-        said: Any = metadata_of(data) if key.endswith(".parquet") else read_json(data)
-        return StoredObject(
-            kind, f"{staging.store.uri}/{key}", Marks.of(said if isinstance(said, Mapping) else {})
-        )
-    except (ValueError, OSError):  # Arrow's errors are these
-        return None
+        said = metadata_of(data) if key.endswith(".parquet") else read_json(data)
+        marks = Marks.of(said if isinstance(said, Mapping) else {})
+        return StoredObject(kind, f"{staging.store.uri}/{key}", marks)
+    return None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Final
+from typing import Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError, RolledBackError, RuntimeInconsistency
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from pinot_assets.core.untrusted import reading
+from pinot_assets.core.stored_format import structured
+from pinot_assets.core.untrusted import read_json, reading
 from pinot_assets.errors import NodeUnreadable
-from pinot_assets.session.values.state import Owner, owner_from_bytes
+from pinot_assets.session.values.state import Owner
 
 _LEASE_HINT: Final = "no release of this project writes that: find out who did, and delete the node"
 
@@ -43,7 +44,7 @@ def lease_holder(client: KazooClient, path: str) -> Owner | None:
     except NoNodeError:
         return None
     with reading(f"the lease {path}/lease", NodeUnreadable, hint=_LEASE_HINT):
-        return owner_from_bytes(data)
+        return structured(Owner, read_json(data), "the owner of a lease")
 
 
 def lease_is_ours(client: KazooClient, path: str) -> bool:
@@ -55,17 +56,22 @@ def lease_is_ours(client: KazooClient, path: str) -> bool:
 def tables_with_sessions(client: KazooClient, cluster: str) -> list[str]:
     """Tables, by their names with type, that this project keeps nodes of."""
     path = f"/{cluster}/PROPERTYSTORE/MINION_TASK_METADATA"
-    try:
-        names = sorted(client.retry(client.get_children, path))
-    except NoNodeError:
-        return []
+    names = sorted(children(client, path))
     ours = "FileIngestionTask/consistentPush"
     return [name for name in names if client.retry(client.exists, f"{path}/{name}/{ours}") is not None]
 
 
-def first_error(results: list[Any]) -> Exception | None:
+def children(client: KazooClient, path: str) -> list[str]:
+    """The names below a node; none where there is no such node."""
+    try:
+        found: list[str] = client.retry(client.get_children, path)
+    except NoNodeError:
+        return []
+    return found
+
+
+def first_error(results: list[object]) -> Exception | None:
     """What failed in a transaction; None when all of it was done."""
     # The operations around the failed one answer RolledBackError and RuntimeInconsistency.
     errors = [r for r in results if isinstance(r, Exception)]
-    real = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
-    return next(iter(real or errors), None)
+    return min(errors, key=lambda e: isinstance(e, RolledBackError | RuntimeInconsistency), default=None)

@@ -1,32 +1,141 @@
-"""What built files leave in the staging area: receipts, tars, counts of cut values."""
+"""Objects of the staging area, and of them what built files leave: receipts, tars, counts of cut values.
+
+They are immutable, written put-if-absent, most of them named by their hash. Only the reference in ZooKeeper
+counts (rules R12, R13).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import TypeVar
 
-from pinot_assets.core.limits import MIB, RECEIPT, RECEIPTS
+from pinot_assets.core.limits import MIB, OBJECT, RECEIPT, RECEIPTS, ByteLimit
 from pinot_assets.core.stored_format import FIRST
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.core.text import plural, size
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.core.untrusted import reading
-from pinot_assets.errors import SnapshotCorrupt, SourceChanged, TooLarge
+from pinot_assets.errors import SnapshotCorrupt, SourceChanged, SourceError, TooLarge
 from pinot_assets.ingest.contract.keys import CUT_VALUES, attempt_of, cut_key, file_id, receipt_key
 from pinot_assets.ingest.contract.truncations import CutValues
 from pinot_assets.segment import rename_tar
-from pinot_assets.session.stores.staged_objects import THREADS, StagedObjects
 from pinot_assets.session.values.plan import Plan, Row
-from pinot_assets.snapshot.manifest import RESTORE
+from pinot_assets.session.values.state import ObjectRef
+from pinot_assets.snapshot.manifest import RESTORE, SnapshotRef, sha256_hex
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source.object_info import ObjectInfo
+from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.uris import check_key
 
+T = TypeVar("T")
 
-class StagedFiles(StagedObjects):
-    """Receipts of one table, and what they name."""
+THREADS = 8
+"""Objects of the staging area that are looked at, or copied, at a time."""
+
+BATCH = 200
+"""Objects that are removed on one look at the lease: a few seconds' work of an object store."""
+
+
+def tar_keys(segment: str) -> tuple[str, str]:
+    """Where a segment is staged: the tar, and that of its metadata."""
+    return f"segments/{segment}.tar.gz", f"segments/{segment}.metadata.tar.gz"
+
+
+def remove(
+    store: ObjectStore, keys: Sequence[str], before_batch: Callable[[], None]
+) -> Iterator[tuple[str, str]]:
+    """Delete these objects; what is not there any more counts as deleted.
+
+    :param before_batch: looks whether that may go on, and raises where it may not.
+    :returns: each key, as it is done, with why it could not be deleted, "" where it was.
+    """
+    for start in range(0, len(keys), BATCH):
+        before_batch()
+        batch = keys[start : start + BATCH]
+        if len(batch) <= THREADS:
+            yield from ((key, _removed(store, key)) for key in batch)
+        else:
+            removed = in_threads(lambda key: _removed(store, key), batch, THREADS, "remove")
+            yield from zip(batch, removed, strict=True)
+
+
+def _removed(store: ObjectStore, key: str) -> str:
+    try:
+        store.delete(key)
+    except SourceError as error:
+        return error.reason
+    return ""
+
+
+class StagedFiles:
+    """One table's folder of the staging area: its objects, receipts, and what they name.
+
+    :param store: rooted at `<output.segment.dir.uri>/<tableNameWithType>`.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self.store = store
+
+    def session_uri(self, session: str) -> str:
+        """The folder of one session."""
+        return self.store.uri_of(f"sessions/{session}")
+
+    def key_of(self, uri: str) -> str:
+        """Key of an object that lies in this staging area.
+
+        :raises SourceError: the URI lies elsewhere.
+        """
+        return self.store.key_of(uri)
+
+    def read(self, uri: str) -> bytes:
+        """A staged object."""
+        return self.store.read(self.key_of(uri))
+
+    def _address(self, ref: ObjectRef | SnapshotRef) -> str:
+        return f"{self.store.uri}/{ref.key}"
+
+    def _put(self, stem: str, suffix: str, data: bytes) -> ObjectRef:
+        sha256 = sha256_hex(data)
+        key = f"{stem}-{sha256}.{suffix}"
+        self.store.put_if_absent(key, data)
+        return ObjectRef(key, sha256)
+
+    def _get(self, ref: ObjectRef) -> bytes:
+        address, data = self._address(ref), self._read(ref.key)
+        if sha256_hex(data) != ref.sha256:
+            raise SnapshotCorrupt(
+                f"{address} is not what was written there",
+                why="its hash differs from the one in ZooKeeper",
+                hint=RESTORE,
+            )
+        return data
+
+    def _read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
+        """What an object holds that was written once.
+
+        :raises SnapshotCorrupt: it is missing, or more than is read of its kind.
+        :raises SourceError: the store does not answer now: it has lost nothing.
+        """
+        address = f"{self.store.uri}/{key}"
+        with reading(address, SnapshotCorrupt, why="its name is no key", hint=RESTORE):
+            check_key(key)
+        try:
+            return self.store.read(key, most)
+        except SourceError as error:
+            if not isinstance(error, TooLarge) and self.store.stat(key) is not None:
+                raise
+            raise SnapshotCorrupt(f"{address} cannot be read", why=str(error), hint=RESTORE) from error
+
+    def _parsed(self, ref: ObjectRef, parse: Callable[[bytes, str], T], kind: str) -> T:
+        data, what = self._get(ref), self._address(ref)
+        with reading(what, SnapshotCorrupt, why=f"it is no {kind}", hint=RESTORE):
+            return parse(data, what)
+
+    # --- what built files leave ----------------------------------------------------------------------
 
     def receipts(self, plan: Plan) -> dict[int, tuple[str, Receipt]]:
         """Valid receipts of the plan's rows, by ordinal, each with its key.
@@ -47,17 +156,11 @@ class StagedFiles(StagedObjects):
         )
         receipts = in_threads(self._valid_receipt, keys, THREADS, "receipts")
         for key, receipt in zip(keys, receipts, strict=True):
-            if receipt is None:
+            if receipt is None or accepted.get(receipt.ordinal, key) != key:
                 continue
-            wanted = accepted.get(receipt.ordinal)
             before = found.get(receipt.ordinal)
-            if wanted is not None:
-                newer = key == wanted
-            else:
-                newer = receipt.attempt <= plan.attempt and (
-                    before is None or before[1].attempt < receipt.attempt
-                )
-            if newer:
+            is_newer = before is None or before[1].attempt < receipt.attempt
+            if receipt.ordinal in accepted or (is_newer and receipt.attempt <= plan.attempt):
                 found[receipt.ordinal] = (key, receipt)
         revoked = {r.ordinal: r.receipt for r in plan.to_build}
         return {o: (key, receipt) for o, (key, receipt) in found.items() if revoked.get(o) != key}
@@ -102,15 +205,11 @@ class StagedFiles(StagedObjects):
 
         :raises SourceError: the staging area cannot be asked, or nothing lies there.
         """
-        try:
+        with suppress(TooLarge, SnapshotCorrupt):
             data = self.store.read(key, RECEIPT)
-        except TooLarge:
-            return None
-        try:
             with reading(key, SnapshotCorrupt):
                 return self._receipt_of(key, data)
-        except SnapshotCorrupt:
-            return None
+        return None
 
     def _receipt_of(self, key: str, data: bytes) -> Receipt:
         """A receipt whose tars lie in this staging area."""
@@ -164,16 +263,13 @@ class StagedFiles(StagedObjects):
         """
         if not any(receipt.outputs for receipt in receipts):
             return {}
-        keys: dict[str, str] = {}
-        for info in self.store.list(f"sessions/{session}/{CUT_VALUES}"):
-            stem, _, _ = info.key.rpartition("-")
-            keys[stem] = info.key
-        found = {}
-        for receipt in receipts if keys else ():
-            stem, _, _ = f"sessions/{session}/{cut_key(receipt.uri, receipt.read, 0)}".rpartition("-")
-            if (key := keys.get(stem)) is not None:
-                found[receipt.uri] = self._cut_values(key)
-        return found
+        listed = self.store.list(f"sessions/{session}/{CUT_VALUES}")
+        keys = {info.key.rpartition("-")[0]: info.key for info in listed}
+        stems = {
+            receipt.uri: f"sessions/{session}/{cut_key(receipt.uri, receipt.read, 0)}".rpartition("-")[0]
+            for receipt in (receipts if keys else ())
+        }
+        return {uri: self._cut_values(keys[stem]) for uri, stem in stems.items() if stem in keys}
 
     def _cut_values(self, key: str) -> CutValues:
         hint = "restore the object, or clear the session, which builds its files anew"
@@ -208,7 +304,7 @@ class StagedFiles(StagedObjects):
             old, new = folder / "old.tar.gz", folder / "new.tar.gz"
             self.fetch_tar(output, old)
             renamed = rename_tar(old, new, name=name)
-            tar, metadata = f"segments/{name}.tar.gz", f"segments/{name}.metadata.tar.gz"
+            tar, metadata = tar_keys(name)
             self.store.put_file_if_absent(tar, new)
             self.store.put_if_absent(metadata, renamed.metadata_tar)
         return replace(
@@ -226,17 +322,19 @@ class StagedFiles(StagedObjects):
 
         :param number: its format.
         """
-        receipt = Receipt(
-            uri=row.uri,
-            ordinal=row.ordinal,
-            attempt=failure.attempt,
-            read=row.planned,
-            sha256="",
-            rows=0,
-            bad_rows=0,
-            outputs=(),
-            seconds=0.0,
-            worker="",
-            format=number,
+        self.put_receipt(
+            session,
+            Receipt(
+                uri=row.uri,
+                ordinal=row.ordinal,
+                attempt=failure.attempt,
+                read=row.planned,
+                sha256="",
+                rows=0,
+                bad_rows=0,
+                outputs=(),
+                seconds=0.0,
+                worker="",
+                format=number,
+            ),
         )
-        self.put_receipt(session, receipt)

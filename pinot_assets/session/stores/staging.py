@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.stored_format import FIRST, Marks, Stored, marks, plain, structured
-from pinot_assets.core.untrusted import listed, read_json
-from pinot_assets.session.stores.staged_files import StagedFiles
-from pinot_assets.session.values.plan import Hold, Plan, plan_from_parquet, plan_to_parquet
-from pinot_assets.session.values.state import ObjectRef
+import pyarrow as pa
+
+from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.parquet_bytes import (
+    keeping,
+    kept_fields,
+    metadata_of,
+    parquet_of,
+    require_schema,
+    require_values,
+    table_of,
+)
+from pinot_assets.core.stored_format import (
+    FIRST,
+    FORMAT,
+    NEEDS,
+    Marks,
+    Stored,
+    by_keys,
+    marks,
+    plain,
+    structured,
+    with_keys,
+)
+from pinot_assets.core.thread_map import in_threads
+from pinot_assets.core.untrusted import fitting, listed, read_json
+from pinot_assets.errors import SourceError
+from pinot_assets.ingest.contract.keys import attempt_of, file_id
+from pinot_assets.session.stores.staged_files import THREADS, StagedFiles
+from pinot_assets.session.values.hold import Hold
+from pinot_assets.session.values.plan import Plan, Row, RowStatus
+from pinot_assets.session.values.state import Mode, ObjectRef
+from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
     PublishedFiles,
     Snapshot,
@@ -23,10 +51,10 @@ from pinot_assets.snapshot.manifest import (
     header_to_bytes,
     snapshot_from,
 )
-from pinot_assets.snapshot.receipt import Failure, Output
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt
 from pinot_assets.source.object_info import ObjectInfo
 
-T = TypeVar("T")
+S = TypeVar("S", bound=Stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +133,25 @@ class Staging(StagedFiles):
 
     def put_switch(self, session: str, switch: Switch) -> ObjectRef:
         """Write exactly what push n replaces by what (W1)."""
-        data = _with_keys(_SWITCH, switch)
+        data = json.dumps(with_keys(switch), indent=1).encode()
         return self._put(f"sessions/{session}/switch-{switch.number}", "json", data)
 
     def switch(self, ref: ObjectRef) -> Switch:
         """Read a switch back."""
-        return self._parsed(ref, partial(_by_keys, Switch, _SWITCH), "switch")
+        return self._parsed(ref, partial(_of_keys, Switch), "switch")
 
     # --- holds ---------------------------------------------------------------------------------------
 
     def put_hold(self, session: str, hold: Hold) -> ObjectRef:
         """Remember what a rollback took back (R23)."""
-        return self._put(f"sessions/{session}/hold", "json", _with_keys(_HOLD, hold))
+        said = with_keys(hold)
+        if not hold.versions:
+            said.pop("versions", None)
+        return self._put(f"sessions/{session}/hold", "json", json.dumps(said, indent=1).encode())
 
     def hold(self, ref: ObjectRef) -> Hold:
         """Read a hold back."""
-        return self._parsed(ref, partial(_by_keys, Hold, _HOLD), "hold")
+        return self._parsed(ref, partial(_of_keys, Hold), "hold")
 
     # --- snapshots -----------------------------------------------------------------------------------
 
@@ -177,34 +208,121 @@ def _failures(data: bytes, what: str) -> tuple[Failure, ...]:
     return tuple(structured(Failure, failure, what) for failure in listed(value))
 
 
-_SWITCH: Final = {
-    "number": "number",
-    "segmentsFrom": "segments_from",
-    "segmentsTo": "segments_to",
-    "carried": "carried",
-}
-_HOLD: Final = {"files": "files", "removals": "removals", "versions": "versions"}
-"""Keys of stored JSON, with the fields that they hold."""
-_OPTIONAL: Final = frozenset({"versions"})
-"""Those that are left out where they say nothing."""
-
-
-def _with_keys(keys: Mapping[str, str], value: Stored) -> bytes:
-    of_format = plain(value)
-    said = {key: of_format[name] for key, name in keys.items() if name in of_format}
-    values = {key: v for key, v in said.items() if v or key not in _OPTIONAL}
-    return json.dumps(values | marks(value.format) | dict(value.kept), indent=1).encode()
-
-
-def _by_keys(kind: type[T], keys: Mapping[str, str], data: bytes, what: str) -> T:
+def _of_keys(kind: type[S], data: bytes, what: str) -> S:
     value = read_json(data)
-    if isinstance(value, Mapping):
-        kept = {key: item for key, item in value.items() if key not in keys}
-        value = kept | {name: value[key] for key, name in keys.items() if key in value}
-    return structured(kind, value, what)
+    return structured(kind, by_keys(kind, value) if isinstance(value, Mapping) else value, what)
+
+
+# --- a plan as Parquet ------------------------------------------------------------------------------
+
+_ROWS = pa.schema(
+    [
+        pa.field("uri", pa.string(), nullable=False),
+        pa.field("ordinal", pa.int64(), nullable=False),
+        pa.field("size", pa.int64()),
+        pa.field("mtime_us", pa.int64()),
+        pa.field("etag", pa.string()),
+        pa.field("version_id", pa.string()),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("receipt", pa.string(), nullable=False),
+    ]
+)
+# Removals and touched files are rows, too: they may be as many as the files themselves.
+_REMOVAL, _TOUCHED = "REMOVAL", "TOUCHED"
+_META = frozenset({"session", "attempt", "mode", "listingDigest", FORMAT, NEEDS})
+
+
+def plan_to_parquet(plan: Plan) -> bytes:
+    """The plan as one Parquet object."""
+    rows = [_row(r.uri, r.ordinal, r.planned, r.status, r.receipt) | dict(r.kept) for r in plan.rows]
+    rows += [_row(uri, -1, None, _REMOVAL, "") for uri in plan.removals]
+    rows += [_row(uri, -1, version, _TOUCHED, "") for uri, version in plan.touched.items()]
+    schema = pa.schema([*_ROWS, *kept_fields(plan.rows)]).with_metadata(
+        {
+            "session": plan.session,
+            "attempt": str(plan.attempt),
+            "mode": plan.mode,
+            "listingDigest": plan.listing_digest,
+            **{key: str(value) for key, value in marks(plan.format).items()},
+            **plan.kept,
+        }
+    )
+    return parquet_of(rows, schema)
+
+
+def plan_from_parquet(data: bytes, what: str = "a plan") -> Plan:
+    """Inverse of `plan_to_parquet`; what is none raises what its parsers raise.
+
+    :param what: its address, for errors.
+    :raises NeedsNewerRelease: it is of a format that this release does not know.
+    """
+    meta = metadata_of(data)
+    number = Marks.of(meta).require_known(what)  # before its rows, which may be other ones by then
+    table = table_of(data)
+    require_schema(table.schema, _ROWS)
+    require_values(table, _ROWS)
+    unknown = [name for name in table.schema.names if name not in _ROWS.names]
+    rows = table.to_pylist()
+    return Plan(
+        session=meta["session"],
+        attempt=int(meta["attempt"]),
+        mode=Mode(meta["mode"]),
+        rows=tuple(_plan_row(row, unknown) for row in rows if row["status"] not in (_REMOVAL, _TOUCHED)),
+        removals=tuple(row["uri"] for row in rows if row["status"] == _REMOVAL),
+        touched={row["uri"]: fitting(Fingerprint.of_row(row)) for row in rows if row["status"] == _TOUCHED},
+        listing_digest=meta["listingDigest"],
+        format=number,
+        kept={key: value for key, value in meta.items() if key not in _META},
+    )
+
+
+def _plan_row(row: JsonMapping, unknown: Sequence[str]) -> Row:
+    planned, status = fitting(Fingerprint.of_row(row)), RowStatus(row["status"])
+    return Row(row["uri"], row["ordinal"], planned, status, row["receipt"], **keeping(row, unknown))
+
+
+def _row(uri: str, ordinal: int, version: Fingerprint | None, status: str, receipt: str) -> JsonObject:
+    values = version.to_json() if version else dict.fromkeys(("size", "mtime_us", "etag", "version_id"))
+    return {"uri": uri, "ordinal": ordinal, **values, "status": str(status), "receipt": receipt}
+
+
+# --- what lies there ---------------------------------------------------------------------------------
 
 
 def staged(staging: Staging, folder: str) -> Iterator[ObjectInfo]:
     """The objects of a folder of the staging area, none where the area was never written to."""
     if staging.store.exists_root():
         yield from staging.store.list(folder)
+
+
+def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -> dict[str, Receipt]:
+    """What is kept of files that a session published, by URI; one that cannot be read is left out.
+
+    The folder is listed once, however many files are asked for.
+
+    :param versions: token of the version that was read, by URI.
+    :raises TooLarge: they have too many bytes together.
+    """
+    wanted = {f"{file_id(uri)}-{version}": uri for uri, version in versions.items()}
+    folder = f"sessions/{session}/files"
+    of_file: dict[str, list[ObjectInfo]] = defaultdict(list)
+    for info in staged(staging, folder):
+        if (uri := wanted.get(info.key.removeprefix(f"{folder}/").rpartition("-")[0])) is not None:
+            of_file[uri].append(info)
+    for infos in of_file.values():
+        infos.sort(key=lambda info: attempt_of(info.key), reverse=True)  # as numbers: 10 comes after 9
+    staging.fitting_receipts([info for infos in of_file.values() for info in infos])
+
+    def newest(infos: list[ObjectInfo]) -> Receipt | None:
+        """Of two attempts the later one, whose segments may have been renamed."""
+        return next((found for info in infos if (found := _read(staging, info.key)) is not None), None)
+
+    found = in_threads(newest, of_file.values(), THREADS, "receipts")
+    return {uri: receipt for uri, receipt in zip(of_file, found, strict=True) if receipt is not None}
+
+
+def _read(staging: Staging, key: str) -> Receipt | None:
+    try:
+        return staging.readable_receipt(key)
+    except SourceError:
+        return None

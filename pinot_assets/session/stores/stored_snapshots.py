@@ -1,17 +1,28 @@
-"""The kept snapshots of a table: those whose header lies in the staging area."""
+"""The kept snapshots of a table, those whose header lies in the staging area, and which cluster they are of.
+
+A folder's path names the table and no cluster, so two clusters that were given one staging URI work in one
+folder. What is deleted there is only what is provably of this cluster: a session leaves a mark of its cluster
+before it stages anything, and a snapshot names the cluster that it was published to.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, starmap
+from typing import TypeVar
 
 from pinot_assets.core.stored_format import structured
+from pinot_assets.core.text import plural
 from pinot_assets.errors import RollbackRefused, SnapshotCorrupt
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.snapshot.manifest import LEFT, Snapshot, SnapshotRef
 from pinot_assets.source.object_info import ObjectInfo
+
+T = TypeVar("T")
 
 _HEADER = re.compile(r"snapshots/(?P<seq>[0-9]+)-(?P<sha256>[0-9a-f]{64})\.json")
 
@@ -94,31 +105,27 @@ def left_behind(snapshot: Snapshot) -> tuple[SnapshotRef, ...]:
 
 def read_snapshots(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[StoredSnapshot]:
     """These snapshots, as far as they can be read. Keep one at a time: each may be of a million files."""
-    for ref in refs:
-        try:
-            yield StoredSnapshot(ref, staging.snapshot(ref))
-        except SnapshotCorrupt:
-            continue
+    return starmap(StoredSnapshot, _readable(refs, staging.snapshot))
 
 
 def outlines(staging: Staging, refs: Iterable[SnapshotRef]) -> Iterator[StoredSnapshot]:
     """The same without their files, of which hundreds fit into memory."""
-    for ref in refs:
-        try:
-            yield StoredSnapshot(ref, staging.outline(ref))
-        except SnapshotCorrupt:
-            continue
+    return starmap(StoredSnapshot, _readable(refs, staging.outline))
 
 
 def segments_of(
     staging: Staging, refs: Iterable[SnapshotRef]
 ) -> Iterator[tuple[SnapshotRef, frozenset[str]]]:
     """The names of their segments alone, as far as they can be read."""
+    return ((ref, reach.segments) for ref, reach in _readable(refs, staging.reach))
+
+
+def _readable(
+    refs: Iterable[SnapshotRef], read: Callable[[SnapshotRef], T]
+) -> Iterator[tuple[SnapshotRef, T]]:
     for ref in refs:
-        try:
-            yield ref, staging.reach(ref).segments
-        except SnapshotCorrupt:
-            continue
+        with suppress(SnapshotCorrupt):
+            yield ref, read(ref)
 
 
 def of_its_cluster(kept: Iterable[StoredSnapshot], current: Snapshot) -> Iterator[StoredSnapshot]:
@@ -184,3 +191,65 @@ def find_target(staging: Staging, current: StoredSnapshot, wanted: str) -> Store
         why=f"none of that name lies in {staging.store.uri}/snapshots",
         hint=f"`pinot-assets snapshots {table}` lists all that are kept",
     )
+
+
+MARKS = "owners"
+"""Folder of the marks."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+def mark_of(owner: str) -> str:
+    """Key of a cluster's mark."""
+    return f"{MARKS}/{_UNSAFE.sub('_', owner)}"
+
+
+def write_cluster_marker(clients: TableClients) -> None:
+    """Say that this cluster works here.
+
+    :raises SourceError: the staging area does not take it.
+    """
+    owner = clients.store.owner()
+    clients.staging.store.put_if_absent(mark_of(owner), owner.encode())
+
+
+def why_not_ours(
+    staging: Staging, owner: str, listed: Sequence[ObjectInfo], current: SnapshotRef | None
+) -> str:
+    """Why something of what lies there may be another cluster's; "" where all is provably this one's.
+
+    Snapshots of releases that did not write down their cluster are its own if the current one leads back to
+    them.
+
+    :param owner: this cluster, as `SessionStore.owner` tells it.
+    :param listed: at least the folders of marks and of snapshots.
+    :param current: the table's current snapshot.
+    :raises SnapshotCorrupt: a snapshot cannot be read, so nobody knows whose it is.
+    """
+    uri, marks = staging.store.uri, {i.key for i in listed if i.key.startswith(f"{MARKS}/")}
+    if others := sorted(marks - {mark_of(owner)}):
+        return (
+            f"another cluster works in {uri}, too ({others[0]} is its mark): give each a staging area of its "
+            "own, and delete the mark of one that is gone"
+        )
+    there = {header.ref: staging.outline(header.ref) for header in snapshot_headers(listed)}
+    known = _led_back_to(there, current)
+    strange = sorted(ref.key for ref, one in there.items() if one.owner != owner and ref not in known)
+    if strange:
+        return (
+            f"not provably of this cluster: {plural(len(strange), 'snapshot')} in {uri}, first {strange[0]}; "
+            "move away what nobody needs of them"
+        )
+    return ""
+
+
+def _led_back_to(there: Mapping[SnapshotRef, Snapshot], current: SnapshotRef | None) -> set[SnapshotRef]:
+    """Snapshots that this one came from, over its parent and over what rollbacks left."""
+    found, open_ends = set[SnapshotRef](), [current]
+    while open_ends:
+        ref = open_ends.pop()
+        if ref is None or ref in found or ref not in there:
+            continue
+        found.add(ref)
+        open_ends += came_from(there[ref])
+    return found

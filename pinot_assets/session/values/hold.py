@@ -2,12 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from pinot_assets.session.values.plan import NO_HOLD, Changes, HeldVersion, Hold
+from pinot_assets.core.stored_format import Stored, since
+from pinot_assets.core.untrusted import whole_number
+from pinot_assets.session.values.plan import Changes
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+
+SIZES_END: Final = 10**18
+"""From here on a number is no size of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldVersion:
+    """A version of a file that a rollback took back.
+
+    :ivar size: bytes; of no meaning where the content is not known.
+    :ivar sha256: of its content, "" where nobody knows it: a hold of format 1 and a ledger that was made anew
+        say nothing of it.
+    """
+
+    token: str
+    size: int = 0
+    sha256: str = ""
+
+    @classmethod
+    def read(cls, text: str) -> HeldVersion:
+        """Inverse of `text`; of a text of another shape the token alone is taken, which then counts alone."""
+        token, *rest = text.split(" ")
+        size = whole_number(rest[0]) if len(rest) == 2 else None
+        return cls(token) if size is None or size >= SIZES_END else cls(token, size, rest[1])
+
+    @property
+    def text(self) -> str:
+        """As it is stored: one text, since a hold may have a million of them and JSON is read up to a limit
+        of values."""
+        return f"{self.token} {self.size} {self.sha256}" if self.sha256 else self.token
+
+
+@dataclass(frozen=True, slots=True)
+class Hold(Stored):
+    """What a rollback took back and the next trigger must not bring back (R23).
+
+    :ivar files: held version tokens by URI: of each file the version that the source has, as far as known.
+        It alone says which files are held, and there is nothing else in format 1.
+    :ivar removals: deletions that the rollback undid.
+    :ivar versions: what more is known of held files, as `HeldVersion` writes it: their content, and further
+        versions. Not stored where nothing is.
+    """
+
+    files: Mapping[str, str]
+    removals: tuple[str, ...]
+    versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=since(2))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is held."""
+        return not (self.files or self.removals)
+
+    def holds(self, file: SourceFile) -> bool:
+        """Whether this version of the file is to stay out, by its token alone: content decides when a run
+        looks at it (`hold.as_listed`)."""
+        return any(version.token == file.fingerprint.token for version in self.versions_of(file.uri))
+
+    def versions_of(self, uri: str) -> tuple[HeldVersion, ...]:
+        """The held versions of a file, the one of `files` first."""
+        if uri not in self.files:
+            return ()
+        first = HeldVersion(self.files[uri])
+        known = [HeldVersion.read(text) for text in self.versions.get(uri, ())]
+        first = next((version for version in known if version.token == first.token), first)
+        return first, *(version for version in known if version.token != first.token)
+
+    def with_versions(self, versions: Mapping[str, Sequence[HeldVersion]]) -> Hold:
+        """The same removals, and these versions; a file without any is not held."""
+        there = {uri: found for uri, found in versions.items() if found}
+        return replace(
+            self,
+            files={uri: found[0].token for uri, found in there.items()},
+            versions={
+                uri: tuple(version.text for version in found)
+                for uri, found in there.items()
+                if len(found) > 1 or found[0].sha256
+            },
+        )
+
+
+NO_HOLD = Hold(files={}, removals=())
+
 
 _Versions = tuple[HeldVersion, ...]
 
@@ -24,9 +109,12 @@ def hold_of(source: Snapshot, left: Snapshot, target: Snapshot, before: Hold = N
     versions = {uri: before.versions_of(uri) for uri in before.files}
     shown = {uri: file for uri, file in left.ledger.items() if uri in made}
     for uri, file in (*made.items(), *shown.items()):
-        version = _version(file)
+        size = file.fingerprint.size if file.sha256 else 0
+        version = HeldVersion(file.fingerprint.token, size, file.sha256)
         if uri not in back or not _is_version(version, back[uri]):
-            versions[uri] = _with(versions.get(uri, ()), version)
+            # Behind those that are held: what the source has is the one that was held first.
+            held = versions.get(uri, ())
+            versions[uri] = held if any(v.token == version.token for v in held) else (*held, version)
     # One that is missing because it was held may have been removed since. The next listing tells.
     removals = tuple(sorted((set(back) - set(made)) | set(before.removals)))
     return replace(before.with_versions(versions), removals=removals)
@@ -89,6 +177,16 @@ def as_listed(hold: Hold, changes: Changes, sha256_of: Callable[[SourceFile], st
     return replace(hold.with_versions(versions), removals=removals)
 
 
+def without_held(changes: Changes, hold: Hold) -> Changes:
+    """The changes less the file versions and removals that a rollback holds back."""
+    return replace(
+        changes,
+        new=tuple(f for f in changes.new if not hold.holds(f)),
+        rewritten=tuple(f for f in changes.rewritten if not hold.holds(f)),
+        deleted=tuple(u for u in changes.deleted if u not in hold.removals),
+    )
+
+
 def _renewed(held: _Versions, file: SourceFile, sha256_of: Callable[[SourceFile], str]) -> _Versions:
     """The held versions of a file, with the listed one first if it is one of them."""
     now = file.fingerprint
@@ -101,16 +199,6 @@ def _renewed(held: _Versions, file: SourceFile, sha256_of: Callable[[SourceFile]
         found = HeldVersion(now.token, now.size, sha256)
         held = tuple(v for v in held if (v.size, v.sha256) != (now.size, sha256))
     return found, *(version for version in held if version.token != found.token)
-
-
-def _with(held: _Versions, version: HeldVersion) -> _Versions:
-    """One more, behind those that are held: what the source has is the one that was held first."""
-    return held if any(v.token == version.token for v in held) else (*held, version)
-
-
-def _version(file: PublishedFile) -> HeldVersion:
-    size = file.fingerprint.size if file.sha256 else 0
-    return HeldVersion(file.fingerprint.token, size, file.sha256)
 
 
 def _is_version(version: HeldVersion, file: PublishedFile) -> bool:

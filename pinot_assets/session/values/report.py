@@ -1,17 +1,20 @@
-"""What a trigger did, as values for the CLI, Dagster metadata and logs."""
+"""What people are told of a trigger: while it builds, and what it did, for the CLI, Dagster and logs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
+from pinot_assets.audit import Finding, rows_kept
 from pinot_assets.core.text import plural
 from pinot_assets.session.values.state import PushKind, Session
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.readiness import Unready, told
+from pinot_assets.table_spec import TableSpec
 
 
 class TriggerResult(StrEnum):
@@ -114,22 +117,18 @@ class Progress(Protocol):
 
     def note(self, text: str) -> None:
         """One step, for people."""
-        ...
 
     def building(self, sizes: Mapping[int, int]) -> None:
         """Files are about to be built.
 
         :param sizes: their bytes, by ordinal.
         """
-        ...
 
     def moving(self, rows: int) -> None:
         """So many rows are read of files that are not through; only told when there is progress."""
-        ...
 
     def built(self, outcome: Receipt | Failure) -> None:
         """One of them is through."""
-        ...
 
 
 @dataclass
@@ -150,3 +149,132 @@ class Quiet:
 
     def built(self, outcome: Receipt | Failure) -> None:
         """Ignore it."""
+
+
+_MEANINGFUL_S = 1.0
+"""A rate of less than that is noise."""
+
+
+class Pace:
+    """One build.
+
+    :param sizes: bytes of each file to build, by its ordinal.
+    :param clock: seconds.
+    :ivar files: how many there are to build.
+    :ivar done: how many of them are through, failed ones too.
+    :ivar failed: how many of those have failed.
+    """
+
+    def __init__(self, sizes: Mapping[int, int], clock: Callable[[], float] = time.monotonic) -> None:
+        self._sizes, self._clock, self._begun = sizes, clock, clock()
+        self.files, self.done, self.failed = len(sizes), 0, 0
+        self._bytes = self._read_bytes = self._rows = self._moving = self._in_vain = 0
+
+    def built(self, outcome: Receipt | Failure) -> None:
+        """One file is through; its rows, if any were moving, come with the next word of those that do."""
+        self.done += 1
+        size = self._sizes.get(outcome.ordinal, 0)
+        self._bytes += size
+        if isinstance(outcome, Receipt):
+            self._read_bytes += size
+            self._rows += outcome.rows + outcome.bad_rows
+            self._moving = max(0, self._moving - outcome.rows - outcome.bad_rows)
+        else:
+            self.failed += 1
+
+    def moving(self, rows: int) -> None:
+        """So many rows are read of files that are not through. Fewer than before: one failed, or it changed
+        and is read again; what was read of it was read."""
+        self._in_vain += max(0, self._moving - rows)
+        self._moving = rows
+
+    @property
+    def rows(self) -> int:
+        """Rows read, those of files that failed included as far as they were told of."""
+        return self._rows + self._moving + self._in_vain
+
+    @property
+    def rows_per_s(self) -> float | None:
+        """None where it is too early to say."""
+        seconds = self._clock() - self._begun
+        return self.rows / seconds if seconds >= _MEANINGFUL_S and self.rows else None
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds, measured by bytes; None before the first file is through."""
+        total = sum(self._sizes.values())
+        # What moves is taken to be of the same width as what is through.
+        through = self._bytes + (self._moving * self._read_bytes / self._rows if self._rows else 0)
+        seconds = self._clock() - self._begun
+        if not self._read_bytes or seconds < _MEANINGFUL_S:
+            return None
+        return seconds * max(0.0, total - through) / through
+
+    def __str__(self) -> str:
+        parts = [f"{self.done - self.failed:,} of {plural(self.files, 'file')}"]
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        parts.append(plural(self.rows, "row"))
+        if (rate := self.rows_per_s) is not None:
+            parts.append(f"{rate:,.0f} rows/s")
+        if self.done < self.files and (left := self.left_s) is not None:
+            parts.append(f"about {_duration(left)} left")
+        return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+# --- of built files ------------------------------------------------------------------------------
+
+SMALL_BYTES: Final = 8 << 20
+"""Below that a segment's tar costs more to keep track of than its rows cost to scan. Pinot's own advice is
+segments of some hundred megabytes."""
+
+MANY: Final = 20
+"""Fewer are no matter."""
+
+
+def notes_on(receipts: Iterable[Receipt]) -> Iterator[str]:
+    """What people are told of built files, one line for each kind.
+
+    Rows that were put aside and columns without values, each with the first file; and what small files cost:
+    every file with rows is a segment of its own.
+    """
+    receipts = [*receipts]
+    if bad := [r for r in receipts if r.bad_rows]:
+        yield (
+            f"{plural(sum(r.bad_rows for r in bad), 'bad row')} of {plural(len(bad), 'file')} put aside: "
+            f"{bad[0].bad_rows} of {bad[0].uri} in {bad[0].bad_rows_uri}{_and_more(bad)}"
+        )
+    if lacking := [r for r in receipts if r.missing]:
+        yield (
+            f"{plural(len(lacking), 'file')} without values in columns of the table (null in all rows): "
+            f"{lacking[0].uri} has none for {', '.join(lacking[0].missing)}{_and_more(lacking)}"
+        )
+    if len(found := small(receipts)) >= MANY:
+        size = sum(r.outputs[0].tar_bytes for r in found)
+        yield (
+            f"{len(found)} files are small: they cost {len(found)} segments of "
+            f"{size / len(found) / 1024:,.0f} KiB on average, where {-(-size // SMALL_BYTES)} would do; each "
+            "is an upload, a record in ZooKeeper, a folder on every replica and work in every query. "
+            "Merge them upstream: a file per day, say, not one per minute"
+        )
+
+
+def _and_more(receipts: Sequence[Receipt]) -> str:
+    return f", and {len(receipts) - 1} more" if len(receipts) > 1 else ""
+
+
+def small(receipts: Iterable[Receipt]) -> list[Receipt]:
+    """Those whose only segment is small."""
+    return [r for r in receipts if len(r.outputs) == 1 and r.outputs[0].tar_bytes < SMALL_BYTES]
+
+
+def rows_put_aside(spec: TableSpec, receipts: Iterable[Receipt]) -> tuple[Finding, ...]:
+    """Whether rows of the files were put aside; nothing for a table that does not let them be."""
+    return () if spec.ingestion.bad_row_limit is None else (rows_kept(receipts),)

@@ -267,8 +267,7 @@ _OURS = re.compile(r"(?P<table>.+)__cp(?P<seq>[0-9]+)-[0-9a-f]{6}_[0-9]+_[0-9]+_
 
 def is_ours(table: str, segment: str) -> bool:
     """Whether a segment name was given by this project to this (raw) table."""
-    match = _OURS.fullmatch(segment)
-    return match is not None and match["table"] == table
+    return table_of(segment) == table
 
 
 def table_of(segment: str) -> str | None:
@@ -294,9 +293,9 @@ _LATER = frozenset({"failures", "switch_object", "revert_issued", "audit", "stal
 """Fields of a session that the first ones did not have, or that are empty in most."""
 
 
-def pointer_to_bytes(pointer: Pointer, znode_id: str) -> bytes:
+def pointer_to_bytes(pointer: Pointer) -> bytes:
     """The pointer as a ZNRecord."""
-    data = znrecord.to_bytes(pointer, znode_id, lists=("history",))
+    data = znrecord.to_bytes(pointer, "consistentPush", lists=("history",))
     if pointer.format == FIRST:
         return data
     record = read_json(data)
@@ -327,14 +326,6 @@ def session_to_bytes(session: Session) -> bytes:
     return znrecord.to_bytes(session, session.node, dump=partial(json.dumps, sort_keys=True))
 
 
-def owner_from_bytes(data: bytes) -> Owner:
-    """Inverse of the JSON of a lease.
-
-    :raises ValueError: the node does not hold an owner.
-    """
-    return structured(Owner, read_json(data), "the owner of a lease")
-
-
 def session_from_bytes(data: bytes, what: str = "a consistent-push session") -> Session:
     """Inverse of `session_to_bytes`.
 
@@ -345,14 +336,6 @@ def session_from_bytes(data: bytes, what: str = "a consistent-push session") -> 
     return znrecord.from_bytes(Session, data, what, later=_LATER)
 
 
-def audit_from(values: JsonMapping) -> AuditReceipt:
-    """A receipt from plain values, as a session's node and a snapshot's header hold it.
-
-    :raises ValueError: they are no receipt.
-    """
-    return structured(AuditReceipt, values, "the receipt of an audit")
-
-
 def published_audit(values: JsonMapping) -> AuditReceipt | None:
     """The one that opened the gate for a snapshot. None of a rollback, which tells there what it went back
     from: what it shows was audited when it was new.
@@ -360,7 +343,7 @@ def published_audit(values: JsonMapping) -> AuditReceipt | None:
     :param values: as the snapshot's header holds them; what an earlier rollback left may stand there, too.
     """
     try:
-        return audit_from(values) if "passed" in values else None
+        return structured(AuditReceipt, values, "the receipt of an audit") if "passed" in values else None
     except ValueError:
         return None  # for people alone: what is published does not hang on it
 

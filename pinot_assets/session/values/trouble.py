@@ -14,10 +14,13 @@ from typing import Final
 
 from pinot_assets.core.text import duration
 from pinot_assets.errors import PinotAssetsError, SettingError, SourceError, StoreConflict, TooLarge
-from pinot_assets.session.values.plan import STALLS
 from pinot_assets.session.values.state import Session, State, utc_text
 from pinot_assets.snapshot.failure_code import is_transient
 from pinot_assets.snapshot.receipt import Failure
+
+STALLS = 2
+"""So many attempts in a row that came no further: ends without an answer count as one failure then, builds
+that left nothing as trouble that passes by itself (rule R10)."""
 
 FIRST_WAIT_MS: Final = 60_000
 LONGEST_WAIT_MS: Final = 15 * 60_000
@@ -64,11 +67,6 @@ def again_ms(session: Session) -> int:
     deaths = min(max(session.stalls - STALLS, 0), 4)
     wait = max(last - since + FIRST_WAIT_MS, FIRST_WAIT_MS << deaths)
     return last + min(wait, LONGEST_WAIT_MS)
-
-
-def lasts(session: Session, now_ms: int) -> bool:
-    """Whether the trouble has lasted so long that somebody should look."""
-    return has_lasted(session.trouble_since_ms, now_ms)
 
 
 def has_lasted(since_ms: int, now_ms: int) -> bool:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import fields
 from enum import StrEnum
 from functools import cache
-from typing import Any, Final, TypeVar, cast, get_type_hints
+from typing import Final, TypeVar, cast, get_type_hints
 
-from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
 from pinot_assets.core.limits import NODE_BYTES
 from pinot_assets.core.stored_format import (
     FORMAT,
@@ -21,6 +20,7 @@ from pinot_assets.core.stored_format import (
     Marks,
     Stored,
     fields_since,
+    keys_of,
     marks,
     plain,
     structured,
@@ -59,7 +59,11 @@ def fields_of(data: bytes) -> dict[str, str]:
 
 
 def to_bytes(
-    value: Stored, znode_id: str, *, dump: Callable[[Any], str] = json.dumps, lists: Collection[str] = ()
+    value: Stored,
+    znode_id: str,
+    *,
+    dump: Callable[[JsonValue], str] = json.dumps,
+    lists: Collection[str] = (),
 ) -> bytes:
     """The dataclass as a ZNRecord.
 
@@ -67,8 +71,8 @@ def to_bytes(
     :param lists: fields that stand in `listFields`.
     """
     values = plain(value)
-    names = [name for name in _names(type(value)) if name in values and name not in lists]
-    texts = {_camel(name): _text(values[name], dump) for name in names}
+    names = {key: name for key, name in keys_of(type(value)).items() if name in values and name not in lists}
+    texts = {key: _text(values[name], dump) for key, name in names.items()}
     kept = value.kept
     record = {
         "id": znode_id,
@@ -94,8 +98,9 @@ def from_bytes(
     if not all(isinstance(text, str) for text in texts.values()):
         raise ValueError(f"not {what}: a simple field is no text")
     found_lists, found_maps = _part(record, LISTS), _part(record, MAPS)
-    names = {_camel(name): name for name in _names(kind) if name not in lists}
-    if missing := names.keys() - texts.keys() - set(map(_camel, {*later, *fields_since(kind)})):
+    names = {key: name for key, name in keys_of(kind).items() if name not in lists}
+    may_lack = {*later, *fields_since(kind)}
+    if missing := {key for key, name in names.items() if key not in texts and name not in may_lack}:
         raise ValueError(f"not {what}: it lacks {min(missing)}")
     values = dict(_values(kind, {name: texts[key] for key, name in names.items() if key in texts}))
     values |= {name: found_lists[name] for name in lists if name in found_lists}
@@ -109,7 +114,7 @@ def from_bytes(
     return structured(kind, values | marked | unknown, what)
 
 
-def _values(kind: type[Stored], texts: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+def _values(kind: type[Stored], texts: Mapping[str, str]) -> Iterator[tuple[str, JsonValue]]:
     hints = _hints(cast(type, kind))  # mypy takes the class of what has no hash for such a one
     for name, text in texts.items():
         hint = hints[name]
@@ -124,11 +129,7 @@ def _hints(kind: type) -> JsonObject:
     return get_type_hints(kind)  # compiles each of them anew
 
 
-def _names(kind: type[Stored]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if f.name not in ("kept", FORMAT))
-
-
-def _text(value: Any, dump: Callable[[Any], str]) -> str:
+def _text(value: JsonValue, dump: Callable[[JsonValue], str]) -> str:
     if value is None:
         return ""
     return dump(value) if isinstance(value, dict | list) else str(value)
@@ -143,8 +144,3 @@ def _part(record: JsonMapping, name: str) -> JsonMapping:
 
 def _without(values: JsonMapping, names: Collection[str]) -> JsonObject:
     return {key: value for key, value in values.items() if key not in names}
-
-
-def _camel(name: str) -> str:
-    head, *tail = name.split("_")
-    return head + "".join(part.capitalize() for part in tail)

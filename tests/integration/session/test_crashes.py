@@ -11,8 +11,8 @@ import pytest
 
 from pinot_assets.core.connections.waits import Waits
 from pinot_assets.errors import SwitchStateUnknown
-from pinot_assets.session.lineage import batch_sizer
-from pinot_assets.session.stores.lease import Lease
+from pinot_assets.session.lineage import upload
+from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, State
@@ -37,7 +37,7 @@ POINTS = {
 def test_a_driver_dies_on_its_way_and_the_next_trigger_goes_on(
     scene: Any, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_sizer, "MOST", 2)
+    monkeypatch.setattr(upload, "MOST", 2)
     world = scene.world
     world.builder.failing = set()
     when, method = POINTS[point]

@@ -164,8 +164,8 @@ def test_r02_what_was_waited_for_long_enough_is_not_waited_for_again(zookeeper: 
 
 _HOLDER = """
 import sys, time
-from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.state import Owner
+from pinot_assets.session.stores.session_store import (SessionStore)
+from pinot_assets.session.values.state import (Owner)
 from pinot_assets.zookeeper.client import connect
 store = SessionStore(connect(sys.argv[1], session_s=2), "pinot", sys.argv[2])
 store.take_lease(Owner("run-child", "host", 1, 0))
@@ -221,8 +221,8 @@ def test_of_racing_processes_one_wins(zookeeper: str, table: str) -> None:
 _RACER = """
 import sys
 from pinot_assets.errors import SessionHeld
-from pinot_assets.session.values.state import Owner
-from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.values.state import (Owner)
+from pinot_assets.session.stores.session_store import (SessionStore)
 from pinot_assets.zookeeper.client import connect
 store = SessionStore(connect(sys.argv[1]), "pinot", sys.argv[2])
 print("ready", flush=True)

@@ -41,7 +41,7 @@ def of_format_1() -> Table:
     client = table.zookeeper.client()
     path = SessionStore(client, CLUSTER, f"{TABLE}_OFFLINE").path
     client.ensure_path(path)
-    client.set(path, pointer_to_bytes(Pointer(next_seq=2, history=("cp1",)), "consistentPush"))
+    client.set(path, pointer_to_bytes(Pointer(next_seq=2, history=("cp1",))))
     table.source.write("A", b"A1")
     table.start(run)
     return table

@@ -12,7 +12,7 @@ from fakes.tables import write_table
 
 from pinot_assets.assets.published import Publication, publication
 from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.state import Mode, Pointer
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 

@@ -24,7 +24,7 @@ from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values import report
-from pinot_assets.session.values.plan import NO_HOLD, Hold
+from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Receipt

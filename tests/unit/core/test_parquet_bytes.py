@@ -75,8 +75,9 @@ def test_no_thread_is_started() -> None:
     """One that is still being started at the end of a short command aborts it."""
     program = """
         import psutil
-        from pinot_assets.session.values.state import Mode
-        from pinot_assets.session.values.plan import Plan, plan_from_parquet, plan_to_parquet
+        from pinot_assets.session.values.state import (Mode)
+        from pinot_assets.session.stores.staging import (plan_from_parquet, plan_to_parquet)
+        from pinot_assets.session.values.plan import (Plan)
         from pinot_assets.snapshot.manifest import PublishedFile, PublishedFiles, files_to_parquet
         from pinot_assets.snapshot.fingerprint import Fingerprint
 

@@ -13,7 +13,7 @@ from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import LeaseLost, NeedsNewerRelease
-from pinot_assets.gc.dropped_tables import forget, nodes_of_dropped_table
+from pinot_assets.gc.collect import forget, nodes_of_dropped_table
 from pinot_assets.session.stores.nodes import tables_with_sessions
 from pinot_assets.session.values.state import Owner
 

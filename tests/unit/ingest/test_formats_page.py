@@ -7,7 +7,7 @@ from fakes.project import ROOT
 from pinot_assets.ingest.formats.content import _PACKED
 from pinot_assets.ingest.formats.read import FORMATS
 from pinot_assets.ingest.formats.typed import BATCH_ROWS
-from pinot_assets.session.values.small_files import MANY, SMALL_BYTES
+from pinot_assets.session.values.report import MANY, SMALL_BYTES
 
 PAGE = (ROOT / "docs" / "guides" / "formats.md").read_text(encoding="utf-8")
 

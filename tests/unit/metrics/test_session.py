@@ -9,7 +9,7 @@ from fakes.monitoring.pushgateway import Numbers, numbers
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.metrics.exposition import text_of
 from pinot_assets.metrics.session import Seen, session_samples
-from pinot_assets.session.values.plan import Hold
+from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.state import (
     AuditReceipt,
     Checked,

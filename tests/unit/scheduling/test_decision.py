@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from fakes.tables import APPEND, SWAP, SYNC, write_table
 
-from pinot_assets.scheduling.decision import FIRST_WAIT_S, LONGEST_WAIT_S, FilesCursor, FilesTick, decide
+from pinot_assets.scheduling.decision import FIRST_WAIT_S, LONGEST_WAIT_S, FilesCursor, FilesTick, decide_tick
 from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.values.plan import NO_HOLD, Hold
+from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Failure
@@ -70,7 +70,7 @@ class Table:
         self.seen = replace(self.seen, failures=failures, failed_versions=tokens)
 
     def tick(self, inventory: Inventory, now_s: int = NOW) -> FilesTick:
-        tick = decide(self.spec, inventory, self.seen, self.cursor, now_s)
+        tick = decide_tick(self.spec, inventory, self.seen, self.cursor, now_s)
         self.cursor = tick.cursor
         return tick
 

@@ -24,7 +24,7 @@ from pinot_assets.scheduling.stalled_session import (
 )
 from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.table_spec import TableSpec

@@ -22,7 +22,7 @@ from pinot_assets.scheduling.stalled_session import DEAD_S, PATIENCE_S
 from pinot_assets.sensors import session as module
 from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Pointer, Session, State
 from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 

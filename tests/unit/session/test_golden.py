@@ -23,8 +23,7 @@ from pinot_assets.errors import NeedsNewerRelease, SnapshotCorrupt
 from pinot_assets.ingest.contract.truncations import CutValues
 from pinot_assets.scheduling.decision import FilesCursor
 from pinot_assets.scheduling.stalled_session import StallCursor
-from pinot_assets.session.stores.staging import Staging
-from pinot_assets.session.values.plan import plan_from_parquet, plan_to_parquet
+from pinot_assets.session.stores.staging import Staging, plan_from_parquet, plan_to_parquet
 from pinot_assets.session.values.state import (
     ObjectRef,
     Owner,
@@ -128,7 +127,7 @@ def _part(data: bytes) -> Any:
     return part_from_arrow(data)
 
 
-POINTER = Kind(pointer_from_bytes, lambda v, n: pointer_to_bytes(replace(v, format=n), "consistentPush"))
+POINTER = Kind(pointer_from_bytes, lambda v, n: pointer_to_bytes(replace(v, format=n)))
 SESSION = Kind(session_from_bytes, lambda v, n: session_to_bytes(replace(v, format=n)))
 RECEIPT = Kind(Receipt.from_bytes, lambda v, n: replace(v, format=n).to_bytes())
 SWITCH, HOLD, HEADER = (
@@ -229,7 +228,7 @@ def test_of_format_2_it_says_what_it_needs_and_holds_the_same(name: str) -> None
 def test_only_the_pointer_stops_a_release_that_knows_no_formats() -> None:
     """0.1.0 reads the epoch by `int`, and shows that error as the reason."""
     pointer = pointer_from_bytes(golden("pointer.json"))
-    epoch = json.loads(pointer_to_bytes(replace(pointer, format=2), "p"))["simpleFields"]["epoch"]
+    epoch = json.loads(pointer_to_bytes(replace(pointer, format=2)))["simpleFields"]["epoch"]
     with pytest.raises(ValueError, match=r"'12 \(needs pinot-assets 0\.2\.0 or newer\)'"):
         int(epoch)
 
@@ -281,7 +280,7 @@ def test_fields_within_fields_are_kept_too() -> None:
         pointer["simpleFields"][name] = json.dumps(inner)
     pointer["listFields"]["others"], pointer["mapFields"]["some"] = ["x"], {"k": "v"}
     data = json.dumps(pointer, indent=2).encode()
-    assert pointer_to_bytes(pointer_from_bytes(data), "consistentPush") == data
+    assert pointer_to_bytes(pointer_from_bytes(data)) == data
 
 
 @pytest.mark.parametrize("number", [1, 2])

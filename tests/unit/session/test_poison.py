@@ -30,9 +30,10 @@ from pinot_assets.session.detect.observe import observe
 from pinot_assets.session.detect.paged_listing import ListingCursor
 from pinot_assets.session.plan_report.history import UnreadableSession, kept_sessions, session_values
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.stores.staging import Staging, Switch
+from pinot_assets.session.stores.staging import Staging, Switch, plan_to_parquet
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, published
-from pinot_assets.session.values.plan import Hold, Plan, Row, RowStatus, plan_to_parquet
+from pinot_assets.session.values.hold import Hold
+from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import (
     AuditReceipt,
@@ -328,7 +329,7 @@ def write(store: SessionStore, node: str, data: bytes) -> None:
 
 
 def test_a_poison_pointer_is_one_error_that_names_it(store: SessionStore, staging: Staging) -> None:
-    golden = pointer_to_bytes(POINTER, "consistentPush")
+    golden = pointer_to_bytes(POINTER)
     write(store, "", golden)
     assert store.pointer() == POINTER
     refused = 0

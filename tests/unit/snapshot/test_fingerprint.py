@@ -5,7 +5,7 @@ from pinot_assets.snapshot.fingerprint import Fingerprint
 
 def test_json_and_back() -> None:
     version = Fingerprint(3, 10, "e", "v")
-    again = Fingerprint.from_json(version.to_json())
+    again = Fingerprint.of_row(version.to_json())
     assert again == version
     assert again.version_id == "v"
 

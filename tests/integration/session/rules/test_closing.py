@@ -8,7 +8,7 @@ import pytest
 
 from pinot_assets.errors import SwitchConflict
 from pinot_assets.pinot import LineageState
-from pinot_assets.session.stores.lease import Lease
+from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome, State
 

@@ -21,8 +21,7 @@ from pinot_assets.cli.commands.gc import add_gc_command
 from pinot_assets.cli.table_selection import Chosen
 from pinot_assets.errors import LeaseLost, PinotNotFound, PinotUnreachable
 from pinot_assets.gc.collect import Collected
-from pinot_assets.gc.orphans import Orphan, OrphanKind
-from pinot_assets.gc.probe import Garbage
+from pinot_assets.gc.orphans import Garbage, Orphan, OrphanKind
 from pinot_assets.table_spec import LeftOut, Problem
 
 HOUR_MS = 3_600_000

@@ -51,7 +51,7 @@ class Lab:
 
     def has(self, pointer: Pointer, *sessions: Session, **more: str) -> None:
         self.client.ensure_path(self.store.path)
-        record = json.loads(pointer_to_bytes(pointer, "consistentPush"))
+        record = json.loads(pointer_to_bytes(pointer))
         record["simpleFields"] |= more
         self.client.set(self.store.path, json.dumps(record).encode())
         for session in sessions:

@@ -21,7 +21,7 @@ from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, Snapshot
 from pinot_assets.session.connect import open_source
 from pinot_assets.session.detect.observe import Observation, list_source
 from pinot_assets.session.driver import RunOutcome
-from pinot_assets.session.values.plan import NO_HOLD
+from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Owner, Pointer
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef

@@ -142,7 +142,7 @@ def test_r25_a_step_that_cannot_be_reached_ends_with_its_process() -> None:
     program = """
 import threading
 from pinot_assets.core.connections.waits import Waits
-from pinot_assets.session.context.watchdog import Watchdog
+from pinot_assets.session.context.watchdog import (Watchdog)
 dog = Watchdog(Waits(stall=0.2), lambda: print("let go", flush=True), grace=0.3)
 with dog.guard():
     threading.Event().wait()
@@ -159,7 +159,7 @@ def test_after_its_end_functions_can_be_traced() -> None:
 import sys, time
 from pinot_assets.errors import LeaseLost
 from pinot_assets.core.connections.waits import Waits
-from pinot_assets.session.context.watchdog import Watchdog
+from pinot_assets.session.context.watchdog import (Watchdog)
 try:
     with Watchdog(Waits(stall=0.2), lambda: None).guard():
         while True:

@@ -19,7 +19,8 @@ from pinot_assets.session.detect.observe import (
     published_token,
 )
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.plan import NO_HOLD, Hold, Plan, Row, RowStatus
+from pinot_assets.session.values.hold import NO_HOLD, Hold
+from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Pointer
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.source import Fingerprint, Inventory, SourceFile, open_store

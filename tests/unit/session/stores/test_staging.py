@@ -11,9 +11,9 @@ import pytest
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
 from pinot_assets.ingest.contract.keys import receipt_key
-from pinot_assets.session.stores.staging import Staging, Switch
-from pinot_assets.session.stores.stored_receipts import kept_receipts
-from pinot_assets.session.values.plan import HeldVersion, Hold, Plan, Row, RowStatus
+from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts
+from pinot_assets.session.values.hold import HeldVersion, Hold
+from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode, ObjectRef
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
@@ -38,7 +38,7 @@ def put_receipt(staging: Staging, attempt: int = 0, *, tar: bytes | None = b"tar
     if tar is not None:
         staging.store.put_if_absent(f"segments/{name}.tar.gz", tar)
     staging.store.put_if_absent(f"segments/{name}.metadata.tar.gz", b"metadata")
-    where = f"{staging.segments_uri}/{name}"
+    where = f"{staging.store.uri}/segments/{name}"
     sha256 = hashlib.sha256(b"tar").hexdigest()
     output = Output(name, 1, 1, f"{where}.tar.gz", 3, sha256, f"{where}.metadata.tar.gz")
     receipt = Receipt("file:///a", 0, attempt, VERSION, "", 1, 0, (output,), 0.1, "w/1")

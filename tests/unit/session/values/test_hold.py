@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pinot_assets.session.values.hold import after_publishing, as_listed, hold_of, still_held
-from pinot_assets.session.values.plan import NO_HOLD, Changes, HeldVersion, Hold
+from pinot_assets.session.values.hold import (
+    NO_HOLD,
+    HeldVersion,
+    Hold,
+    after_publishing,
+    as_listed,
+    hold_of,
+    still_held,
+)
+from pinot_assets.session.values.plan import Changes
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 

@@ -7,26 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pinot_assets.session.decide.decision import Next, next_step_of_session
+from pinot_assets.session.decide.next_plan import is_empty, new_plan, reconcile, unchanged
+from pinot_assets.session.stores.staging import plan_from_parquet, plan_to_parquet
+from pinot_assets.session.values.hold import NO_HOLD, Hold, without_held
 from pinot_assets.session.values.plan import (
-    NO_HOLD,
     Changes,
-    Hold,
-    Next,
     Plan,
     Row,
     RowStatus,
     accept,
-    decide,
-    is_empty,
-    new_plan,
-    plan_from_parquet,
-    plan_to_parquet,
     published_files,
-    reconcile,
     segments_from,
     segments_to,
-    unchanged,
-    without_held,
 )
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
@@ -234,7 +227,9 @@ def test_only_a_failure_spends_a_retry(
     failed: bool, same_config: bool, retry_count: int, max_retries: int, expected: Next
 ) -> None:
     assert (
-        decide(failed=failed, same_config=same_config, retry_count=retry_count, max_retries=max_retries)
+        next_step_of_session(
+            failed=failed, same_config=same_config, retry_count=retry_count, max_retries=max_retries
+        )
         is expected
     )
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.session.values.quarantined_rows import notes
-from pinot_assets.session.values.report import TriggerReport, TriggerResult
+from pinot_assets.session.values.report import TriggerReport, TriggerResult, notes_on
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Receipt
 
@@ -12,15 +11,15 @@ BAD = replace(WHOLE, uri="file:///b", bad_rows=2, bad_rows_uri="file:///s/bad")
 
 
 def test_what_is_whole_needs_no_note() -> None:
-    assert notes([WHOLE]) == ()
+    assert [*notes_on([WHOLE])] == []
 
 
 def test_bad_rows_and_missing_columns_are_told_with_the_first_file() -> None:
     lacking = replace(BAD, uri="file:///c", missing=("x", "y"))
-    assert notes([WHOLE, BAD, lacking]) == (
+    assert [*notes_on([WHOLE, BAD, lacking])] == [
         "4 bad rows of 2 files put aside: 2 of file:///b in file:///s/bad, and 1 more",
         "1 file without values in columns of the table (null in all rows): file:///c has none for x, y",
-    )
+    ]
 
 
 def test_the_report_says_how_many() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.session.values.small_files import notes, small
+from pinot_assets.session.values.report import notes_on, small
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.source import Fingerprint
 
@@ -13,7 +13,7 @@ def receipt(ordinal: int, *sizes: int) -> Receipt:
 
 
 def test_what_small_files_cost_is_told_with_the_advice() -> None:
-    (note,) = notes([receipt(n, 512 * 1024) for n in range(100)])
+    (note,) = notes_on([receipt(n, 512 * 1024) for n in range(100)])
     assert note.startswith(
         "100 files are small: they cost 100 segments of 512 KiB on average, where 7 would do"
     )
@@ -28,5 +28,5 @@ def test_a_file_without_segment_a_large_one_and_one_that_was_cut_are_not_small(
 
 
 def test_a_few_are_no_matter() -> None:
-    assert notes([receipt(n, 1) for n in range(19)]) == ()
-    assert len(notes([receipt(n, 1) for n in range(20)])) == 1
+    assert tuple(notes_on([receipt(n, 1) for n in range(19)])) == ()
+    assert len([*notes_on([receipt(n, 1) for n in range(20)])]) == 1

@@ -18,12 +18,12 @@ from pinot_assets.session.values.state import (
     Pointer,
     Session,
     State,
-    audit_from,
     close,
     is_ours,
     new_session_id,
     pointer_from_bytes,
     pointer_to_bytes,
+    published_audit,
     seq_of,
     session_from_bytes,
     session_to_bytes,
@@ -102,7 +102,7 @@ def test_a_session_survives_its_znrecord(session: Session) -> None:
 @settings(deadline=None)
 @given(POINTERS)
 def test_a_pointer_survives_its_znrecord(pointer: Pointer) -> None:
-    assert pointer_from_bytes(pointer_to_bytes(pointer, "consistentPush")) == pointer
+    assert pointer_from_bytes(pointer_to_bytes(pointer)) == pointer
 
 
 def test_state_and_retry_count_stand_where_seed_000_wants_them() -> None:
@@ -169,7 +169,7 @@ def test_r08_the_gate_opens_for_exactly_the_audited_switch() -> None:
 
 def test_a_receipt_of_a_release_that_kept_no_checks_is_read() -> None:
     old = {"switch": 1, "switch_sha256": "00", "passed": True, "at_ms": 5, "summary": "well"}
-    assert audit_from(old) == AuditReceipt(1, "00", True, 5, "well")
+    assert published_audit(old) == AuditReceipt(1, "00", True, 5, "well")
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))

@@ -16,16 +16,7 @@ from pinot_assets.errors import (
     StoreConflict,
 )
 from pinot_assets.session.values.state import Mode, ObjectRef, Session
-from pinot_assets.session.values.trouble import (
-    again_ms,
-    aged,
-    causes,
-    has_lasted,
-    lasts,
-    may_pass,
-    passes,
-    since_ms,
-)
+from pinot_assets.session.values.trouble import again_ms, aged, causes, has_lasted, may_pass, passes, since_ms
 from pinot_assets.snapshot.receipt import Failure
 
 MINUTE = 60_000
@@ -54,12 +45,12 @@ def test_of_an_older_driver_the_last_attempt_tells() -> None:
     old = replace(SESSION, trouble_since_ms=0, attempt_started_ms=T0 + 5)
     assert since_ms(old) == T0 + 5
     assert again_ms(old) == T0 + 5 + MINUTE
-    assert not lasts(old, T0 + 600 * MINUTE)
+    assert not has_lasted(old.trouble_since_ms, T0 + 600 * MINUTE)
 
 
 def test_it_lasts_after_an_hour() -> None:
-    assert not lasts(SESSION, T0 + 60 * MINUTE - 1)
-    assert lasts(SESSION, T0 + 60 * MINUTE)
+    assert not has_lasted(SESSION.trouble_since_ms, T0 + 60 * MINUTE - 1)
+    assert has_lasted(SESSION.trouble_since_ms, T0 + 60 * MINUTE)
 
 
 def test_one_failure_that_does_not_pass_is_enough() -> None:

@@ -8,9 +8,8 @@ import pytest
 from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets.errors import LeaseLost
-from pinot_assets.session.context.read_only import ReadOnlyLease
-from pinot_assets.session.stores.lease import Lease
-from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.context.context import ReadOnlyLease
+from pinot_assets.session.stores.session_store import Lease, SessionStore
 from pinot_assets.session.values.state import Pointer
 
 
@@ -26,7 +25,7 @@ from pinot_assets.session.values.state import Pointer
 def test_every_write_is_refused(write: Callable[[Lease], None]) -> None:
     zookeeper = FakeZooKeeper()
     store = SessionStore(zookeeper.client(), "pinot", "t_OFFLINE")  # type: ignore[arg-type]
-    lease = ReadOnlyLease(store, Pointer())
+    lease = ReadOnlyLease(store, Pointer(), -1, took_over_from=None)
     with pytest.raises(LeaseLost, match="may not change anything"):
         write(lease)
     lease.release()

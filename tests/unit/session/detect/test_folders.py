@@ -5,7 +5,7 @@ from typing import Any
 
 from fakes.stores.memory import new_memory
 
-from pinot_assets.session.detect.became_folder import with_folders
+from pinot_assets.session.detect.listing import with_folders
 from pinot_assets.session.values.plan import Changes
 from pinot_assets.source import Fingerprint, SourceFile
 

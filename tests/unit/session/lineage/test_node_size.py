@@ -8,8 +8,8 @@ import pytest
 
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot import Lineage, LineageEntry, LineageState
-from pinot_assets.session.lineage.lineage_size import (
-    LIMIT_BYTES,
+from pinot_assets.session.lineage.node_size import (
+    LINEAGE_BYTES,
     require_lineage_capacity,
     require_plan_fits,
     znode_bytes,
@@ -66,7 +66,7 @@ def test_entries_that_stand_count_and_one_that_is_replaced_does_not() -> None:
 
 
 def test_a_plan_that_cannot_fit_however_it_is_built_is_refused() -> None:
-    most = LIMIT_BYTES // len("t__cp1-00000a_0_12345_0,")
+    most = LINEAGE_BYTES // len("t__cp1-00000a_0_12345_0,")
     require_plan_fits("t", plan(most - 500), ())
     with pytest.raises(PushRefused, match=r"files are too many for one switch of t"):
         require_plan_fits("t", plan(most + 5_000), ())
