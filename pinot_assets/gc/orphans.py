@@ -28,6 +28,7 @@ from pinot_assets.session.stores.staging import Reach, staged
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader, snapshot_headers
 from pinot_assets.session.values.state import Pointer, Session, is_ours
 from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.source.object_info import ObjectInfo
 from pinot_assets.table_spec import TableSpec
 
 _TAR = re.compile(r"segments/(?P<segment>[^/]+?)(?:\.metadata)?\.tar\.gz")
@@ -238,24 +239,16 @@ def look(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: int
     segments = clients.pinot.all_segments(spec.name)
     lineage = clients.pinot.lineage(spec.name)  # after the segments: none is seen without its entry
     listed = [*staged(staging, "")]
-    there, ref = snapshot_headers(listed), pointer.current_snapshot
+    ref = pointer.current_snapshot
     ledger = staging.reach(ref).segments if ref is not None else None
     if ledger is not None:
         beside = unknown_of(spec.name, lineage.visible(segments), ledger)
         ledger |= published(spec.name, clients.pinot, staging, pointer, beside)  # a backup may be restored
-    expired: tuple[SnapshotHeader, ...] = ()
-    kept: Reach | None = None
-    if ref is None and (there or any(is_ours(spec.name, name) for name in segments)):
-        why = "ZooKeeper knows of no snapshot, and a run may need what lies there"
+    has_none = not snapshot_headers(listed) and not any(is_ours(spec.name, name) for name in segments)
+    if ref is not None or has_none:
+        expired, kept, why = _snapshots_to_go(spec, clients, listed, pointer, session, grace_ms, now_ms)
     else:
-        try:
-            why = why_none_goes(clients, listed, ref)
-            if not why:
-                going = _expired(spec, clients, there, pointer, session, grace_ms, now_ms)
-                kept = reach_of(staging.reach(header.ref) for header in there if header not in going)
-                expired = going
-        except SnapshotCorrupt as error:
-            why = f"a kept snapshot cannot be read: {error.reason}"
+        expired, kept, why = (), None, "ZooKeeper knows of no snapshot, and a run may need what lies there"
     old, young = list[Orphan](), list[Orphan]()
     for orphan in orphans(
         TableFacts(
@@ -279,17 +272,27 @@ def look(spec: TableSpec, clients: TableClients, pointer: Pointer, grace_ms: int
     return Garbage(tuple(old), tuple(young), expired, notes)
 
 
-def _expired(
+def _snapshots_to_go(
     spec: TableSpec,
     clients: TableClients,
-    there: Sequence[SnapshotHeader],
+    listed: Sequence[ObjectInfo],
     pointer: Pointer,
     session: Session | None,
     grace_ms: int,
     now_ms: int,
-) -> tuple[SnapshotHeader, ...]:
-    old = SnapshotRetention.of(spec).expired(there, (), now_ms)
-    if pointer.current_snapshot is None or not old:
-        return ()
-    asked = needed(spec, clients, there, pointer, session)
-    return tuple(h for h in old if h.ref not in asked and now_ms - h.stored_ms >= grace_ms)
+) -> tuple[tuple[SnapshotHeader, ...], Reach | None, str]:
+    """Them, what the others need, and why nothing of the staging area can be judged."""
+    there, ref = snapshot_headers(listed), pointer.current_snapshot
+    try:
+        if why := why_none_goes(clients, listed, ref):
+            return (), None, why
+        old = SnapshotRetention.of(spec).expired(there, (), now_ms) if ref is not None else ()
+        asked = needed(spec, clients, there, pointer, session) if old else frozenset()
+        going = tuple(h for h in old if h.ref not in asked and now_ms - h.stored_ms >= grace_ms)
+        return (
+            going,
+            reach_of(clients.staging.reach(header.ref) for header in there if header not in going),
+            "",
+        )
+    except SnapshotCorrupt as error:
+        return (), None, f"a kept snapshot cannot be read: {error.reason}"

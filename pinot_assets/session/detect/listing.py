@@ -33,7 +33,7 @@ def list_ready(context: TriggerContext, session: Session | None, current: Snapsh
     inventory = list_source(context.spec, context.clients.source, _telling(context.progress))
     if not inventory.files and current and current.ledger and context.mode is not Mode.APPEND:
         _refuse_slip(context, current)
-        inventory = _believe_empty(context, inventory)
+        _refuse_hasty(context)
     plan = context.clients.staging.plan(session.plan) if session else None
     return judge_listing(context.spec, inventory, current, context.hold(), plan)
 
@@ -79,7 +79,8 @@ def changes_of(source: ObjectStore, inventory: Inventory, current: Snapshot | No
     )
 
 
-def _believe_empty(context: TriggerContext, first: Inventory) -> Inventory:
+def _refuse_hasty(context: TriggerContext) -> None:
+    """An empty listing that is not to be believed: nothing asks for it, or a second look shows files."""
     where = context.clients.source.uri
     if context.spec.ingestion.empty_source_action == "REFUSE":
         raise ListingFailed(
@@ -103,7 +104,6 @@ def _believe_empty(context: TriggerContext, first: Inventory) -> Inventory:
             why="the two listings disagree",
             hint="nothing was changed; the next trigger lists again",
         )
-    return first
 
 
 def _refuse_slip(context: TriggerContext, current: Snapshot) -> None:

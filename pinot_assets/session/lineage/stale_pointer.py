@@ -27,9 +27,6 @@ from pinot_assets.snapshot.manifest import SnapshotRef
 
 _NUMBER: Final = re.compile(r"snapshots/([0-9]+)-")
 
-_Names = tuple[SnapshotRef, frozenset[str]]
-"""A snapshot, and the segments that it names."""
-
 
 @dataclass(frozen=True, slots=True)
 class Behind:
@@ -150,7 +147,7 @@ def _later(
     newer: Iterable[SnapshotHeader],
     *,
     changed: bool,
-) -> Iterator[_Names]:
+) -> Iterator[tuple[SnapshotRef, frozenset[str]]]:
     """Those of the newer snapshots that were published to this cluster after the pointer was written.
 
     One with the number of the open session may only mean that its driver died before its last transaction.
@@ -158,6 +155,7 @@ def _later(
     the snapshot tells.
 
     :param changed: whether queries see anything else than the pointer's snapshot.
+    :returns: each with the segments that it names.
     """
     entry = clients.pinot.lineage(table).get(session.lineage_entry_id) if session is not None else None
     is_resolved = not changed or (entry is not None and entry.state is not LineageState.IN_PROGRESS)

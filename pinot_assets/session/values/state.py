@@ -288,7 +288,6 @@ EPOCH_NEEDS = " (needs pinot-assets {} or newer)"
 """Stands behind the epoch of a pointer that is not of format 1: release 0.1.0, which knows no formats, cannot
 read the number then, stops before it does anything, and shows this text as the reason."""
 
-_POINTER = "a consistent-push pointer"
 _LATER = frozenset({"failures", "switch_object", "revert_issued", "audit", "stalls", "target", "push"})
 """Fields of a session that the first ones did not have, or that are empty in most."""
 
@@ -303,7 +302,7 @@ def pointer_to_bytes(pointer: Pointer) -> bytes:
     return json.dumps(record, indent=2).encode()
 
 
-def pointer_from_bytes(data: bytes, what: str = _POINTER) -> Pointer:
+def pointer_from_bytes(data: bytes, what: str = "a consistent-push pointer") -> Pointer:
     """Inverse of `pointer_to_bytes`.
 
     :param what: its address, for errors.
