@@ -11,10 +11,10 @@ from unittest.mock import patch
 from pinot_assets.audit import Finding
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.resources import ConsistentPushResource
-from pinot_assets.session.detect.observe import (Observation, list_source)
-from pinot_assets.session.values.hold import (NO_HOLD)
-from pinot_assets.session.values.report import (Progress, TriggerReport, TriggerResult)
-from pinot_assets.session.values.state import (Mode, ObjectRef, Pointer, Session)
+from pinot_assets.session.detect.observe import Observation, list_source
+from pinot_assets.session.values.hold import NO_HOLD
+from pinot_assets.session.values.report import Progress, TriggerReport, TriggerResult
+from pinot_assets.session.values.state import Mode, ObjectRef, Pointer, Session
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.source import SourceFile, open_store

@@ -42,10 +42,15 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.memory import take_memory_from_system
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.scheduling.decision import FilesCursor, decide_tick, settlement
-from pinot_assets.session.detect.observe import (Observation)
-from pinot_assets.session.detect.paged_listing import (CompleteListing, KeptParts, ListingCursor, resume_listing)
-from pinot_assets.session.values.hold import (NO_HOLD)
-from pinot_assets.session.values.state import (Pointer)
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.detect.paged_listing import (
+    CompleteListing,
+    KeptParts,
+    ListingCursor,
+    resume_listing,
+)
+from pinot_assets.session.values.hold import NO_HOLD
+from pinot_assets.session.values.state import Pointer
 from pinot_assets.snapshot.manifest import PublishedFiles, Snapshot, SnapshotRef, sha256_hex
 from pinot_assets.source import open_store
 from pinot_assets.source.bucket_store import BucketObjectStore

@@ -30,9 +30,9 @@ from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.environment import environment_context, environment_session
 from pinot_assets.pinot import HttpPinotClient, PinotClient
 from pinot_assets.pinot.shadow_table import shadow_tables
-from pinot_assets.session.connect import (open_clients)
-from pinot_assets.session.driver import (Driver)
-from pinot_assets.session.values.report import (TriggerResult)
+from pinot_assets.session.connect import open_clients
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec, load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply

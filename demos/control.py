@@ -13,7 +13,7 @@ from pathlib import Path
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.pinot import HttpPinotClient, PushMode, wait_online
 from pinot_assets.segment import rename_tar
-from pinot_assets.session.stores.staging import (Staging)
+from pinot_assets.session.stores.staging import Staging
 from pinot_assets.snapshot.receipt import Output
 
 

@@ -29,8 +29,8 @@ from demos.world import World
 from pinot_assets.core.subprocesses import run_child
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import HttpPinotClient
-from pinot_assets.session.connect import (open_session_store, open_staging)
-from pinot_assets.session.detect.observe import (observe)
+from pinot_assets.session.connect import open_session_store, open_staging
+from pinot_assets.session.detect.observe import observe
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.table_spec import TableSpec, load_tables

@@ -14,9 +14,9 @@ from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.lineage_events.sending import lineage_after
 from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.resources.pinot import PinotResource
-from pinot_assets.session.connect import (open_clients)
-from pinot_assets.session.driver import (Driver)
-from pinot_assets.session.values.report import (Progress)
+from pinot_assets.session.connect import open_clients
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.values.report import Progress
 from pinot_assets.table_spec import TableSpec
 
 

@@ -10,8 +10,8 @@ import dagster as dg
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural
-from pinot_assets.session.detect.observe import (Observation)
-from pinot_assets.session.values.state import (utc_text)
+from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.values.state import utc_text
 
 LINES = 5
 LENGTH = 1000
