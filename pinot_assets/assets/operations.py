@@ -25,17 +25,16 @@ from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.plan_report import PlanReport
+from pinot_assets.session.plan_report.plan_report import PlanReport, headline
 from pinot_assets.session.plan_report.rendering import (
     SECTIONS,
     Line,
     command,
     file_counts,
     file_lines,
-    headline,
     mode_lines,
+    preview,
 )
-from pinot_assets.session.plan_report.rollback_preview import preview
 from pinot_assets.table_spec import TableSpec
 
 TARGET_TAG = "pinot/target"

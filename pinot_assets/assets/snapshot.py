@@ -28,7 +28,7 @@ from pinot_assets.pinot.api import PinotClient
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.rollback.rollback_options import revert_until_ms
+from pinot_assets.session.rollback.rollback_plan import revert_until_ms
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import before

@@ -56,8 +56,7 @@ from pinot_assets.session.connect import (
     open_staging,
 )
 from pinot_assets.session.detect.observe import compare_listing, list_source, observe
-from pinot_assets.session.driver import Driver
-from pinot_assets.session.gate_and_publish import RunOutcome, finish
+from pinot_assets.session.driver import Driver, RunOutcome
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.settings.local_paths import default_home
 from pinot_assets.source.uris import parse_root
@@ -129,10 +128,10 @@ def run(
         # An empty plan, of a variable that was not set, is no leave to do anything.
         report = driver.trigger() if plan is None else driver.trigger_planned(plan)
         if as_json:
-            outcome = finish(driver, report, lambda _: None)
+            outcome = driver.gate_and_publish(report, lambda _: None)
         else:
             out.print(escape(report.summary))
-            outcome = finish(driver, report, _show_finding)
+            outcome = driver.gate_and_publish(report, _show_finding)
     if as_json:
         typer.echo(json.dumps({"table": spec.name_with_type, **outcome.values}, indent=2))
     else:

@@ -6,7 +6,7 @@ takes away what is left.
 
 Nodes of tables that Pinot does not have any more go, too. Pinot 0.11 leaves them when it deletes a table.
 They are of no use: a table that is made again under the same name begins anew in any case
-(`session/recover/catch_up.py`), and numbers of sessions go on beyond those in the staging area. What is
+(`session/recover/lost_pointer.py`), and numbers of sessions go on beyond those in the staging area. What is
 staged for such a table stays: where it lies, only its spec knows.
 """
 
@@ -28,8 +28,8 @@ from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.checks.shadow import remove_shadow
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.recover.abandon import sweep
-from pinot_assets.session.recover.catch_up import catch_up
+from pinot_assets.session.recover.interrupted import sweep
+from pinot_assets.session.recover.lost_pointer import catch_up
 from pinot_assets.session.rollback.retention import take_away
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import Owner

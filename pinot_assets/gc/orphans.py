@@ -2,8 +2,8 @@
 
 What may go is only what is provably ours, by its name, and what provably nobody can come back to: neither
 queries, nor an entry of Pinot's lineage, nor the open session, nor a kept snapshot. What the session machine
-sweeps by itself (`session/recover/abandon.py`, `Lease.prune`, `session/rollback/retention.py`) is decided as
-it does. Nothing is changed here.
+sweeps by itself (`session/recover/interrupted.py`, `Lease.prune`, `session/rollback/retention.py`) is decided
+as it does. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pinot_assets.pinot.shadow_table import left_shadow
 from pinot_assets.session.detect.paged_listing import KEPT_S, PART_KEY
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.lineage.stale_pointer import published
-from pinot_assets.session.recover.abandon import unknown_of
+from pinot_assets.session.recover.interrupted import unknown_of
 from pinot_assets.session.rollback.retention import SnapshotRetention, needed, reach_of, why_none_goes
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS
@@ -289,6 +289,10 @@ def _snapshots_to_go(
         old = SnapshotRetention.of(spec).expired(there, (), now_ms) if ref is not None else ()
         asked = needed(spec, clients, there, pointer, session) if old else frozenset()
         going = tuple(h for h in old if h.ref not in asked and now_ms - h.stored_ms >= grace_ms)
-        return going, reach_of(clients.staging, (header for header in there if header not in going)), ""
+        return (
+            going,
+            reach_of(clients.staging.reach(header.ref) for header in there if header not in going),
+            "",
+        )
     except SnapshotCorrupt as error:
         return (), None, f"a kept snapshot cannot be read: {error.reason}"

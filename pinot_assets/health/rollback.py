@@ -8,7 +8,7 @@ from pinot_assets.core.check_result import HOUR_MS, CheckProblem, CheckResult, c
 from pinot_assets.core.text import plural
 from pinot_assets.health.lineage import of_session
 from pinot_assets.pinot.lineage import Lineage, why_not_revert
-from pinot_assets.session.rollback.rollback_options import before_switch
+from pinot_assets.session.rollback.rollback_plan import before_switch
 from pinot_assets.session.values.state import Mode, Session, utc_text
 from pinot_assets.snapshot.manifest import Snapshot
 

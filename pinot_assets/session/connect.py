@@ -83,9 +83,5 @@ def open_clients(spec: TableSpec, settings: Settings, builder: Builder) -> Itera
         )
     with open_session_store(spec, settings) as store, HttpPinotClient(settings.pinot) as pinot:
         yield TableClients(
-            store=store,
-            pinot=pinot,
-            source=open_source(spec),
-            staging=open_staging(spec),
-            builder=builder,
+            store=store, pinot=pinot, source=open_source(spec), staging=open_staging(spec), builder=builder
         )

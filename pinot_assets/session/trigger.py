@@ -14,21 +14,20 @@ from typing import Final
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionError
-from pinot_assets.session.attempt.attempt import begin, go_on
-from pinot_assets.session.attempt.building import build
+from pinot_assets.session.attempt import begin, build, go_on
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.checks.shadow import sweep_shadow
+from pinot_assets.session.close import abandon, must_stop_ending, stop_ending
 from pinot_assets.session.commit import per_file_push
-from pinot_assets.session.commit.per_file_steps import told
+from pinot_assets.session.commit.per_file_push import told
 from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext, read_only_context
 from pinot_assets.session.decide.decision import Decision, Next, PlannedAction, decide_run, ends_again
 from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
-from pinot_assets.session.recover.abandon import abandon, show_again, sweep
-from pinot_assets.session.recover.catch_up import catch_up, forget_former_table
-from pinot_assets.session.recover.rebuild import ledger
-from pinot_assets.session.recover.resolve_interrupted import must_stop_ending, stop_ending
+from pinot_assets.session.recover.former_table import forget_former_table
+from pinot_assets.session.recover.interrupted import show_again, sweep
+from pinot_assets.session.recover.lost_pointer import catch_up, rebuild_if_lost
 from pinot_assets.session.rollback.rollback import finish_rollback
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values import trouble
@@ -59,9 +58,10 @@ def trigger_without_retry(context: TriggerContext) -> TriggerReport:
     run may have failed since.
     """
     decision = decide_run(context, *_prepared(context))
-    if context.spec.ingestion.sensor_retries or decision.step not in _SPENDS:
-        return _execute(context, decision)
-    return _leave_alone(context, decision)
+    spends = decision.step in (PlannedAction.RETRY, PlannedAction.RESTART)
+    if spends and not context.spec.ingestion.sensor_retries:
+        return _leave_alone(context, decision)
+    return _execute(context, decision)
 
 
 def trigger_planned(context: TriggerContext, wanted: str) -> TriggerReport:
@@ -77,7 +77,7 @@ def trigger_planned(context: TriggerContext, wanted: str) -> TriggerReport:
     planned.plan_basis.require(context.spec.name, wanted)
     if planned.decision.step is PlannedAction.FINISH:
         session = _finished(context)
-        show_again(context, ledger(context))
+        show_again(context, rebuild_if_lost(context))
         return _report(context, planned.decision, TriggerResult.SETTLED, session)
     session, _ = _prepared(context)
     return _execute(context, _as_planned(context, session, planned))
@@ -107,7 +107,7 @@ def _prepared(context: TriggerContext) -> tuple[Session | None, Snapshot | None]
     """Finish what is left half way, sweep and clear; the open session then, and the ledger."""
     session = _finished(context)
     refuse_absent(context)
-    current = ledger(context)
+    current = rebuild_if_lost(context)
     sweep(context, session, current)  # whatever keeps this trigger from going on: queries see it (R1, R2)
     sweep_shadow(context)
     refuse_unfit(context)
@@ -145,9 +145,6 @@ def _cleared(context: TriggerContext, session: Session | None) -> Session | None
 
 
 # --- what was decided ------------------------------------------------------------------------------
-
-_SPENDS: Final = (PlannedAction.RETRY, PlannedAction.RESTART)
-"""What spends a retry, or gives a session up."""
 
 
 def _execute(context: TriggerContext, decision: Decision) -> TriggerReport:

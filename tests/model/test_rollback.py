@@ -11,8 +11,8 @@ from model.world.table import TABLE, Table, run
 
 from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.rollback_preview import preview
-from pinot_assets.session.rollback.rollback_options import RollbackPlan
+from pinot_assets.session.plan_report.rendering import preview
+from pinot_assets.session.rollback.rollback_plan import RollbackPlan
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import snapshot_headers, snapshot_refs
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit

@@ -11,7 +11,7 @@ from model.world.table import CLUSTER, TABLE, Table, run
 
 from pinot_assets.gc.collect import collect
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.rollback.rollback_options import look
+from pinot_assets.session.rollback.rollback_plan import rollback_facts
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import snapshot_refs
@@ -88,7 +88,7 @@ def check_ways(table: Table, published: dict[SnapshotRef, Snapshot], left: Snaps
     def check(driver: Driver) -> None:
         ref = current_of(table)
         assert ref in kept
-        facts = look(driver.spec, driver.clients)
+        facts = rollback_facts(driver.spec, driver.clients)
         for one in published.values():
             no_revert, _ = facts.revert(published[ref], one)
             assert no_revert or frozenset(one.segments) in shown, f"{one.session} has gone"

@@ -25,8 +25,8 @@ from pinot_assets.realtime.read import metrics
 from pinot_assets.realtime.repair import model as repair
 from pinot_assets.realtime.repair import words
 from pinot_assets.sensors import notice
-from pinot_assets.session import gate_and_publish
-from pinot_assets.session.checks.row_count import RowCount
+from pinot_assets.session import driver
+from pinot_assets.session.checks.server_checks import RowCount
 from pinot_assets.session.plan_report.history import FileState
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.snapshot.fingerprint import Fingerprint
@@ -35,7 +35,7 @@ from surface.json_keys import Reader, Scope
 from tools.docs.cli_page import commands
 
 MEANINGS: JsonObject = {
-    "cli.main:outcome.values": gate_and_publish.RunOutcome.values.fget,
+    "cli.main:outcome.values": driver.RunOutcome.values.fget,
     "cli.doctor.doctor:looked": pinot.PinotLook,
     "cli.commands.local:part": PartStatus,
     "cli.commands.local:state": StackState,
@@ -48,7 +48,7 @@ MEANINGS: JsonObject = {
     "cli.realtime.repair:waiting": repair.Waiting,
     "realtime.health.rows:row": rows.SegmentRow,
     "cli.commands.rollback:answer": RowCount,
-    "session.plan_report.rendering_json:found.to_json()": Fingerprint,
+    "session.plan_report.plan_report:found.to_json()": Fingerprint,
     "cli.commands.session:state": FileState,
     "cli.tables_rendering:note": Note,
     "cli.tables_rendering:problem": Problem,

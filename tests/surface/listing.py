@@ -145,7 +145,7 @@ def command_words() -> Iterator[str]:
 def gate_checks() -> Iterator[str]:
     """Names of the gate's checks; `*` is a part that the table spec says."""
     folder = Path(pinot_assets.__file__).parent
-    for path in (*sorted((folder / "audit").glob("*.py")), folder / "session" / "commit" / "audit.py"):
+    for path in (*sorted((folder / "audit").glob("*.py")), folder / "session" / "commit" / "gate.py"):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(call, ast.Call) or ast.unparse(call.func) not in ("Finding", "finding_of"):
                 continue

@@ -14,17 +14,15 @@ from rich.text import Text
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console
 from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.plan_report import PlanReport
+from pinot_assets.session.plan_report.plan_report import PlanReport, headline, values
 from pinot_assets.session.plan_report.rendering import (
     SECTIONS,
     Line,
     command,
     file_counts,
     file_lines,
-    headline,
     mode_lines,
 )
-from pinot_assets.session.plan_report.rendering_json import values
 from pinot_assets.table_spec import TableSpec
 
 STYLES = {"+": "green", "~": "yellow", "-": "red", "=": "dim", "h": "magenta", "…": "cyan"}

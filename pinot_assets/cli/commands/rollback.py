@@ -19,8 +19,8 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.session.driver import Driver
-from pinot_assets.session.plan_report.rollback_preview import preview, rollback_way_text
-from pinot_assets.session.rollback.rollback_options import RollbackPlan
+from pinot_assets.session.plan_report.rendering import preview, rollback_way_text
+from pinot_assets.session.rollback.rollback_plan import RollbackPlan
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.table_spec import TableSpec
 

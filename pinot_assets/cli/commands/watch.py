@@ -27,8 +27,7 @@ from pinot_assets.core.exit_codes import ExitCode, worst
 from pinot_assets.errors import SpecError, TypedWrong
 from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.detect.observe import Observation, list_source, observe
-from pinot_assets.session.driver import Driver
-from pinot_assets.session.gate_and_publish import RunOutcome, finish
+from pinot_assets.session.driver import Driver, RunOutcome
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.source import Inventory
@@ -187,7 +186,7 @@ class _Here:
 
     def run(self, spec: TableSpec) -> RunOutcome:
         with self._driver_of(spec, "watch") as driver:
-            return finish(driver, driver.trigger_without_retry(), lambda _: None)
+            return driver.gate_and_publish(driver.trigger_without_retry(), lambda _: None)
 
     def now_s(self) -> int:
         return int(time.time())

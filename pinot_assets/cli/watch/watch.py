@@ -18,7 +18,7 @@ from pinot_assets.core.exit_codes import ExitCode, code_of
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, SessionHeld
 from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.gate_and_publish import RunOutcome
+from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.values.trouble import aged
 from pinot_assets.source import Inventory
 from pinot_assets.table_spec import TableSpec

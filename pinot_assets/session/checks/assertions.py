@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import (
+    Answers,
+    Tally,
     as_expected,
+    assertion_holds,
     assertion_unanswered,
     nothing_live,
+    tally,
 )
 from pinot_assets.core.text import counted
-from pinot_assets.errors import PinotError, SpecError
+from pinot_assets.core.thread_map import in_threads
+from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
+from pinot_assets.pinot.api import PinotClient
+from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.session.checks.shadow import ShadowTable, ask_table
-from pinot_assets.session.checks.staged_queries import Servers, SwitchSegments, switch_segments_of
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.receipt import Output, Receipt
+from pinot_assets.table_spec.blocks.assertion_query import Question
 from pinot_assets.table_spec.blocks.audit import Assertion
 from pinot_assets.table_spec.blocks.expectation import Side
+from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
+
+THREADS = 8
+"""Servers that are asked at a time."""
+AT_A_TIME = 10_000
+"""Segments that one request names: a server of 0.11 takes none of more than 4 MiB."""
 
 
 def assertion_findings(
@@ -38,14 +53,19 @@ def assertion_findings(
         return ()
     sides = switch_segments_of(context.clients.pinot, context.spec.name, switch, receipts)
     servers = Servers(context.clients.pinot, context.spec.name, sides, context.spec.audit.replicas)
+    # Servers first; a shadow table is filled with what is staged, and then with what stays.
+    costs = [(a.via == "shadow") + (a.expectation.side is Side.AFTER) for a in assertions]
     findings: dict[int, Finding] = {}
     with ShadowTable(context) as shadow:
-        ways = {"servers": servers.finding, "shadow": _ByShadow(context, shadow, sides).finding}
-        for number in sorted(range(len(assertions)), key=lambda n: _cost(assertions[n])):
+        for number in sorted(range(len(assertions)), key=costs.__getitem__):
             context.lease.assert_held()  # a sign of progress, too: many of them take long (R25)
             assertion = assertions[number]
             try:
-                findings[number] = ways[assertion.via](assertion)
+                findings[number] = (
+                    servers.finding(assertion)
+                    if assertion.via == "servers"
+                    else _finding_of_shadow(context, shadow, sides, assertion)
+                )
             except (PinotError, SpecError) as error:  # the latter: TLS files that went since the trigger
                 findings[number] = assertion_unanswered(assertion, error.in_one_line)
     return tuple(findings[number] for number in range(len(assertions)))
@@ -60,48 +80,181 @@ def refuse_unaskable(context: TriggerContext) -> None:
         context.clients.pinot.require_server_queries()
 
 
-def _cost(assertion: Assertion) -> int:
-    """Servers first; a shadow table is filled with what is staged, and then with what stays."""
-    return (assertion.via == "shadow") + (assertion.expectation.side is Side.AFTER)
-
-
-class _ByShadow:
+def _finding_of_shadow(
+    context: TriggerContext, shadow: ShadowTable, sides: SwitchSegments, assertion: Assertion
+) -> Finding:
     """Full SQL, asked through a broker: of the shadow table, and of the table itself for what is live."""
+    question, expectation = assertion.question, assertion.expectation
+    after = expectation.side is Side.AFTER
+    if expectation.of_live and not sides.live:
+        return nothing_live(assertion)
+    if not after and not sides.staged and not sides.of_files:
+        return as_expected(assertion, (), None)
+    if sides.staged:
+        shadow.fill(sides.staged)
+    if after and sides.kept:
+        shadow.fill(_kept_outputs(context, sides.kept))
+    pinot, table = context.clients.pinot, context.spec.name
+    live = ask_table(pinot, table, question) if expectation.of_live else None
+    return as_expected(assertion, (shadow.ask(question),), live)
 
-    def __init__(self, context: TriggerContext, shadow: ShadowTable, sides: SwitchSegments) -> None:
-        self._run = context
-        self._shadow = shadow
+
+def _kept_outputs(context: TriggerContext, kept: Sequence[str]) -> list[Output]:
+    """The tars of what stays, as the ledger has them.
+
+    :raises PinotError: somebody else's segment stays, whose tar nobody here knows.
+    """
+    current = context.current_snapshot()
+    known = current.segments if current is not None else {}
+    foreign = [name for name in kept if name not in known]
+    if foreign:
+        raise PinotError(
+            f"a shadow table cannot hold what {context.spec.name} will be",
+            why=f"of what stays {counted(len(foreign), 'segment was', 'segments were')} not published "
+            f"from here, first {foreign[0]}",
+            hint="ask what is staged, or the servers",
+        )
+    return [known[name] for name in kept]
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSegments:
+    """The segments of one switch.
+
+    :ivar staged: what it brings.
+    :ivar leaving: live ones that it takes away.
+    :ivar kept: live ones that stay.
+    :ivar of_files: whether files were read for what it brings, which may have had no rows.
+    """
+
+    staged: tuple[Output, ...]
+    leaving: tuple[str, ...]
+    kept: tuple[str, ...]
+    of_files: bool
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """What queries see now."""
+        return (*self.kept, *self.leaving)
+
+
+def switch_segments_of(
+    pinot: PinotClient, table: str, switch: Switch, receipts: Iterable[Receipt]
+) -> SwitchSegments:
+    """What a switch brings, takes away and leaves.
+
+    :param receipts: those of its session's plan.
+    """
+    live = pinot.visible_segments(table)
+    # A segment that is carried along under a new name stays: the switch brings nothing then.
+    leaving = set(switch.segments_from) - {switch.carried}
+    staged = () if switch.carried else switch.segments_to
+    of_files = any(receipt.sha256 for receipt in receipts)  # one that could not be read was skipped
+    return SwitchSegments(staged, tuple(sorted(live & leaving)), tuple(sorted(live - leaving)), of_files)
+
+
+class Servers:
+    """Who has the segments of a switch, and what they answer.
+
+    :param policy: whether every replica of what is staged has to answer, or those do that can.
+    """
+
+    def __init__(
+        self, pinot: PinotClient, table: str, sides: SwitchSegments, policy: Literal["all", "one"]
+    ) -> None:
+        self._pinot = pinot
+        self._table = table + OFFLINE_SUFFIX
+        self._policy = policy
+        self._staged = tuple(output.segment for output in sides.staged)
         self._sides = sides
+        self._away: dict[str, PinotUnreachable] = {}
+        self._replicas = pinot.online_replicas(table, [*self._staged, *sides.live])
 
     def finding(self, assertion: Assertion) -> Finding:
-        expectation = assertion.expectation
-        after = expectation.side is Side.AFTER
-        if expectation.of_live and not self._sides.live:
-            return nothing_live(assertion)
-        if not after and not self._sides.staged and not self._sides.of_files:
-            return as_expected(assertion, (), None)
-        if self._sides.staged:
-            self._shadow.fill(self._sides.staged)
-        if after and self._sides.kept:
-            self._shadow.fill(self._kept_outputs())
-        question, live = assertion.question, None
-        if expectation.of_live:
-            live = ask_table(self._run.clients.pinot, self._run.spec.name, question)
-        return as_expected(assertion, (self._shadow.ask(question),), live)
+        """Whether the assertion holds.
 
-    def _kept_outputs(self) -> list[Output]:
-        """The tars of what stays, as the ledger has them.
-
-        :raises PinotError: somebody else's segment stays, whose tar nobody here knows.
+        :raises PinotError: a server that has to answer does not, or none of those that may.
         """
-        current = self._run.current_snapshot()
-        known = current.segments if current is not None else {}
-        foreign = [name for name in self._sides.kept if name not in known]
-        if foreign:
-            raise PinotError(
-                f"a shadow table cannot hold what {self._run.spec.name} will be",
-                why=f"of what stays {counted(len(foreign), 'segment was', 'segments were')} not published "
-                f"from here, first {foreign[0]}",
-                hint="ask what is staged, or the servers",
-            )
-        return [known[name] for name in self._sides.kept]
+        question, expectation = assertion.question, assertion.expectation
+        after, of_live = expectation.side is Side.AFTER, expectation.of_live
+        staged = tuple(self._by_each_replica(question))
+        answers = Answers(
+            staged=staged or (({},) if self._sides.of_files else ()),
+            kept=self._by_one(question, self._sides.kept, 0) if after or of_live else {},
+            leaving=self._by_one(question, self._sides.leaving, 0) if of_live else {},
+            live=bool(self._sides.live),
+        )
+        found = assertion_holds(assertion, answers)
+        away = [f"{server} was not asked: {error.what}" for server, error in sorted(self._away.items())]
+        return replace(found, message="; ".join([found.message, *away]))
+
+    def _by_each_replica(self, question: Question) -> Iterator[Tally]:
+        """An answer for all that is staged, as often as a segment has replicas that are to answer."""
+        turn = 0
+        turns = max((len(self._online(name)) for name in self._staged), default=0)
+        while self._staged and turn < max(1, turns):
+            if self._policy == "all":
+                yield self._ask(question, self._shares(self._staged, turn, ()))
+            else:
+                yield self._by_one(question, self._staged, turn)
+            turn += 1
+
+    def _by_one(self, question: Question, names: Sequence[str], turn: int) -> Tally:
+        """One answer; instead of a server that does not answer another one is asked."""
+        while True:
+            away = len(self._away)
+            try:
+                return self._ask(question, self._shares(names, turn, self._away))
+            except PinotUnreachable:
+                if len(self._away) == away:
+                    raise  # nobody new is to blame
+
+    def _ask(self, question: Question, shares: Sequence[tuple[str, list[str]]]) -> Tally:
+        """One answer for all segments, each asked of one server."""
+        sql = question.of(self._table)
+        tables = in_threads(
+            lambda share: self._ask_server(share[0], sql, share[1]), shares, THREADS, "assertions"
+        )
+        return tally(question, tables)
+
+    def _ask_server(self, server: str, sql: str, names: Sequence[str]) -> DataTable:
+        """What a server answers; one that did not answer an assertion is not waited for with the next."""
+        if (away := self._away.get(server)) is not None:
+            raise away
+        try:
+            return self._pinot.query_server(server, sql, names)
+        except PinotUnreachable as error:
+            self._away[server] = error
+            raise
+
+    def _shares(
+        self, names: Iterable[str], turn: int, without: Container[str]
+    ) -> list[tuple[str, list[str]]]:
+        """Which server is asked for which of them.
+
+        :param turn: which of a segment's servers, counted from 0, over and over.
+        :param without: servers in whose place the next one is asked. The turns of the others stay what they
+            are: whoever goes away meanwhile must not make one that answers be passed over.
+        :raises PinotError: there is none for one of them.
+        """
+        shares: dict[str, list[str]] = {}
+        for name in names:
+            servers = self._online(name)
+            first = turn % max(1, len(servers))
+            server = next((s for s in (*servers[first:], *servers[:first]) if s not in without), None)
+            if server is None:
+                away = [
+                    self._away[server].what for server in self._replicas.get(name, {}) if server in self._away
+                ]
+                raise PinotError(
+                    f"no server can be asked for {name}", why="; ".join(away) or "none has it ONLINE"
+                )
+            shares.setdefault(server, []).append(name)
+        return [
+            (server, share[at : at + AT_A_TIME])
+            for server, share in shares.items()
+            for at in range(0, len(share), AT_A_TIME)
+        ]
+
+    def _online(self, name: str) -> Sequence[str]:
+        return sorted(s for s, state in self._replicas.get(name, {}).items() if state == "ONLINE")

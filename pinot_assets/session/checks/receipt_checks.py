@@ -1,12 +1,17 @@
 """Looking at what was built before queries see it: the first tier of the audit (W4).
 
+That is what was read and written, and what the switch would take away that nobody deleted: rows and columns
+of rewritten files, and of files that are as they were, where the table spec was changed.
+
 Receipts tell what was read and written; of tars only the version is looked at, and none is read again but
 one that is there in another version than when it was built.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from pinot_assets.audit import Finding
@@ -19,16 +24,28 @@ from pinot_assets.audit.built import (
     unlike,
 )
 from pinot_assets.audit.cut import cut_values
+from pinot_assets.audit.losses import Rewritten, emptied_files, shrunk_files, shrunk_table, vanished_columns
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staged_files import THREADS
-from pinot_assets.session.stores.staging import Staging, Switch
-from pinot_assets.session.values.state import Session
+from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts
+from pinot_assets.session.values.state import Mode, Session
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output, Receipt
-from pinot_assets.table_spec.blocks.audit_checks import CutCheck, EmptyOutputs, RowChange, TimeRange
+from pinot_assets.table_spec.blocks.audit_checks import (
+    CutCheck,
+    EmptyOutputs,
+    Loss,
+    LossName,
+    RowChange,
+    TimeRange,
+)
+
+_TAKES_AWAY: Final = (Mode.SYNC, Mode.SWAP)
+"""Append takes nothing away: the rows of the published version stay. A rollback shows what was audited."""
 
 LOOKS: Final = 32
 """Tars that are looked at a time, one small request each: some seconds for thousands of them on S3. A listing
@@ -45,13 +62,14 @@ def receipt_findings(
 
     :param receipts: those that the session's plan accepted.
     """
-    checks = context.spec.audit.checks
+    spec, checks = context.spec, context.spec.audit.checks
+    schema = SegmentSpec.from_pinot(spec.schema_json, spec.table_json, min_server=spec.ingestion.min_server)
     ranges = [check for check in checks if isinstance(check, TimeRange)]
     empty: list[EmptyOutputs | None] = [check for check in checks if isinstance(check, EmptyOutputs)]
     changes = [check for check in checks if isinstance(check, RowChange)]
     return (
         rows_as_read(receipts),
-        columns_as_in_schema(receipts, _schema(context)),
+        columns_as_in_schema(receipts, {c.name: c.data_type.value for c in schema.columns}),
         bounds_in_order(receipts),
         _tars(context.clients.staging, receipts),
         *(empty_outputs(receipts, bound) for bound in empty or [None]),
@@ -72,14 +90,6 @@ def cut_findings(
 def coming(switch: Switch) -> tuple[Output, ...]:
     """What it brings; a segment that stays and only takes another name was looked at when it came."""
     return () if switch.carried else switch.segments_to
-
-
-def _schema(context: TriggerContext) -> dict[str, str]:
-    spec = context.spec
-    columns = SegmentSpec.from_pinot(
-        spec.schema_json, spec.table_json, min_server=spec.ingestion.min_server
-    ).columns
-    return {column.name: column.data_type.value for column in columns}
 
 
 # --- tars ------------------------------------------------------------------------------------------
@@ -147,3 +157,97 @@ def _of_table(context: TriggerContext, switch: Switch) -> RowsSeen:
     now = sum(rows.values())
     gone = sum(rows.get(name, 0) for name in switch.segments_from)
     return RowsSeen(now, now - gone + sum(output.rows for output in switch.segments_to))
+
+
+def loss_findings(
+    context: TriggerContext, session: Session, receipts: Collection[Receipt]
+) -> tuple[Finding, ...]:
+    """What is found; nothing where no published file is built again and the table keeps its others.
+
+    :param receipts: those that the session's plan accepted.
+    """
+    current = context.current_snapshot()
+    if current is None or session.mode not in _TAKES_AWAY:
+        return ()
+    # What a rollback or a rebuild brought back was built by a table spec that nobody knows any more.
+    same_spec = current.mode == session.mode and _same_fingerprint(session, current)
+    rewritten = _rewritten(context, receipts, current.ledger, same_spec)
+    had = any(file.rows for file in rewritten)
+    left = any(file.rows and file.receipt.rows for file in rewritten)
+    found: list[Finding] = []
+    if had:
+        found += (emptied_files(rewritten, bound) for bound in _bounds(context, "emptied_files"))
+    if left and not _bounded(context, "file"):
+        found += (shrunk_files(rewritten, bound) for bound in _bounds(context, "shrunk_files"))
+    if left:
+        found += (vanished_columns(rewritten, bound) for bound in _bounds(context, "vanished_columns"))
+    if not _bounded(context, "table") and (seen := _table(context, session, current, receipts)) is not None:
+        cause = "" if _same_fingerprint(session, current) else "the table spec was changed"
+        found += (shrunk_table(context.spec.name, seen, b, cause) for b in _bounds(context, "shrunk_table"))
+    return tuple(found)
+
+
+def _same_fingerprint(session: Session, current: Snapshot) -> bool:
+    return current.config_fingerprint == session.config_fingerprint
+
+
+def _table(
+    context: TriggerContext, session: Session, current: Snapshot, receipts: Collection[Receipt]
+) -> RowsSeen | None:
+    """The table's rows before and after, where a loss of most of them may be a slip: a swap replaces all,
+    and a changed table spec lets a sync delete files that are there. None where it is not, or where the
+    source lists no file at all, which was looked into when it was listed (edge cases E2, E33)."""
+    kept: Collection[PublishedFile] = ()
+    if session.mode is not Mode.SWAP:
+        if _same_fingerprint(session, current):
+            return None
+        gone = {*context.clients.staging.plan(session.plan).removals, *(receipt.uri for receipt in receipts)}
+        kept = [file for file in current.files if file.uri not in gone]
+    if not current.rows or not (kept or receipts):
+        return None
+    after = sum(file.rows for file in kept) + sum(receipt.rows for receipt in receipts)
+    return RowsSeen(current.rows, after)
+
+
+def _bounds(context: TriggerContext, name: LossName) -> list[Loss | None]:
+    asked: list[Loss | None] = [
+        check for check in context.spec.audit.checks if isinstance(check, Loss) and check.check == name
+    ]
+    return asked or [None]
+
+
+def _bounded(context: TriggerContext, of: str) -> bool:
+    """Whether the table spec itself says how many rows may go before the gate is shut."""
+    return any(
+        isinstance(check, RowChange) and (check.of, check.severity) == (of, "error") and check.min is not None
+        for check in context.spec.audit.checks
+    )
+
+
+# --- what was rewritten ----------------------------------------------------------------------------
+
+
+def _rewritten(
+    context: TriggerContext,
+    receipts: Collection[Receipt],
+    ledger: Mapping[str, PublishedFile],
+    same_spec: bool,
+) -> tuple[Rewritten, ...]:
+    """Published files that are built into something else; of one table spec, a file of the published content
+    gives what it gave: a swap reads those again, too."""
+    pairs = []
+    for receipt in receipts:
+        if (file := ledger.get(receipt.uri)) is None:
+            continue
+        same = receipt.sha256 == file.sha256
+        if not (same and same_spec):
+            pairs.append((Rewritten(receipt, file.rows, same_content=same), file))
+    # Receipts of the published versions; only of files that lack something, as few do.
+    by_session: dict[str, dict[str, str]] = defaultdict(dict)
+    for new, file in pairs:
+        if new.suspects:
+            by_session[file.session][file.uri] = file.version
+    former: dict[str, Receipt] = {}
+    for session, versions in by_session.items():
+        former |= kept_receipts(context.clients.staging, session, versions)
+    return tuple(replace(new, former=former.get(file.uri)) for new, file in pairs)

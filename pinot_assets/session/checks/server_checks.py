@@ -1,9 +1,10 @@
-"""Looking at what the servers loaded: the second tier of the audit (W4), and the wait before it."""
+"""Looking at what the servers loaded: the second tier of the audit (W4), and the wait before it; and at what
+brokers count, with which a rollback ends."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pinot_assets.audit import (
@@ -18,13 +19,18 @@ from pinot_assets.audit import (
 )
 from pinot_assets.core.check_result import Severity
 from pinot_assets.core.deadline import Deadline, poll_until
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.lineage import Replicas
 from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import Switch
+from pinot_assets.snapshot.manifest import Snapshot
 
 _TOLD_AFTER_S: Final = 10
 """After so long people are told what is waited for."""
+_ENDED: Final = frozenset({"ONLINE", "ERROR"})
+"""States of a replica that is not loaded any more."""
 
 
 def server_findings(context: TriggerContext, switch: Switch) -> tuple[Finding, ...]:
@@ -38,8 +44,14 @@ def server_findings(context: TriggerContext, switch: Switch) -> tuple[Finding, .
     away = {server: error for server, error in said.items() if isinstance(error, PinotError)}
     crcs = {server: there for server, there in said.items() if not isinstance(there, PinotError)}
     rows = pinot.rows_on_servers(table, switch.names_to, crcs.keys())
+    every, answered = replicas_online(outputs, replicas), servers_answered(_servers(replicas), away)
+    answering: tuple[Finding, ...] = (every, answered)
+    if context.spec.audit.replicas != "all":
+        one = one_replica_online(outputs, replicas, away)
+        every = replace(every, severity=Severity.WARN, at_fault=())
+        answering = one, every, replace(answered, severity=Severity.WARN)
     return (
-        *_online(context, switch, replicas, away),
+        *answering,
         crc_as_built(outputs, pinot.segment_crcs(table)),
         crc_on_servers(outputs, replicas, crcs),
         rows_as_built(outputs, rows),
@@ -47,24 +59,14 @@ def server_findings(context: TriggerContext, switch: Switch) -> tuple[Finding, .
     )
 
 
-def _online(
-    context: TriggerContext, switch: Switch, replicas: Replicas, away: Mapping[str, PinotError]
-) -> tuple[Finding, ...]:
-    """Who has it and answers, as far as the table spec's policy wants that known."""
-    every = replicas_online(switch.segments_to, replicas)
-    answered = servers_answered(_servers(replicas), away)
-    if context.spec.audit.replicas == "all":
-        return every, answered
-    one = one_replica_online(switch.segments_to, replicas, away)
-    return one, replace(every, severity=Severity.WARN, at_fault=()), replace(answered, severity=Severity.WARN)
-
-
 def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:
     deadline, is_told = Deadline(context.clients, context.clients.waits.online), False
 
     def is_enough(replicas: Replicas) -> bool:
         nonlocal is_told
-        if _none_loads(switch, replicas) or _enough(context, switch, replicas):
+        states = (replicas.get(name) or {"": "MISSING"} for name in switch.names_to)
+        # Every replica has come to an end, good or bad: all bad files of a switch are found at once.
+        if all(_ENDED.issuperset(each.values()) for each in states) or _enough(context, switch, replicas):
             return True
         if not is_told and deadline.waited >= _TOLD_AFTER_S:
             is_told = True
@@ -80,12 +82,6 @@ def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:
     )
 
 
-def _none_loads(switch: Switch, replicas: Replicas) -> bool:
-    """Every replica has come to an end, good or bad: all bad files of a switch are found at once."""
-    states = [state for name in switch.names_to for state in (replicas.get(name) or {"": "MISSING"}).values()]
-    return {"ONLINE", "ERROR"}.issuperset(states)
-
-
 def _enough(context: TriggerContext, switch: Switch, replicas: Replicas) -> bool:
     """Whether one replica of each segment is there, one is enough, and no server that is up still loads."""
     if (
@@ -94,10 +90,60 @@ def _enough(context: TriggerContext, switch: Switch, replicas: Replicas) -> bool
     ):
         return False
     states = (item for servers in replicas.values() for item in servers.items())
-    behind = sorted({server for server, state in states if state not in ("ONLINE", "ERROR")})
+    behind = sorted({server for server, state in states if state not in _ENDED})
     said = context.clients.pinot.crcs_on_servers(context.spec.name, behind)
     return all(isinstance(answer, PinotError) for answer in said.values())
 
 
 def _servers(replicas: Replicas) -> Collection[str]:
     return sorted({server for servers in replicas.values() for server in servers})
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount:
+    """What one broker answered to COUNT(*).
+
+    :ivar rows: None where it gave no whole answer; `error` says why.
+    :ivar expected: rows of the snapshot's segments, and of other segments of the table, that are visible.
+    """
+
+    broker: str
+    rows: int | None
+    expected: int
+    error: str = ""
+
+    @property
+    def matches(self) -> bool:
+        """Whether queries see the snapshot there."""
+        return self.rows == self.expected
+
+    def __str__(self) -> str:
+        if self.rows is None:
+            return f"{self.broker} gave no whole answer: {self.error}"
+        return f"{self.broker} counts {plural(self.rows, 'row')}, {self.expected:,} expected"
+
+
+def count(clients: TableClients, table: str, snapshot: Snapshot) -> tuple[RowCount, ...]:
+    """Ask every broker, each until it is right, as long as a broker may lag (`Waits.broker`).
+
+    A controller that does not answer is an answer that is not right, and no error: what is counted has
+    happened, and whoever is told of an error would do it once more.
+    """
+    pinot, ours, expected = clients.pinot, snapshot.segments, 0
+    try:
+        for name in pinot.visible_segments(table):
+            expected += ours[name].rows if name in ours else pinot.segment_metadata(table, name).total_docs
+        brokers = pinot.brokers(table)
+    except PinotError as error:
+        return (RowCount("the controller", None, snapshot.rows, error.reason),)
+    return tuple(_count(clients, broker, table, expected) for broker in brokers)
+
+
+def _count(clients: TableClients, broker: str, table: str, expected: int) -> RowCount:
+    def look() -> RowCount:
+        try:
+            return RowCount(broker, clients.pinot.broker_rows(broker, table), expected)
+        except PinotError as error:
+            return RowCount(broker, None, expected, str(error))
+
+    return poll_until(Deadline(clients, clients.waits.broker), 0.5, look, lambda counted: counted.matches)

@@ -9,7 +9,7 @@ of the real table, are not touched by any of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from types import TracebackType
+from contextlib import suppress
 from typing import Self
 
 from pinot_assets.audit.assertions import Tally, broker_tally
@@ -40,7 +40,7 @@ class ShadowTable:
 
     def __init__(self, context: TriggerContext) -> None:
         self.name = shadow_name(context.spec.name)
-        self._run = context
+        self._context = context
         self._pinot = context.clients.pinot
         self._made = False
         self._outputs: dict[str, Output] = {}
@@ -50,15 +50,13 @@ class ShadowTable:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self._made:
             return
         try:
-            remove_shadow(self._run)
+            remove_shadow(self._context)
         except PinotError as left:
-            self._run.note(f"{self.name} is left for the next trigger to remove: {left.reason}")
+            self._context.note(f"{self.name} is left for the next trigger to remove: {left.reason}")
 
     def fill(self, outputs: Iterable[Output]) -> None:
         """Have it hold these, beside those that it holds; returns when its brokers count all of their rows.
@@ -80,7 +78,7 @@ class ShadowTable:
     def _fill(self, new: list[Output]) -> None:
         if not self._made:
             self._make()
-        run, before_write = self._run, self._run.before_pinot_write
+        run, before_write = self._context, self._context.before_pinot_write
         push_missing(run.clients, self.name, new, run.switcher.push_mode, before_write, before_write)
         self._outputs |= {output.segment: output for output in new}
         wait_online(self._pinot, self.name, self._outputs, seconds=run.clients.waits.online)
@@ -95,9 +93,9 @@ class ShadowTable:
     # --- made ----------------------------------------------------------------------------------------
 
     def _make(self) -> None:
-        remove_shadow(self._run)
+        remove_shadow(self._context)
         self._refuse_others()
-        run, pinot = self._run, self._pinot
+        run, pinot = self._context, self._pinot
         schema = pinot.get_schema(run.spec.name) or run.spec.schema_json
         config = shadow_config(run.table_config, run.spec.name)
         self._made = True  # from here on there may be something to remove
@@ -108,21 +106,17 @@ class ShadowTable:
     def _refuse_others(self) -> None:
         """A table of a user is never touched, whatever it is called."""
         pinot, name = self._pinot, self.name
-        if pinot.get_table_config(name) is not None or pinot.get_realtime_config(name) is not None:
-            found = "a table"
-        elif pinot.get_schema(name) is not None:
-            found = "a schema"
-        else:
-            return
-        raise PinotError(
-            f"no shadow table of {self._run.spec.name} can be made",
-            why=f"{found} {name} is there, and was not made by an audit",
-            hint="delete or rename it, or leave `via: shadow` out",
-        )
+        is_table = pinot.get_table_config(name) is not None or pinot.get_realtime_config(name) is not None
+        if is_table or pinot.get_schema(name) is not None:
+            raise PinotError(
+                f"no shadow table of {self._context.spec.name} can be made",
+                why=f"a {'table' if is_table else 'schema'} {name} is there, and was not made by an audit",
+                hint="delete or rename it, or leave `via: shadow` out",
+            )
 
     def _create(self, config: dict[str, object]) -> None:
         def refusal() -> PinotError | None:
-            self._run.before_pinot_write()
+            self._context.before_pinot_write()
             try:
                 self._pinot.create_table(config)
             except SwitchStateUnknown:
@@ -132,7 +126,7 @@ class ShadowTable:
             return None
 
         refused = poll_until(
-            Deadline(self._run.clients, LET_GO_SECONDS),
+            Deadline(self._context.clients, LET_GO_SECONDS),
             AGAIN_SECONDS,
             refusal,
             lambda refused: refused is None or _stands(self._pinot, self.name),
@@ -142,10 +136,18 @@ class ShadowTable:
 
     def _wait_for_rows(self, rows: int) -> None:
         """Every broker that serves it has heard of all segments; one of them is asked."""
+
+        def counts() -> dict[str, int | None]:
+            found: dict[str, int | None] = dict.fromkeys(self._pinot.brokers(self.name))
+            for url in found:
+                with suppress(PinotError):  # a segment is not routed yet
+                    found[url] = self._pinot.broker_rows(url, self.name)
+            return found
+
         counted = poll_until(
-            Deadline(self._run.clients, self._run.clients.waits.broker),
+            Deadline(self._context.clients, self._context.clients.waits.broker),
             POLL_SECONDS,
-            lambda: {url: self._counted(url) for url in self._pinot.brokers(self.name)},
+            counts,
             lambda counted: set(counted.values()) == {rows},
         )
         if set(counted.values()) != {rows}:
@@ -155,12 +157,6 @@ class ShadowTable:
                 why=told or "no broker serves it",
             )
         self._broker = min(counted)
-
-    def _counted(self, broker: str) -> int | None:
-        try:
-            return self._pinot.broker_rows(broker, self.name)
-        except PinotError:
-            return None  # a segment is not routed yet
 
 
 def ask_table(pinot: PinotClient, table: str, question: Question) -> Tally:

@@ -8,11 +8,15 @@ from typing import NoReturn
 
 from pinot_assets.audit import Finding
 from pinot_assets.session.checks.assertions import assertion_findings
-from pinot_assets.session.commit.audit import findings_of_files, with_audit, with_those_at_fault
-from pinot_assets.session.commit.gate import refuse_failed_files, shut
+from pinot_assets.session.close import close_published, load_switch, snapshot_of, without_entry
+from pinot_assets.session.commit.gate import (
+    findings_of_files,
+    refuse_failed_files,
+    shut,
+    with_audit,
+    with_those_at_fault,
+)
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.recover.finalize import close_published, load_switch, snapshot_of
-from pinot_assets.session.recover.resolve_interrupted import without_entry
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import Outcome, Session, State
@@ -38,16 +42,22 @@ def finish_without_switch(context: TriggerContext, session: Session) -> Session:
     return close_published(context, session, Outcome.NOOP, snapshot)
 
 
-def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mapping[int, Receipt]) -> Session:
+def stage_without_switch(
+    context: TriggerContext, session: Session, plan: Plan, receipts: Mapping[int, Receipt]
+) -> Session:
     """NOOP, unless the audit objects to a file: one whose rows all got lost gives no segment, either.
 
     :returns: the session, DONE; or IN_PROGRESS with the audit that it did not pass.
     """
     plan_ref = context.clients.staging.put_plan(plan)
-    session = replace(_withdraw(context, session), plan=plan_ref, counts=plan.counts())
+    if session.switch_object is not None:
+        # Nothing of what an earlier switch of this session staged is wanted any more (I14).
+        session = without_entry(context, session)
+        context.switcher.delete(load_switch(context, session).names_to)
+    session = replace(session, switch_object=None, plan=plan_ref, counts=plan.counts())
     if not plan.done:
         return finish_without_switch(context, session)
-    session = replace(session, state=State.IN_PROGRESS, switch_object=None)
+    session = replace(session, state=State.IN_PROGRESS)
     session, findings = _audited(context, session, {row.ordinal: receipts[row.ordinal] for row in plan.done})
     if not any(finding.blocks for finding in findings):
         for finding in findings:  # no gate comes that would show them
@@ -58,16 +68,7 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
     return session
 
 
-def _withdraw(context: TriggerContext, session: Session) -> Session:
-    """Take back what an earlier switch of this session staged: nothing of it is wanted any more (I14)."""
-    if session.switch_object is None:
-        return session
-    session = without_entry(context, session)
-    context.switcher.delete(load_switch(context, session).names_to)
-    return replace(session, switch_object=None)
-
-
-def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
+def audit_without_switch(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
     """The gate (W4) of a session that would have ended as NOOP, had it passed it: looked at again."""
     staging = context.clients.staging
     session, findings = _audited(context, session, staging.accepted_receipts(staging.plan(session.plan)))
@@ -75,7 +76,7 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
     return session, findings
 
 
-def publish(context: TriggerContext, session: Session) -> NoReturn:
+def refuse_without_switch(context: TriggerContext, session: Session) -> NoReturn:
     """Nothing can be shown as long as its audit is not passed; once it is, the next trigger ends it.
 
     :raises SnapshotIncomplete: always.

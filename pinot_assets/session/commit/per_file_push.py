@@ -14,32 +14,47 @@ servers loaded afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 
 from pinot_assets.audit import Finding, files_built, tars_in_place
 from pinot_assets.core.check_result import Severity
+from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.core.text import plural
-from pinot_assets.errors import SnapshotIncomplete
+from pinot_assets.errors import (
+    PinotError,
+    PinotUnreachable,
+    PushRefused,
+    SnapshotIncomplete,
+    SourceError,
+    SwitchConflict,
+    SwitchStateUnknown,
+)
+from pinot_assets.pinot import versions
+from pinot_assets.pinot.api import PushMode
+from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.checks.capacity import require_capacity
-from pinot_assets.session.checks.losses import loss_findings
-from pinot_assets.session.checks.receipt_checks import cut_findings
+from pinot_assets.session.checks.receipt_checks import cut_findings, loss_findings
 from pinot_assets.session.checks.server_checks import server_findings
-from pinot_assets.session.commit.audit import checked, store_audit
-from pinot_assets.session.commit.gate import require_open_gate, require_switch
+from pinot_assets.session.close import abandon, close_published, load_switch, snapshot_of
+from pinot_assets.session.commit.gate import checked, require_open_gate, require_switch, store_audit
 from pinot_assets.session.commit.no_segment_change import finish_without_switch
-from pinot_assets.session.commit.per_file_steps import FileStep, PerFilePublisher, failures_of, steps_of
-from pinot_assets.session.commit.stage import refuse_hidden_sources
+from pinot_assets.session.commit.one_switch import refuse_hidden_sources
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.recover.abandon import abandon
-from pinot_assets.session.recover.finalize import close_published, load_switch, snapshot_of
+from pinot_assets.session.lineage.upload import MOST, BatchSizer
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Plan, RowStatus
 from pinot_assets.session.values.report import rows_put_aside
-from pinot_assets.session.values.state import Outcome, Session, State
+from pinot_assets.session.values.state import Mode, Outcome, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.receipt import Receipt
+from pinot_assets.snapshot.receipt import Failure, Output, Receipt
+
+REFUSED = "NOT_PUBLISHED"
+"""Code of a file that was built, and that Pinot did not take."""
+_NOT_SERVED = "no server could load it"
+_LIVE = (LineageState.IN_PROGRESS, LineageState.COMPLETED)
 
 
 def without(plan: Plan, uris: frozenset[str]) -> Plan:
@@ -129,10 +144,9 @@ def publish(context: TriggerContext, session: Session) -> Snapshot:
             why=session.last_error,
             hint="queries see what they saw before; the next run builds and pushes them again",
         )
-    done = [step for step in steps if step.uri not in refused]
     plan = without(plan, frozenset(refused))
     session = replace(session, plan=staging.put_plan(plan))
-    return _record(context, session, plan, done)
+    return _record(context, session, plan, [step for step in steps if step.uri not in refused])
 
 
 def resolve_interrupted(context: TriggerContext, session: Session) -> Session | None:
@@ -172,3 +186,215 @@ def _record(context: TriggerContext, session: Session, plan: Plan, done: Sequenc
     close_published(context, session, Outcome.PUBLISHED, snapshot)
     context.note(f"published {plural(len(done), 'file')} one by one")
     return snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class FileStep:
+    """What publishing one file does to the table.
+
+    :ivar replaces: segments of its published version, those that were visible when the switch was written.
+    :ivar outputs: its new segments; none where it was removed, or has no rows any more.
+    """
+
+    uri: str
+    replaces: tuple[str, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Segment names of `outputs`."""
+        return tuple(o.segment for o in self.outputs)
+
+    def is_done(self, visible: frozenset[str]) -> bool:
+        """Whether queries see the new segments and none of the old ones."""
+        return visible.issuperset(self.names) and visible.isdisjoint(self.replaces)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether a push is all it takes: a new file that is one segment."""
+        return len(self.outputs) == 1 and not self.replaces
+
+
+def steps_of(
+    plan: Plan, receipts: Mapping[int, Receipt], current: Snapshot | None, sources: Sequence[str]
+) -> tuple[FileStep, ...]:
+    """The files in the order in which they are published: built ones by ordinal, then removed ones.
+
+    :param sources: `segments_from` of the session's switch.
+    """
+    old: dict[str, list[str]] = {}
+    there = set(sources)
+    for file in current.files if current is not None and plan.mode is Mode.SYNC else ():
+        old.setdefault(file.uri, []).extend(o.segment for o in file.outputs if o.segment in there)
+    built = ((row.uri, receipts[row.ordinal].outputs) for row in plan.done)
+    removed: Sequence[tuple[str, tuple[Output, ...]]] = [(uri, ()) for uri in plan.removals]
+    return tuple(FileStep(uri, tuple(old.get(uri, ())), outputs) for uri, outputs in (*built, *removed))
+
+
+class PerFilePublisher:
+    """Publishes one step after the other, new files of one segment each as many at a time as go out in time;
+    remembers how a tar gets into Pinot.
+
+    :ivar session: with the failures of the files that were refused.
+    :ivar refused: why Pinot does not take a file, by URI; nothing of it is left in Pinot then. Stored before
+        it is taken back: what was sent for that may arrive late, so no later driver may publish the file
+        under these names.
+    """
+
+    def __init__(self, context: TriggerContext, session: Session, plan: Plan) -> None:
+        failures = failures_of(context, session)
+        self.session = session
+        self.refused = {f.uri: f.reason for f in failures if f.code == REFUSED}
+        self._built = tuple(f for f in failures if f.code != REFUSED)
+        self._plan = plan
+        self._context = context
+        self._switcher = context.switcher
+        self._sizer = BatchSizer()
+        if failures:
+            self._remember()
+
+    def publish(self, steps: Sequence[FileStep]) -> None:
+        """Publish the files that are not published yet, in this order."""
+        visible = self._visible()
+        left = [step for step in steps if step.uri in self.refused or not step.is_done(visible)]
+        while left:
+            together = self._together(left)
+            if len(together) > 1:
+                self._publish_together(together)
+            else:
+                self._publish_alone(together[0])
+            left = left[len(together) :]
+
+    def _together(self, steps: Sequence[FileStep]) -> Sequence[FileStep]:
+        """The first of these, and those after it that are pushed with it."""
+        simple = takewhile(lambda step: step.is_simple and step.uri not in self.refused, steps)
+        outputs = [step.outputs[0] for step in islice(simple, 2 * MOST)]  # enough that the last two are even
+        return steps[: max(1, len(self._sizer.next_of(outputs)))]
+
+    def _publish_together(self, steps: Sequence[FileStep]) -> None:
+        """One upload, or a few; where Pinot does not take them all, file by file, so that each is judged."""
+        try:
+            self._push(tuple(step.outputs[0] for step in steps))
+        except (PinotUnreachable, SwitchStateUnknown):
+            raise
+        except (PinotError, SourceError):
+            for step in steps:
+                self._publish_alone(step)
+
+    def _publish_alone(self, step: FileStep) -> None:
+        """Publish one file, unless it is."""
+        visible = self._visible()
+        part = Switch(self.session.switch, tuple(s for s in step.replaces if s in visible), step.outputs)
+        if step.uri in self.refused:
+            self._delete(part)
+            return
+        if step.is_done(visible):
+            return
+        try:
+            lost = set(step.replaces) - visible
+            if hidden := lost & self._context.clients.pinot.all_segments(self._context.spec.name):
+                raise SwitchConflict("somebody else replaced its published version", why=min(hidden))
+            self._publish(part)
+        except (PinotUnreachable, SwitchStateUnknown):
+            raise  # says nothing of this file: the next trigger looks
+        except (PinotError, SourceError) as error:
+            if not step.is_done(self._visible()):
+                self._take_back(step.uri, part, error.reason)
+
+    def take_back_what_nobody_serves(self, steps: Sequence[FileStep]) -> None:
+        """Of the files that were simply pushed; the others were looked at before they were shown."""
+        pushed = [s for s in steps if s.is_simple and s.uri not in self.refused]
+        unserved = self._unserved([s.names[0] for s in pushed])
+        for step in pushed:
+            if step.names[0] in unserved:
+                self._take_back(step.uri, Switch(self.session.switch, (), step.outputs), _NOT_SERVED)
+
+    def _publish(self, part: Switch) -> None:
+        if not part.segments_to and not versions.takes_empty_outputs(self._context.pinot_version):
+            self._switcher.delete(part.segments_from)
+        elif part.segments_from or len(part.segments_to) > 1:
+            entry_id = self._switcher.open_entry(part, "")
+            self._keep(self._switcher.push(part, entry_id).mode)
+            if unserved := self._unserved(part.names_to):
+                raise PushRefused(_NOT_SERVED, why=min(unserved))
+            self._switcher.end(entry_id)
+        else:
+            self._push(part.segments_to)
+
+    def _push(self, outputs: Sequence[Output]) -> None:
+        report = self._context.clients.pinot.push(
+            self._context.spec.name,
+            outputs,
+            staged=self._context.clients.staging,
+            mode=self._switcher.push_mode,
+            before_upload=self._context.before_pinot_write,
+        )
+        self._keep(report.mode)
+        self._sizer = self._sizer.after(outputs, report, self._context.clients.waits.pinot_write)
+
+    def _keep(self, mode: PushMode | None) -> None:
+        # The first file finds the mode that works; the others are told.
+        if mode is not None:
+            self._switcher = replace(self._switcher, push_mode=mode)
+
+    def _unserved(self, names: Sequence[str]) -> Set[str]:
+        """Those that no server has loaded, once each has had its time. Not every replica is waited for."""
+        clients = self._context.clients
+
+        def missing() -> dict[str, set[str]]:
+            replicas = clients.pinot.online_replicas(self._context.spec.name, names)
+            return {n: set(replicas[n].values()) for n in names if "ONLINE" not in replicas[n].values()}
+
+        return poll_until(
+            Deadline(clients, clients.waits.online),
+            0.5,
+            missing,
+            lambda missing: all(states == {"ERROR"} for states in missing.values()),
+        ).keys()
+
+    def _take_back(self, uri: str, part: Switch, why: str) -> None:
+        self.refused[uri] = why
+        self._remember()
+        self._context.lease.write(session=self.session)
+        self._delete(part)
+        self._context.note(f"{uri} is not published: {why}")
+
+    def _remember(self) -> None:
+        session, plan, staging = self.session, self._plan, self._context.clients.staging
+        ordinals = {row.uri: row.ordinal for row in plan.done}
+        failures = self._built + tuple(
+            Failure(uri, ordinals.get(uri, -1), plan.attempt, REFUSED, why)
+            for uri, why in self.refused.items()
+        )
+        counts = {"done": len(plan.done) - len(self.refused), "failed": len(failures)}
+        self.session = replace(
+            session,
+            failures=staging.put_failures(session.id, session.attempt, failures, session.format),
+            last_error=told(failures),
+            counts={**session.counts, **counts},
+        )
+
+    def _delete(self, part: Switch) -> None:
+        """Its entry may have been completed by an end that gave no answer: reverted, too, it brings back what
+        it replaced."""
+        names = part.names_to
+        lineage = self._switcher.fetch()
+        entries = {e.id for state in _LIVE for e in lineage.naming(names, state)}
+        if (twin := self._switcher.open_twin(part)) is not None:
+            entries.add(twin.id)
+        for entry_id in sorted(entries):
+            self._switcher.revert_entry(entry_id)
+        self._switcher.delete(names)
+
+    def _visible(self) -> frozenset[str]:
+        return self._context.clients.pinot.visible_segments(self._context.spec.name)
+
+
+def failures_of(context: TriggerContext, session: Session) -> tuple[Failure, ...]:
+    """Why files of its last attempt were left out."""
+    return context.clients.staging.failures(session.failures) if session.failures is not None else ()
+
+
+def told(failures: Sequence[Failure]) -> str:
+    """One line for the session's node."""
+    return f"{plural(len(failures), 'file')} failed; {failures[0].uri}: {failures[0].reason}"[:1000]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pinot_assets.audit import Finding
-from pinot_assets.session.commit import audit, no_segment_change, per_file_push, publish, stage
+from pinot_assets.session.commit import gate, no_segment_change, one_switch, per_file_push
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.recover import resolve_interrupted
+from pinot_assets.session.recover.interrupted import resolve_interrupted
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import Outcome, PushKind, Session
 from pinot_assets.snapshot.manifest import Snapshot
@@ -35,19 +35,17 @@ class CommitStrategy:
     publish: Callable[[TriggerContext, Session], Snapshot]
 
 
-ONE_SWITCH = CommitStrategy(
-    stage.stage, resolve_interrupted.resolve_interrupted, audit.audit, publish.publish
-)
+ONE_SWITCH = CommitStrategy(one_switch.stage, resolve_interrupted, gate.audit, one_switch.publish)
 """All files at one instant, under one lineage entry."""
 PER_FILE = CommitStrategy(
     per_file_push.stage, per_file_push.resolve_interrupted, per_file_push.audit, per_file_push.publish
 )
 """Every file on its own, whatever becomes of the others."""
 NO_SEGMENT_CHANGE = CommitStrategy(
-    stage.stage,  # looks anew whether any segment comes or goes: files may have changed since
+    one_switch.stage,  # looks anew whether any segment comes or goes: files may have changed since
     lambda _, session: session,  # it is never in SWITCH
-    no_segment_change.audit,
-    no_segment_change.publish,
+    no_segment_change.audit_without_switch,
+    no_segment_change.refuse_without_switch,
 )
 """No segment comes or goes: only what was read is audited."""
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
+from pinot_assets.session.close import is_lost
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.next_plan import is_empty, new_plan, reconcile, unchanged
 from pinot_assets.session.detect.listing import changes_of, list_ready, with_folders
 from pinot_assets.session.detect.preconditions import waits_for_resume
-from pinot_assets.session.recover.resolve_interrupted import is_lost
 from pinot_assets.session.values.hold import Hold, as_listed, without_held
 from pinot_assets.session.values.plan import Changes, Plan
 from pinot_assets.session.values.state import Mode, Outcome, Session

@@ -3,7 +3,7 @@
 The entry is started and ended in `session/lineage/entries.py` (`LineageEntries.open_entry`, W2, and
 `LineageEntries.end`, W5). None of these functions guesses (docs/design/session.md#the-switch-w1-to-w6). What
 to write to ZooKeeper between them is decided in `session/commit`, and after a death in
-`session/recover/resolve_interrupted.py`.
+`session/recover/interrupted.py`.
 """
 
 from __future__ import annotations

@@ -61,14 +61,13 @@ class FileState:
 
 def kept_sessions(store: SessionStore) -> list[Session | UnreadableSession]:
     """The kept sessions, newest first."""
-    return [_read(store, node) for node in reversed(store.session_nodes())]
-
-
-def _read(store: SessionStore, node: str) -> Session | UnreadableSession:
-    try:
-        return store.session(node)
-    except SessionError as error:
-        return UnreadableSession(node, error.why or error.what)
+    found: list[Session | UnreadableSession] = []
+    for node in reversed(store.session_nodes()):
+        try:
+            found.append(store.session(node))
+        except SessionError as error:
+            found.append(UnreadableSession(node, error.why or error.what))
+    return found
 
 
 def files_of(staging: Staging, session: Session) -> Iterator[FileState]:

@@ -7,22 +7,28 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
+from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.text import plural, size
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.decide.decision import NEW_SESSION, Decision
+from pinot_assets.session.decide.decision import NEW_SESSION, Decision, PlannedAction
 from pinot_assets.session.decide.next_plan import new_plan, work_of
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
-from pinot_assets.session.plan_report.switch_cost import SwitchCost, switch_cost_of
+from pinot_assets.session.plan_report.switch_cost import Sums, SwitchCost, switch_cost_of
 from pinot_assets.session.rollback.retention import foreseen
-from pinot_assets.session.rollback.rollback_options import revert_until_ms
+from pinot_assets.session.rollback.rollback_plan import revert_until_ms
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
 from pinot_assets.session.values import plan as planning
+from pinot_assets.session.values.estimate import Estimate
 from pinot_assets.session.values.plan import Changes, Row
-from pinot_assets.session.values.state import Mode, Owner
+from pinot_assets.session.values.state import Mode, Owner, utc_text
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.source.file_table import columns_of
+from pinot_assets.source.readiness import Unready
+
+_KINDS = ("new", "rewritten", "deleted", "touched")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +191,165 @@ def _revert_until_ms(context: TriggerContext, current: Snapshot | None) -> int |
     except PinotAssetsError:
         return None
     return revert_until_ms(context.spec, context.clients.pinot, current, before, context.clients.now_ms())
+
+
+def headline(plan: PlanReport) -> str:
+    """What a run would do, in one sentence."""
+    seen, work = plan.decision, _work_text(plan)
+    session = seen.session.id if seen.session is not None else ""
+    used, most = plan.retries
+    match seen.step:
+        case PlannedAction.NOTHING:
+            those = "all that are ready are" if seen.looked and seen.looked.found.later else "all"
+            return f"nothing to do: {plural(plan.listed, 'file')} listed, {those} published"
+        case PlannedAction.HELD:
+            return "nothing to do: a rollback holds back what is different, until `resume` or another change"
+        case PlannedAction.WAITING:
+            return "waits: a file that the table knows is being rewritten"
+        case PlannedAction.FINISH:
+            return f"finishes what is left half way, and no more: {seen.why}"
+        case PlannedAction.END:
+            return f"goes on with the switch of {session}, whose end gave no answer"
+        case PlannedAction.BEGIN:
+            return f"a new session {work}" + (f"; {seen.why}" if seen.why else "")
+        case PlannedAction.CONTINUE:
+            return f"session {session} goes on: {work}; no retry is spent"
+        case PlannedAction.RETRY:
+            return f"retry {used + 1} of {most} of session {session}: {work}"
+        case PlannedAction.RESTART if seen.plan is None:
+            return f"session {session} is given up ({seen.why}), and nothing is left to do"
+        case PlannedAction.RESTART:
+            return f"session {session} is given up ({seen.why}); a new one {work}"
+
+
+def _work_text(plan: PlanReport) -> str:
+    """What a session does with files, and that it comes to nothing, where that is known."""
+    seen = plan.decision
+    removed = len(seen.plan.removals) if seen.plan is not None else 0
+    told = [f"builds {plural(len(plan.build), 'file')} of {size(plan.build_bytes)}"]
+    if removed:
+        told = [*(told if plan.build else ()), f"removes {plural(removed, 'file')}"]
+    if plan.kept:
+        told.append(f"keeps {plan.kept}")
+    return ", ".join(told) + (", and will be refused (see below)" if plan.planned.refused is not None else "")
+
+
+def values(plan: PlanReport) -> JsonObject:
+    """A plan as plain values, everything of it, for `--json`: times in UTC, sizes in bytes.
+
+    null is not known.
+    """
+    planned, seen = plan.planned, plan.decision
+    used, most = plan.retries
+    found = seen.looked.found if seen.looked is not None else None
+    return {
+        "table": f"{planned.table}_OFFLINE",
+        "mode": planned.mode.lower(),
+        "push": planned.push.lower(),
+        "plan": planned.plan_basis.hash,
+        "restsOn": dict(planned.plan_basis.digests),
+        "step": seen.step,
+        "summary": headline(plan),
+        "why": seen.why or None,
+        "refused": planned.refused.reason if planned.refused else None,
+        "hint": planned.refused.hint if planned.refused else None,
+        "session": None
+        if seen.session is None
+        else {"id": seen.session.id, "state": seen.session.state, "attempt": seen.session.attempt},
+        "retries": {"used": used, "max": most, "spent": seen.step == "RETRY"},
+        "leaseHolder": str(plan.holder) if plan.holder else None,
+        "files": {
+            "source": plan.source,
+            "listed": plan.listed,
+            **{kind: [_change(c) for c in plan.of_kind(kind)] for kind in _KINDS},
+            "heldBack": [_change(c) for c in plan.held],
+            "notReady": [_unready(u) for u in found.later] if found else [],
+            "waiting": [_unready(u) for u in found.waiting] if found else [],
+        },
+        "build": {"files": [row.uri for row in plan.build], "bytes": plan.build_bytes, "kept": plan.kept},
+        "segments": {
+            "visible": len(planned.visible),
+            "replaced": planned.segments_from,
+            "strays": planned.strays,
+            "beside": planned.beside,
+        },
+        "shadowTable": planned.shadow or None,
+        "modes": [
+            {
+                "mode": m.mode.lower(),
+                "builds": m.builds,
+                "bytes": m.build_bytes,
+                "removes": m.removes,
+                "whyNot": m.why_not or None,
+            }
+            for m in plan.modes
+        ],
+        "switch": _switch(plan.switching) if plan.switching is not None else None,
+        "deletesSnapshots": [{"seq": h.seq, "sha256": h.ref.sha256} for h in plan.expiring],
+        "revertUntil": None if plan.revert_until_ms is None else utc_text(plan.revert_until_ms),
+    }
+
+
+def _switch(switch: SwitchCost) -> JsonObject:
+    room = switch.room
+    return {
+        "segmentsAtLeast": switch.added,
+        "rows": _sums(switch.rows),
+        "bytes": _sums(switch.bytes),
+        "storage": {
+            "replication": room.replication,
+            "present": room.present,
+            "atSwitch": room.at_peak.total if room.at_peak else None,
+            "later": room.later.total if room.later else None,
+            "quota": room.quota,
+            "fits": room.fits,
+            "estimated": not room.coming.exact,
+        },
+        "disks": [
+            {
+                "server": d.server,
+                "free": d.free,
+                "whileLoading": d.loading,
+                "after": d.after,
+                "whyNot": d.why_not or None,
+            }
+            for d in room.disks
+        ],
+        "lineage": {"bytes": switch.lineage_bytes, "entryBytes": switch.entry_bytes},
+        "idealState": {
+            "segments": switch.ideal_state.segments,
+            "bytes": switch.ideal_state.text_bytes,
+            "storedBytes": switch.ideal_state.stored_bytes,
+        },
+        "forcedStart": {
+            "deletes": switch.force_cleanup_loss.segments,
+            "bytes": switch.force_cleanup_loss.bytes,
+            "beforePush": switch.force_cleanup_loss.at_start,
+        },
+        "revertForMs": switch.revert_ms,
+    }
+
+
+def _sums(sums: Sums) -> JsonObject:
+    return {
+        "now": sums.now,
+        "removed": _amount(sums.removed),
+        "added": _amount(sums.added),
+        "after": _amount(sums.after),
+    }
+
+
+def _amount(amount: Estimate) -> dict[str, int | None]:
+    return {"total": amount.total, "known": amount.known, "estimated": amount.guess, "exact": amount.exact}
+
+
+def _change(change: FileChange) -> JsonObject:
+    return {"uri": change.uri, "old": _version(change.before), "new": _version(change.after)}
+
+
+def _version(found: Fingerprint | None) -> JsonObject | None:
+    return None if found is None else {"version": found.token, **found.to_json()}
+
+
+def _unready(found: Unready) -> str:
+    return f"{found.uri} {found.why}"

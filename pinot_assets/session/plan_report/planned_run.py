@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pinot_assets.errors import PinotAssetsError, PushRefused, SwitchConflict
 from pinot_assets.pinot.shadow_table import left_shadow
-from pinot_assets.session.attempt.attempt import refuse_too_many
+from pinot_assets.session.attempt import refuse_too_many
 from pinot_assets.session.checks.assertions import refuse_unaskable
-from pinot_assets.session.commit.stage import why_paused
+from pinot_assets.session.close import load_switch, must_stop_ending
+from pinot_assets.session.commit.one_switch import why_paused, with_placeholder
 from pinot_assets.session.context.context import TriggerContext, is_fresh
 from pinot_assets.session.decide.decision import Decision, PlannedAction, decide_run
 from pinot_assets.session.detect.plan_hash import PlanBasis
 from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
-from pinot_assets.session.recover.abandon import beside_first, refuse_undone, strays_of
-from pinot_assets.session.recover.catch_up import adopted, of_former_table
-from pinot_assets.session.recover.finalize import load_switch
-from pinot_assets.session.recover.placeholder_segment import with_placeholder
-from pinot_assets.session.recover.resolve_interrupted import beside_open_entry, must_stop_ending
+from pinot_assets.session.recover.former_table import of_former_table
+from pinot_assets.session.recover.interrupted import beside_first, refuse_undone, strays_of, with_open_entry
+from pinot_assets.session.recover.lost_pointer import adopted
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Plan, Row
@@ -81,8 +79,8 @@ def plan_run(context: TriggerContext) -> PlannedRun:
     """
     refuse_absent(context)
     stored = context.active_session()
-    if first := unfinished(context):
-        return _with_basis(context, stored, _run(context, Decision(PlannedAction.FINISH, why=first)))
+    if first := unfinished(context, stored):
+        return _with_basis(context, stored, _planned(context, Decision(PlannedAction.FINISH, why=first)))
     refuse_unfit(context)
     refuse_unaskable(context)
     session, current = _as_settled(context, stored), context.current_snapshot()
@@ -96,7 +94,7 @@ def plan_run(context: TriggerContext) -> PlannedRun:
         session = None
     decision = decide_run(context, session, current)
     planned = replace(
-        _run(context, replace(decision, why=why or decision.why)),
+        _planned(context, replace(decision, why=why or decision.why)),
         visible=visible,
         strays=tuple(sorted(strays)),
         shadow=shadow,
@@ -105,26 +103,29 @@ def plan_run(context: TriggerContext) -> PlannedRun:
     return _with_basis(context, stored, _with_segments(context, planned, visible - strays))
 
 
-def _run(context: TriggerContext, decision: Decision) -> PlannedRun:
+def _planned(context: TriggerContext, decision: Decision) -> PlannedRun:
     pointer = context.lease.pointer
     return PlannedRun(context.spec.name, context.mode, context.push, decision, pointer.current_snapshot)
 
 
-def unfinished(context: TriggerContext) -> str:
-    """What a trigger finishes before it looks at anything else, as a sentence; "" where there is nothing."""
+def unfinished(context: TriggerContext, session: Session | None) -> str:
+    """What a trigger finishes before it looks at anything else, as a sentence; "" where there is nothing.
+
+    :param session: the open one.
+    """
     names, pointer = context.clients.pinot.all_segments(context.spec.name), context.lease.pointer
-    if adopted(context.spec.name, context.clients, pointer) != pointer.current_snapshot:
+    if adopted(context.spec.name, context.clients, pointer, session) != pointer.current_snapshot:
         return "the pointer in ZooKeeper is older than what queries see: they decide what is the ledger"
-    if pointer.active_session and context.active_session() is None:
+    if pointer.active_session and session is None:
         return f"session {pointer.active_session} is over, and the pointer takes it for open"
     if (former := of_former_table(context)) is not None:
         return (
             f"{context.spec.name} was made anew after {former.session} had been published: "
             "its ledger is dropped"
         )
-    if is_fresh(context.lease.pointer) and any(is_ours(context.spec.name, name) for name in names):
+    if is_fresh(pointer) and any(is_ours(context.spec.name, name) for name in names):
         return "ZooKeeper has lost the pointer: the ledger is made anew from what queries see"
-    if half_way := _half_way(context):
+    if session is not None and (half_way := _half_way(context, session)):
         return half_way
     current = context.current_snapshot()
     hidden = context.switcher.hidden_by_delayed_starts(current.segments) if current is not None else ()
@@ -133,10 +134,7 @@ def unfinished(context: TriggerContext) -> str:
     return f"published segments are hidden by a delayed start of ours, and shown again: {len(hidden)}"
 
 
-def _half_way(context: TriggerContext) -> str:
-    session = context.active_session()
-    if session is None:
-        return ""
+def _half_way(context: TriggerContext, session: Session) -> str:
     if session.mode is Mode.ROLLBACK:
         return f"the rollback {session.id} was left half way, and is finished"
     if session.state is not State.SWITCH or session.switch_object is None:
@@ -155,7 +153,7 @@ def _as_settled(context: TriggerContext, session: Session | None) -> Session | N
         return session
     if session.push is PushKind.PLAIN:
         return session
-    session = beside_open_entry(context, session, load_switch(context, session))
+    session = with_open_entry(context, session, load_switch(context, session))
     return replace(session, end_issued="") if must_stop_ending(context, session) else session
 
 
@@ -213,17 +211,16 @@ def _with_basis(context: TriggerContext, stored: Session | None, planned: Planne
     return replace(planned, plan_basis=basis)
 
 
-def _session_values(session: Session | None, seen: Decision) -> list[Any]:
+def _session_values(session: Session | None, seen: Decision) -> list[object]:
     # Where something is only finished, the reason alone tells what.
     finished = seen.why if seen.step is PlannedAction.FINISH else ""
-    values = [seen.step, finished, _rows_digest(seen.plan)]
-    return values if session is None else values + _stored_values(session)
-
-
-def _stored_values(session: Session) -> list[Any]:
+    values: list[object] = [seen.step, finished, _rows_digest(seen.plan)]
+    if session is None:
+        return values
     switch = session.switch_object.sha256 if session.switch_object else ""
     failures = session.failures.sha256 if session.failures else ""
     return [
+        *values,
         [session.id, session.state, session.attempt, session.retry_count, session.stalls],
         [session.plan.sha256, failures, session.gate_open],
         [switch, session.lineage_entry_id, session.end_issued, session.revert_issued],

@@ -1,8 +1,8 @@
-"""A plan in words: for the terminal and for Dagster alike."""
+"""What a run or a rollback would do, in words: for the terminal and for Dagster alike."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,17 +11,21 @@ from pinot_assets.core.text import plural, size
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.lineage.node_size import IDEAL_STATE_BYTES, LINEAGE_BYTES
-from pinot_assets.session.plan_report.capacity_after import Disk
+from pinot_assets.session.plan_report.history import counts_text
 from pinot_assets.session.plan_report.plan_report import FileChange, PlanReport
-from pinot_assets.session.plan_report.switch_cost import Sums, SwitchCost
-from pinot_assets.session.recover.abandon import rows_twice
+from pinot_assets.session.plan_report.switch_cost import Disk, Sums, SwitchCost
+from pinot_assets.session.recover.interrupted import rows_twice
+from pinot_assets.session.rollback.rollback_plan import RollbackPlan, RollbackWay
 from pinot_assets.session.values.estimate import Estimate
 from pinot_assets.session.values.state import Mode, PushKind, utc_text
 from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.source.readiness import Unready
 
 SHOWN = 20
 """Names of each kind that are listed; `--json` lists all."""
+FILES_SHOWN = 5
+"""Files of a rollback that are named."""
 
 MARKS = {"new": "+", "rewritten": "~", "deleted": "-", "touched": "=", "held": "h", "waiting": "…"}
 
@@ -33,47 +37,6 @@ class Line:
     label: str
     text: str
     warns: bool = False
-
-
-def headline(plan: PlanReport) -> str:
-    """What a run would do, in one sentence."""
-    seen, work = plan.decision, _work(plan)
-    session = seen.session.id if seen.session is not None else ""
-    used, most = plan.retries
-    match seen.step:
-        case PlannedAction.NOTHING:
-            those = "all that are ready are" if seen.looked and seen.looked.found.later else "all"
-            return f"nothing to do: {plural(plan.listed, 'file')} listed, {those} published"
-        case PlannedAction.HELD:
-            return "nothing to do: a rollback holds back what is different, until `resume` or another change"
-        case PlannedAction.WAITING:
-            return "waits: a file that the table knows is being rewritten"
-        case PlannedAction.FINISH:
-            return f"finishes what is left half way, and no more: {seen.why}"
-        case PlannedAction.END:
-            return f"goes on with the switch of {session}, whose end gave no answer"
-        case PlannedAction.BEGIN:
-            return f"a new session {work}" + (f"; {seen.why}" if seen.why else "")
-        case PlannedAction.CONTINUE:
-            return f"session {session} goes on: {work}; no retry is spent"
-        case PlannedAction.RETRY:
-            return f"retry {used + 1} of {most} of session {session}: {work}"
-        case PlannedAction.RESTART if seen.plan is None:
-            return f"session {session} is given up ({seen.why}), and nothing is left to do"
-        case PlannedAction.RESTART:
-            return f"session {session} is given up ({seen.why}); a new one {work}"
-
-
-def _work(plan: PlanReport) -> str:
-    """What a session does with files, and that it comes to nothing, where that is known."""
-    seen = plan.decision
-    removed = len(seen.plan.removals) if seen.plan is not None else 0
-    told = [f"builds {plural(len(plan.build), 'file')} of {size(plan.build_bytes)}"]
-    if removed:
-        told = [*(told if plan.build else ()), f"removes {plural(removed, 'file')}"]
-    if plan.kept:
-        told.append(f"keeps {plan.kept}")
-    return ", ".join(told) + (", and will be refused (see below)" if plan.planned.refused is not None else "")
 
 
 def file_counts(plan: PlanReport) -> Iterator[Line]:
@@ -222,7 +185,14 @@ def risk_lines(plan: PlanReport) -> Iterator[Line]:
     if planned.shadow:
         yield Line("shadow table", f"{planned.shadow}, which an audit left: deleted first")
     if plan.expiring:
-        yield Line("deletes", _expiring(plan), warns=True)
+        names = [f"cp{header.seq}" for header in plan.expiring]
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        yield Line(
+            "deletes",
+            f"after the switch, {plural(len(names), 'snapshot')} with the tars that they alone need, for "
+            f"good (snapshotsToKeep, snapshotDaysToKeep): {', '.join(names[:SHOWN])}{more}",
+            warns=True,
+        )
     if planned.beside:
         yield Line("rows twice", rows_twice(planned.beside), warns=True)
     if planned.refused is not None:
@@ -281,20 +251,7 @@ def _doomed(switch: SwitchCost) -> Line:
     )
 
 
-def _expiring(plan: PlanReport) -> str:
-    names = [f"cp{header.seq}" for header in plan.expiring]
-    shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-    return (
-        f"after the switch, {plural(len(names), 'snapshot')} with the tars that they alone need, for good "
-        f"(snapshotsToKeep, snapshotDaysToKeep): {shown}"
-    )
-
-
-SECTIONS: Final = {
-    "the switch": numbers,
-    "room": room_lines,
-    "what it spends, and the way back": risk_lines,
-}
+SECTIONS: Final = {"the switch": numbers, "room": room_lines, "what it spends, and the way back": risk_lines}
 """Behind the files, in this order, each under its title."""
 
 
@@ -347,3 +304,49 @@ def _some(kind: str, rows: list[tuple[str, str]]) -> Iterator[tuple[str, str, st
         yield MARKS[kind], uri, text
     if len(rows) > SHOWN:
         yield "", f"and {len(rows) - SHOWN:,} more ({kind})", ""
+
+
+def preview(way: RollbackPlan, now_ms: int) -> Iterator[tuple[str, str]]:
+    """Labels and texts, one pair for a line."""
+    yield "now", of_snapshot(way.current.snapshot)
+    yield "back to", of_snapshot(way.target.snapshot)
+    if way.way is RollbackWay.REVERT and way.until_ms is not None:
+        left = (way.until_ms - now_ms) / HOUR_MS
+        yield "way", f"revert of lineage entry {way.entry_id}: at once, nothing is pushed"
+        yield "open", f"until {utc_text(way.until_ms)}, for {left:.1f} h"
+    elif way.way is RollbackWay.REVERT:
+        yield "way", "a revert that was left half way; it is finished"
+    elif way.way is RollbackWay.REPUBLISH:
+        size = f"{sum(o.tar_bytes for o in way.comes) / 1024**2:,.1f} MB"
+        yield "way", f"re-publish of {len(way.comes)} staged segments ({size}) under new names, no Spark"
+        if way.no_revert:
+            yield "", f"no revert: {way.no_revert}"
+    else:
+        yield "way", f"none; {way.why_not}"
+    if way.drops is not None and way.way is not None:
+        yield "drops", f"open session {way.drops.id}, {counts_text(way.drops)}; what it built is deleted"
+    yield "goes", _files(way.files_go, len(way.goes))
+    yield "comes", _files(way.files_come, len(way.comes))
+
+
+def of_snapshot(snapshot: Snapshot) -> str:
+    """One line."""
+    what = f"{plural(len(snapshot.ledger), 'file')}, {plural(snapshot.rows, 'row')}"
+    return f"{snapshot.session} ({snapshot.mode}) of {utc_text(snapshot.published_ms)}: {what}"
+
+
+def rollback_way_text(way: RollbackPlan) -> str:
+    """How a kept snapshot is reached, in a few words."""
+    if way.current.ref == way.target.ref:
+        return "current"
+    if way.way is RollbackWay.REVERT and way.until_ms is not None:
+        return f"revert until {utc_text(way.until_ms)}"
+    return str(way.way) if way.way is not None else f"not: {way.why_not}"
+
+
+def _files(files: Sequence[PublishedFile], segments: int) -> str:
+    rows = sum(f.rows for f in files)
+    text = f"{plural(len(files), 'file')}, {plural(rows, 'row')}, {plural(segments, 'segment')}"
+    named = ", ".join(f.uri.rsplit("/", 1)[-1] for f in files[:FILES_SHOWN])
+    more = f" and {len(files) - FILES_SHOWN} more" if len(files) > FILES_SHOWN else ""
+    return f"{text}: {named}{more}" if named else text

@@ -128,36 +128,20 @@ def _revertible(
 
 def foreseen(context: TriggerContext) -> tuple[SnapshotHeader, ...]:
     """What `expire` would take away after a switch that was made now, newest first; only looked at."""
-    keep = SnapshotRetention.of(context.spec)
+    keep, clients, pointer = SnapshotRetention.of(context.spec), context.clients, context.lease.pointer
     if keep == SnapshotRetention(None, None):
         return ()
+    there, now_ms = snapshot_headers(staged(clients.staging, "snapshots")), clients.now_ms()
+    new = SnapshotHeader(SnapshotRef("", ""), 1 + max((header.seq for header in there), default=0), now_ms)
     try:
-        return _foreseen(context, keep)
+        asked = {new.ref, *_revertible(context.spec, clients, there)}
+        asked.update(_of_hold(clients.staging, there, pointer))
     except SnapshotCorrupt:
         return ()  # as `expire`: they stay for now
-
-
-def _foreseen(context: TriggerContext, keep: SnapshotRetention) -> tuple[SnapshotHeader, ...]:
-    there, now_ms = snapshot_headers(staged(context.clients.staging, "snapshots")), context.clients.now_ms()
-    pointer = context.lease.pointer
-    ref = pointer.current_snapshot  # which is the one before then
-    new = SnapshotHeader(SnapshotRef("", ""), 1 + max((header.seq for header in there), default=0), now_ms)
-    asked = {
-        new.ref,
-        *_revertible(context.spec, context.clients, there),
-        *_of_hold(context.clients.staging, there, pointer),
-    }
-    asked |= {ref} if ref is not None else set()
+    if pointer.current_snapshot is not None:  # which is the one before then
+        asked.add(pointer.current_snapshot)
     gone = keep.expired([new, *there], asked, now_ms)
     return () if len(gone) * SHARE < len(there) + 1 or _why_none_goes(context) else gone
-
-
-def reach_of(staging: Staging, some: Iterable[SnapshotHeader]) -> Reach:
-    """What these snapshots need together.
-
-    :raises SnapshotCorrupt: one cannot be read, so nobody knows.
-    """
-    return _all(staging.reach(header.ref) for header in some)
 
 
 def expire(context: TriggerContext) -> None:
@@ -166,7 +150,7 @@ def expire(context: TriggerContext) -> None:
     The switch has happened: what cannot be taken away is told, and left to `gc`.
     """
     try:
-        failed = [*_expire(context)]
+        failed = _expire(context)
     except PinotAssetsError as error:
         context.note(f"old snapshots stay for now: {error.reason}")
         return
@@ -177,32 +161,34 @@ def expire(context: TriggerContext) -> None:
         )
 
 
-def _expire(context: TriggerContext) -> Iterator[tuple[str, str]]:
+def _expire(context: TriggerContext) -> list[tuple[str, str]]:
+    """What could not be deleted, and why."""
     keep, staging = SnapshotRetention.of(context.spec), context.clients.staging
     if keep == SnapshotRetention(None, None):
-        return
+        return []
     there = snapshot_headers(staged(staging, "snapshots"))
     # By the clock that stamped them: the newest has just been written.
     now_ms = max((header.stored_ms for header in there), default=0)
     if not keep.expired(there, (), now_ms):
-        return
+        return []
     asked = needed(context.spec, context.clients, there, context.lease.pointer, context.active_session())
     gone = keep.expired(there, asked, now_ms)
     if not gone or len(gone) * SHARE < len(there):
-        return
+        return []
     if why := _why_none_goes(context):
         context.note(f"old snapshots stay: {why}")
-        return
+        return []
     reaches = {header: staging.reach(header.ref) for header in there}
-    alone = _all(reaches[header] for header in gone)
-    left = _all(reach for header, reach in reaches.items() if header not in gone)
+    alone = reach_of(reaches[header] for header in gone)
+    left = reach_of(reach for header, reach in reaches.items() if header not in gone)
     keys = [
         *sorted(alone.objects - left.objects - {header.ref.key for header in gone}),
         *(key for name in sorted(alone.segments - left.segments) for key in tar_keys(name)),
     ]
     removed = take_away(staging.store, gone, keys, reaches.__getitem__, context.lease.assert_held)
-    yield from ((key, why) for key, why in removed if why)
+    failed = [(key, why) for key, why in removed if why]
     context.note(f"{len(gone)} old snapshots are not kept any more")
+    return failed
 
 
 def _why_none_goes(context: TriggerContext) -> str:
@@ -257,7 +243,7 @@ def take_away(
 def _needed_by(some: Iterable[Reach], keys: Sequence[str]) -> set[str]:
     """Which of these objects they need."""
     try:
-        reach = _all(some)
+        reach = reach_of(some)
     except SnapshotCorrupt:
         return set(keys)
     named = reach.objects.union(*(tar_keys(name) for name in reach.segments))
@@ -265,5 +251,6 @@ def _needed_by(some: Iterable[Reach], keys: Sequence[str]) -> set[str]:
     return {key for key in keys if key in named or key.startswith(folders)}
 
 
-def _all(reaches: Iterable[Reach]) -> Reach:
+def reach_of(reaches: Iterable[Reach]) -> Reach:
+    """What these snapshots need together."""
     return reduce(or_, reaches, Reach())

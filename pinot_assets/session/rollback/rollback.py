@@ -3,90 +3,58 @@
 A rollback is a session of its own (rule R21): intent, target and hold are stored before the first effect, so
 a driver that dies in between is finished by the next trigger. `rollback_plan` says which way is open,
 `republish` walks the second one. A revert that Pinot has become unable to do goes on as a re-publish.
+
+A re-publish is a switch like any other, of staged tars under new names (rule R22), without Spark. Segments
+that both snapshots have stay untouched. A new name is made of the attempt and of the segment's place in the
+target, so that every driver, whenever it comes, finds the same one.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.core.stored_format import plain, structured
+from pinot_assets.core.stored_format import plain
 from pinot_assets.core.text import plural
+from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import (
+    BuildError,
     PinotAssetsError,
     RollbackRefused,
     SessionError,
+    SnapshotCorrupt,
+    SourceError,
     SwitchConflict,
     SwitchStateUnknown,
 )
+from pinot_assets.ingest.contract.build_spec import segment_name
+from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import LineageState
+from pinot_assets.session.attempt import open_session
+from pinot_assets.session.close import abandon, confirm, is_lost, load_switch, stop_ending, without_entry
+from pinot_assets.session.commit.gate import audit
+from pinot_assets.session.commit.one_switch import end_switch, stage_switch
 from pinot_assets.session.context.context import TriggerContext, next_seq
-from pinot_assets.session.recover.abandon import abandon, sweep
-from pinot_assets.session.recover.catch_up import (
-    adopted,
-    catch_up,
-    catch_up_as_chosen,
-    ledger_to_leave,
+from pinot_assets.session.recover.interrupted import sweep, unpublished
+from pinot_assets.session.recover.lost_pointer import catch_up, catch_up_as_chosen, rebuild_if_lost
+from pinot_assets.session.rollback.rollback_plan import (
+    RollbackPlan,
+    RollbackWay,
+    coming,
+    ends_of,
+    from_source,
+    going,
+    is_revert,
+    rollback_facts,
+    rollback_plan,
 )
-from pinot_assets.session.recover.rebuild import ledger
-from pinot_assets.session.rollback.republish import republish, unpublished
-from pinot_assets.session.rollback.rollback_options import RollbackPlan, RollbackWay, look
-from pinot_assets.session.stores.clients import TableClients
-from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_target, read_snapshots
+from pinot_assets.session.stores.staged_files import THREADS
+from pinot_assets.session.stores.staging import Switch
+from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
 from pinot_assets.session.values.hold import hold_of, still_held
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import Mode, Outcome, Session, State, close, new_session_id
-from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
-from pinot_assets.table_spec import TableSpec
-
-
-def rollback_plan(spec: TableSpec, clients: TableClients, wanted: str = "") -> RollbackPlan:
-    """What a rollback would do; takes no lease and changes nothing.
-
-    :param wanted: number or session of a kept snapshot; "" is the one before the current one. While a
-        rollback is half way, its own target.
-    :raises RollbackRefused: there is nothing to go back to, or a session is in its switch (rule R21).
-    """
-    pointer = clients.store.pointer()
-    ref = (ledger_to_leave if wanted else adopted)(spec.name, clients, pointer)
-    if ref is None:
-        raise RollbackRefused(f"{spec.name} has never been published", hint="there is nothing to roll back")
-    current = StoredSnapshot(ref, clients.staging.snapshot(ref))
-    session = clients.store.active_session(pointer) if ref == pointer.current_snapshot else None
-    if session is not None and session.mode is Mode.ROLLBACK:
-        return _half_way(spec, clients, session, current, wanted)
-    target = find_target(clients.staging, current, wanted)
-    if session is not None and session.state is State.SWITCH:
-        shut = session.audit is not None and not session.audit.passed
-        gate = ", behind a shut gate" if shut else ""
-        raise RollbackRefused(
-            f"session {session.id} of {spec.name} is in its switch{gate}",
-            why=session.last_error or "it is staged in Pinot and not ended yet",
-            # What did not pass may well not pass again: then a run ends nothing.
-            hint=f"`pinot-assets session clear {spec.name}` drops it, what is published stays; then roll back"
-            if shut
-            else "run the table once more so that it ends, then roll back",
-        )
-    found = look(spec, clients).plan(current, target)
-    if found.way is None and target.ref == current.ref:
-        raise RollbackRefused(
-            f"{spec.name} is at snapshot {current.snapshot.seq} already",
-            hint=f"`pinot-assets snapshots {spec.name}` lists those before it",
-        )
-    return replace(found, drops=session)
-
-
-def _half_way(
-    spec: TableSpec, clients: TableClients, session: Session, current: StoredSnapshot, wanted: str
-) -> RollbackPlan:
-    target = _target(clients, session)
-    if wanted and find_target(clients.staging, current, wanted).ref != target.ref:
-        raise RollbackRefused(
-            f"{spec.name} is on its way back to {target.snapshot.session}",
-            why=f"rollback {session.id} was left half way",
-            hint="finish that one (`rollback` without --to) or give it up (`session clear`) first",
-        )
-    found = look(spec, clients).plan(current, target)
-    return replace(found, way=RollbackWay.REVERT if _is_revert(session) else RollbackWay.REPUBLISH)
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Output
 
 
 def rollback(context: TriggerContext, wanted: str = "", shown: RollbackPlan | None = None) -> Snapshot:
@@ -97,23 +65,11 @@ def rollback(context: TriggerContext, wanted: str = "", shown: RollbackPlan | No
     :returns: the snapshot that is visible now.
     :raises RollbackRefused: there is no safe way back; the text says why and what else can be done.
     """
-    context.goal = shown.target.snapshot.session if shown else wanted
-    (catch_up_as_chosen if wanted or shown else catch_up)(context)
-    ledger(context)
-    way = rollback_plan(context.spec, context.clients, shown.target.snapshot.session if shown else wanted)
-    if shown is not None:
-        _refuse_other_than_shown(context, way, shown)
-    session = context.active_session()
-    if session is not None and session.mode is Mode.ROLLBACK:
-        return finish_rollback(context, session)
-    _refuse_without_way(context, way)
-    if session is not None:
-        abandon(context, session, Outcome.CLEARED, "the table is rolled back")
-    return finish_rollback(context, _store_intent(context, way))
-
-
-def _refuse_other_than_shown(context: TriggerContext, way: RollbackPlan, shown: RollbackPlan) -> None:
-    if _told(way) != _told(shown):
+    context.goal = wanted = shown.target.snapshot.session if shown else wanted
+    (catch_up_as_chosen if wanted else catch_up)(context)
+    rebuild_if_lost(context)
+    way = rollback_plan(context.spec, context.clients, wanted)
+    if shown is not None and way.promise != shown.promise:
         dropped = f"; session {way.drops.id} is open" if way.drops else ""
         raise RollbackRefused(
             f"{context.spec.name} is not rolled back: it changed since that was shown",
@@ -121,22 +77,18 @@ def _refuse_other_than_shown(context: TriggerContext, way: RollbackPlan, shown: 
             f"{plural(len(way.goes), 'segment')} would go, {len(way.comes)} come{dropped}",
             hint="look again",
         )
-
-
-def _told(way: RollbackPlan) -> tuple[object, ...]:
-    """What of a way back was shown, and has to stand as it was."""
-    dropped = way.drops.id if way.drops is not None else ""
-    comes = [output.segment for output in way.comes]
-    return way.way, way.current.ref, way.target.ref, sorted(way.goes), sorted(comes), dropped
-
-
-def _refuse_without_way(context: TriggerContext, way: RollbackPlan) -> None:
+    session = context.active_session()
+    if session is not None and session.mode is Mode.ROLLBACK:
+        return finish_rollback(context, session)
     if way.way is None:
         raise RollbackRefused(
             f"{context.spec.name} cannot be brought back to {way.target.snapshot.session}",
             why=way.why_not,
             hint="put the former files back into the source and run the table",
         )
+    if session is not None:
+        abandon(context, session, Outcome.CLEARED, "the table is rolled back")
+    return finish_rollback(context, _store_intent(context, way))
 
 
 def finish_rollback(context: TriggerContext, session: Session) -> Snapshot:
@@ -144,8 +96,8 @@ def finish_rollback(context: TriggerContext, session: Session) -> Snapshot:
 
     :raises RollbackRefused: neither way is open any more; the table stays as it is, and nothing is held.
     """
-    current, target = _current(context), _target(context.clients, session)
-    if _is_revert(session):
+    current, target = ends_of(context.clients, session, context.lease.pointer)
+    if is_revert(session):
         if _revert(context, session, current, target):
             return _record_revert(context, session, current, target)
         context.note(
@@ -172,17 +124,18 @@ def clear_rollback(context: TriggerContext, session: Session) -> Session | None:
     :returns: the session that was dropped, None if it was finished.
     :raises RollbackRefused: its revert was sent and gave no answer: it may still happen.
     """
-    current, target = _current(context), _target(context.clients, session)
-    is_revert = _is_revert(session)
+    current, target = ends_of(context.clients, session, context.lease.pointer)
     left: Session | None = session
-    if not is_revert:
+    if not is_revert(session):
         left = unpublished(context, session)
     elif _is_reverted(context, session, current, target):
         left = None
     if left is None:
         finish_rollback(context, session)
         return None
-    if is_revert and left.revert_sent:  # of the other way, what is reverted is what was staged for it
+    if (
+        is_revert(session) and left.revert_sent
+    ):  # of the other way, what is reverted is what was staged for it
         raise RollbackRefused(
             f"the rollback of {context.spec.name} to {target.snapshot.session} cannot be given up any more",
             why="its revert was sent to Pinot, gave no answer, and may still happen",
@@ -193,23 +146,12 @@ def clear_rollback(context: TriggerContext, session: Session) -> Session | None:
     return left
 
 
-def resume(context: TriggerContext) -> bool:
-    """Let go of what a rollback held back; the next trigger brings it in again.
-
-    :returns: whether anything was held.
-    """
-    held = context.lease.pointer.hold is not None
-    if held:
-        context.lease.write(pointer=replace(context.lease.pointer, hold=None))
-    return held
-
-
 # --- intent ----------------------------------------------------------------------------------------
 
 
 def _store_intent(context: TriggerContext, way: RollbackPlan) -> Session:
     """What is to happen, where to and what is to stay out: all before the first effect (rule R21)."""
-    source, target = _from_source(context.clients, way.current), way.target.snapshot
+    source, target = from_source(context.clients, way.current), way.target.snapshot
     seq, staging, now = next_seq(context), context.clients.staging, context.clients.now_ms()
     identity, number = new_session_id(seq), context.lease.pointer.format
     held = hold_of(source.snapshot, way.current.snapshot, target, context.hold())
@@ -229,41 +171,8 @@ def _store_intent(context: TriggerContext, way: RollbackPlan) -> Session:
         counts={"files": len(target.files)},
         format=number,
     )
-    pointer = replace(
-        context.lease.pointer,
-        active_session=session.node,
-        next_seq=seq + 1,
-        history=(*context.lease.pointer.history, session.node)[-2:],
-        hold=staging.put_hold(identity, replace(held, format=number)),
-    )
-    context.lease.write(pointer=pointer, session=session)
-    context.lease.prune()
+    open_session(context, session, staging.put_hold(identity, replace(held, format=number)))
     return session
-
-
-def _from_source(clients: TableClients, current: StoredSnapshot) -> StoredSnapshot:
-    """The newest snapshot that was made from the source, as far as it can be read: a rollback's is not."""
-    ref = current.snapshot.audit.get("source") if current.snapshot.mode == Mode.ROLLBACK else None
-    if not ref:
-        return current
-    source = structured(SnapshotRef, ref, "the name of a snapshot")
-    return next(read_snapshots(clients.staging, [source]), current)
-
-
-def _is_revert(session: Session) -> bool:
-    """Whether a rollback goes by reverting; a re-publish is IN_PROGRESS until its switch is written."""
-    return session.state is State.SWITCH and session.switch_object is None
-
-
-def _current(context: TriggerContext) -> StoredSnapshot:
-    ref = context.lease.pointer.current_snapshot
-    assert ref is not None
-    return StoredSnapshot(ref, context.clients.staging.snapshot(ref))
-
-
-def _target(clients: TableClients, session: Session) -> StoredSnapshot:
-    assert session.target is not None
-    return StoredSnapshot(session.target, clients.staging.snapshot(session.target))
 
 
 # --- revert ----------------------------------------------------------------------------------------
@@ -279,7 +188,7 @@ def _revert(
     """
     if _is_reverted(context, session, current, target):
         return True
-    if look(context.spec, context.clients).plan(current, target).no_revert:
+    if rollback_facts(context.spec, context.clients).plan(current, target).no_revert:
         return False
     context.before_pinot_write()
     if not session.revert_sent:
@@ -329,9 +238,6 @@ def _record_revert(
     return _record(context, session, current, target.snapshot, RollbackWay.REVERT)
 
 
-# --- end -------------------------------------------------------------------------------------------
-
-
 def _record(
     context: TriggerContext, session: Session, current: StoredSnapshot, restored: Snapshot, way: RollbackWay
 ) -> Snapshot:
@@ -349,7 +255,7 @@ def _record(
             "rolledBack": current.snapshot.session,
             "way": way,
             "left": plain(current.ref),
-            "source": plain(_from_source(context.clients, current).ref),
+            "source": plain(from_source(context.clients, current).ref),
         },
     )
     hold = replace(still_held(context.hold(), snapshot), format=session.format)
@@ -388,3 +294,105 @@ def _give_up(context: TriggerContext, session: Session, current: StoredSnapshot,
     ref = context.clients.staging.put_hold(session.id, before) if is_held else None
     pointer = replace(context.lease.pointer, hold=ref)
     abandon(context, session, Outcome.CLEARED, why, pointer)
+
+
+def republish(
+    context: TriggerContext, session: Session, target: Snapshot
+) -> tuple[Session, tuple[PublishedFile, ...]]:
+    """From wherever an earlier driver came to: rename, start, push hidden, audit, end, see it everywhere.
+
+    :returns: the session, published and not yet closed, and the target's files as they stand now.
+    :raises RollbackRefused: the tars or the audit do not allow it; the session is to be given up.
+    """
+    left = unpublished(context, session)
+    if left is not None:
+        left = _switched(context, _with_names_left(context, left), target)
+    done = left or session
+    if done.switch_object is None:
+        return done, tuple(target.files)
+    confirm(context, done)
+    pushed = {o.segment: o for o in load_switch(context, done).segments_to}
+    names = _names(context, done, target)
+    return done, tuple(
+        replace(f, outputs=tuple(pushed.get(names[o.segment], o) for o in f.outputs)) for f in target.files
+    )
+
+
+def _with_names_left(context: TriggerContext, session: Session) -> Session:
+    """Names that stand in an entry that was reverted or reaped are spent for ever (rule R16)."""
+    if session.end_sent:
+        sources = set(load_switch(context, session).segments_from)
+        if not context.clients.pinot.visible_segments(context.spec.name).issuperset(sources):
+            session = stop_ending(context, session)  # what has gone cannot be replaced
+    if not is_lost(context, session):
+        return session
+    session = without_entry(context, session)
+    context.switcher.delete(load_switch(context, session).names_to)
+    session = replace(
+        session,
+        state=State.IN_PROGRESS,
+        attempt=session.attempt + 1,
+        switch_object=None,
+        lineage_entry_id="",
+        end_issued="",
+        audit=None,
+    )
+    context.lease.write(session=session)
+    return session
+
+
+def _switched(context: TriggerContext, session: Session, target: Snapshot) -> Session:
+    """W1 to W5; the session as it was where nothing comes or goes."""
+    if not session.end_sent:
+        switch = _switch(context, session, target)
+        if not switch.segments_from and not switch.segments_to:
+            return session
+        session = stage_switch(context, session, switch)
+    session, findings = audit(context, session)
+    if failed := [f for f in findings if f.blocks]:
+        raise RollbackRefused(
+            f"{context.spec.name} is not brought back to {target.session}: "
+            "its segments did not pass the audit",
+            why="; ".join(f"{f.name}: {f.message}" for f in failed),
+            hint="queries see what they saw before; repair what it names and roll back again",
+        )
+    return end_switch(context, session)
+
+
+def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Switch:
+    visible = context.clients.pinot.visible_segments(context.spec.name)
+    sources = going(context.spec.name, context.mode is Mode.SWAP, visible, target)
+    pushed = coming(visible, target)
+    if sources and not pushed and not versions.takes_empty_outputs(context.pinot_version):
+        # A Pinot before 1.0 refuses a replacement by nothing: one segment that stays goes along (see
+        # `add_placeholder`).
+        kept = [o for name, o in target.segments.items() if name in visible]
+        if not kept:
+            raise RollbackRefused(
+                f"{context.spec.name} cannot be emptied by a switch",
+                why="this Pinot is older than 1.0 and refuses a replacement by nothing",
+            )
+        smallest = min(kept, key=lambda o: (o.tar_bytes, o.segment))
+        sources, pushed = tuple(sorted((*sources, smallest.segment))), (smallest,)
+    names = _names(context, session, target)
+
+    def renamed(output: Output) -> Output:
+        try:
+            return context.clients.staging.put_renamed(output, names[output.segment])
+        except (SourceError, BuildError, SnapshotCorrupt) as error:
+            raise RollbackRefused(
+                f"the tar of {output.segment} cannot be published again",
+                why=str(error),
+                hint="restore it, or put the former files back into the source and run the table",
+            ) from error
+
+    outputs = in_threads(renamed, pushed, THREADS, "rename")
+    return Switch(session.switch + 1, sources, tuple(outputs), format=session.format)
+
+
+def _names(context: TriggerContext, session: Session, target: Snapshot) -> dict[str, str]:
+    """New name of every segment of the target, whether or not it needs one."""
+    return {
+        old: segment_name(context.spec.name, session.id, session.attempt, ordinal, 0)
+        for ordinal, old in enumerate(target.segments)
+    }

@@ -64,7 +64,7 @@ class Switch(Stored):
     :ivar number: `n` of `switch-<n>`, counted per session.
     :ivar carried: a published segment that stays, under a new name: its old name, and its place in
         `segments_to`. Only where Pinot does not take a replacement by nothing
-        (`session/recover/placeholder_segment.py`).
+        (`session/commit/one_switch.py`).
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""Removals on a Pinot before 1.0, which refuses a replacement by nothing (`placeholder_segment`)."""
+"""Removals on a Pinot before 1.0, which refuses a replacement by nothing (`add_placeholder`)."""
 
 from __future__ import annotations
 

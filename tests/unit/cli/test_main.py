@@ -22,6 +22,7 @@ from pinot_assets.core.check_result import Severity
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete
 from pinot_assets.session.detect.observe import Observation
+from pinot_assets.session.driver import Driver
 from pinot_assets.session.values import report
 from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.state import Mode, ObjectRef, Owner, Pointer, Session, State
@@ -73,6 +74,8 @@ def program(
 
 class FakeDriver:
     """Answers with what it is given; an error is raised."""
+
+    gate_and_publish = Driver.gate_and_publish
 
     def __init__(self, **answers: Any) -> None:
         self._answers = answers

@@ -23,7 +23,7 @@ def test_spark_sql_is_made_of_texts_in_one_place() -> None:
 
 
 def test_servers_and_shadow_tables_are_asked_what_a_question_makes() -> None:
-    assert files_with(r"\.query_server\(") == {"session/checks/staged_queries.py"}
+    assert files_with(r"\.query_server\(") == {"session/checks/assertions.py"}
     assert files_with(r"\.query_broker\(") == {"session/checks/shadow.py"}
-    for name in ("session/checks/staged_queries.py", "session/checks/shadow.py"):
+    for name in ("session/checks/assertions.py", "session/checks/shadow.py"):
         assert "question.of(" in (ROOT / name).read_text("utf-8")

@@ -10,7 +10,7 @@ from fakes.project import ROOT
 import pinot_assets.ingest
 from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.ingest.task import worker
-from pinot_assets.session.commit import per_file_steps
+from pinot_assets.session.commit import per_file_push
 from pinot_assets.snapshot.failure_code import CODES, is_transient
 from tools.docs import error_codes
 
@@ -55,7 +55,7 @@ def test_every_code_that_a_file_can_fail_with_is_listed() -> None:
     for module in pkgutil.walk_packages(pinot_assets.ingest.__path__, "pinot_assets.ingest."):
         importlib.import_module(module.name)
     codes = {kind.code for kind in _kinds(FileRejected)} | {code for _, code in worker._CODES}
-    assert codes | {per_file_steps.REFUSED} <= CODES.keys()
+    assert codes | {per_file_push.REFUSED} <= CODES.keys()
 
 
 def test_the_page_of_codes_has_them_all() -> None:

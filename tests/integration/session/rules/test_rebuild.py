@@ -10,7 +10,7 @@ import pytest
 
 from pinot_assets.errors import SessionError, SnapshotCorrupt
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
-from pinot_assets.session.recover.rebuild import REBUILT
+from pinot_assets.session.recover.lost_pointer import REBUILT
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.snapshot.receipt import Output

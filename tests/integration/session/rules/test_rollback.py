@@ -21,7 +21,7 @@ from pinot_assets.errors import (
 from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.detect.observe import compare_listing, list_source
 from pinot_assets.session.lineage import upload
-from pinot_assets.session.rollback.rollback_options import RollbackWay
+from pinot_assets.session.rollback.rollback_plan import RollbackWay
 from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.report import TriggerResult

@@ -179,7 +179,7 @@ def test_a_hybrid_table_is_told_where_the_border_moves(make_table: Any, monkeypa
     world.pinot.realtime[world.table] = {"tableType": "REALTIME"}
     ends = iter([None, None, 1_700_000_000_000])
     monkeypatch.setattr(
-        "pinot_assets.session.commit.stage.time_boundary_ms", lambda config, times: next(ends, None)
+        "pinot_assets.session.commit.one_switch.time_boundary_ms", lambda config, times: next(ends, None)
     )
     world.write("P1")
     world.run()

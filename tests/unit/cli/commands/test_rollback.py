@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 from pinot_assets.cli.commands import rollback
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import RollbackRefused
-from pinot_assets.session.checks.row_count import RowCount
-from pinot_assets.session.rollback.rollback_options import RollbackPlan, RollbackWay
+from pinot_assets.session.checks.server_checks import RowCount
+from pinot_assets.session.rollback.rollback_plan import RollbackPlan, RollbackWay
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output

@@ -20,7 +20,7 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, SnapshotIncomplete
 from pinot_assets.session.connect import open_source
 from pinot_assets.session.detect.observe import Observation, list_source
-from pinot_assets.session.gate_and_publish import RunOutcome
+from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Owner, Pointer

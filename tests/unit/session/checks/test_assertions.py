@@ -11,9 +11,8 @@ import pytest
 from pinot_assets.audit import Finding
 from pinot_assets.errors import PinotAssetsError, PinotError, PinotUnreachable, SpecError
 from pinot_assets.pinot.client.data_table import DataTable
-from pinot_assets.session.checks import staged_queries
-from pinot_assets.session.checks.assertions import assertion_findings
-from pinot_assets.session.checks.staged_queries import switch_segments_of
+from pinot_assets.session.checks import assertions
+from pinot_assets.session.checks.assertions import assertion_findings, switch_segments_of
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit
@@ -102,7 +101,7 @@ def test_a_segment_that_is_carried_along_is_not_what_the_switch_brings() -> None
 
 def test_very_many_segments_are_asked_for_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server of 0.11 takes no request of more than 4 MiB."""
-    monkeypatch.setattr(staged_queries, "AT_A_TIME", 2)
+    monkeypatch.setattr(assertions, "AT_A_TIME", 2)
     names = [f"s{n}" for n in range(5)]
     servers = Servers(dict.fromkeys(names, 3), [])
     [found], _ = findings(servers, Switch(1, (), tuple(map(output, names))), "= 15")
@@ -112,7 +111,7 @@ def test_very_many_segments_are_asked_for_in_parts(monkeypatch: pytest.MonkeyPat
 
 def test_a_part_fits_into_a_request() -> None:
     name = 255 + 4  # a file's name is no longer, and so a segment's; and what gRPC writes before it
-    assert staged_queries.AT_A_TIME * name < 4 * 1024**2
+    assert assertions.AT_A_TIME * name < 4 * 1024**2
 
 
 def test_the_lease_is_looked_at_before_each_assertion() -> None:

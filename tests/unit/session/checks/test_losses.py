@@ -14,7 +14,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest import BuildSpec, build_file
 from pinot_assets.ingest.cast.empty_columns import Values
-from pinot_assets.session.checks.losses import loss_findings
+from pinot_assets.session.checks.receipt_checks import loss_findings
 from pinot_assets.session.stores.staging import Staging, kept_receipts
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import PublishedFile

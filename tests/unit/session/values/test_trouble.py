@@ -16,15 +16,7 @@ from pinot_assets.errors import (
     StoreConflict,
 )
 from pinot_assets.session.values.state import Mode, ObjectRef, Session
-from pinot_assets.session.values.trouble import (
-    again_ms,
-    aged,
-    causes,
-    has_lasted,
-    may_pass,
-    passes,
-    since_ms,
-)
+from pinot_assets.session.values.trouble import again_ms, aged, causes, has_lasted, may_pass, passes, since_ms
 from pinot_assets.snapshot.receipt import Failure
 
 MINUTE = 60_000

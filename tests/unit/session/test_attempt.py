@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.session.attempt import attempt
-from pinot_assets.session.attempt.attempt import go_on
+from pinot_assets.session import attempt
+from pinot_assets.session.attempt import go_on
 from pinot_assets.session.decide.decision import Next, Opened
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Session, State

@@ -1,4 +1,9 @@
-"""From built files to hidden segments: W1 to W3 of docs/design/session.md#the-switch-w1-to-w6."""
+"""All files at one instant: W1 to W3 and W5 of docs/design/session.md#the-switch-w1-to-w6.
+
+A Pinot before 1.0 refuses a replacement by nothing. Where files are only removed there, one published segment
+that stays goes along under a new name: it is among the sources, and its renamed copy is the output. Queries
+see the same rows of it before and after.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +11,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pinot_assets.core.text import plural, plural_are
-from pinot_assets.errors import SwitchConflict
+from pinot_assets.errors import SnapshotIncomplete, SwitchConflict, SwitchStateUnknown
+from pinot_assets.ingest.contract.build_spec import segment_name
+from pinot_assets.pinot import versions
 from pinot_assets.pinot.table_config import time_boundary_ms
-from pinot_assets.session.attempt.rename import spent_names
-from pinot_assets.session.checks.capacity import require_capacity
-from pinot_assets.session.commit import no_segment_change
+from pinot_assets.session.attempt import spent_names
+from pinot_assets.session.checks.capacity import generation_before, require_capacity
+from pinot_assets.session.close import finalize, is_lost, load_switch, renewed, without_entry
+from pinot_assets.session.commit.gate import require_open_gate, require_spec, require_staged
+from pinot_assets.session.commit.no_segment_change import stage_without_switch
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.lineage.node_size import require_lineage_capacity
-from pinot_assets.session.recover.finalize import load_switch
-from pinot_assets.session.recover.placeholder_segment import add_placeholder, needs_placeholder
-from pinot_assets.session.recover.resolve_interrupted import is_lost, renewed, without_entry
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Plan
-from pinot_assets.session.values.state import Mode, Session, State, utc_text
+from pinot_assets.session.values.state import Mode, PushKind, Session, State, utc_text
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Receipt
 
@@ -41,7 +47,7 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
     replaced = planning.segments_from(plan, current, visible)
     refuse_hidden_sources(context, plan, current, visible)
     if not outputs and not replaced:
-        return no_segment_change.stage(context, session, plan, receipts)
+        return stage_without_switch(context, session, plan, receipts)
     plan_ref = context.clients.staging.put_plan(plan)
     switch = Switch(session.switch + 1, replaced, outputs, format=session.format)
     if current is not None and needs_placeholder(context, switch):
@@ -174,6 +180,128 @@ def _same_lists(context: TriggerContext, session: Session, wanted: Switch) -> bo
         return False
     switch = load_switch(context, session)
     return (switch.segments_from, switch.names_to) == (wanted.segments_from, wanted.names_to)
+
+
+def publish(context: TriggerContext, session: Session) -> Snapshot:
+    """W5 and W6: end the replacement, see it everywhere, record the snapshot.
+
+    The gate is enforced here again, from the session's own audit receipt, whatever was run before.
+
+    :raises SnapshotIncomplete: nothing is staged, or the audit has not passed for exactly this switch and
+        the table spec of now.
+    :raises SwitchConflict: a segment that is to be replaced has gone; the next trigger makes a new switch.
+    :raises SwitchStateUnknown: it cannot be told yet; the next trigger looks and finishes.
+    """
+    require_staged(context, session)
+    if session.mode is Mode.ROLLBACK:
+        raise SnapshotIncomplete(
+            f"what is staged of {context.spec.name} is a rollback",
+            why=f"session {session.id} was left half way",
+            hint="the next trigger finishes it; `clear` gives it up",
+        )
+    if session.gate_open and not session.end_sent:
+        require_spec(context, session)
+    return finalize(context, end_switch(context, session))
+
+
+def end_switch(context: TriggerContext, session: Session) -> Session:
+    """W5: the gate, then the end of the replacement, unless it was ended before.
+
+    :raises SnapshotIncomplete: the audit has not passed for exactly this switch.
+    """
+    require_open_gate(context, session)
+    switch = load_switch(context, session)
+    if not context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+        _refuse_changed_sources(context, switch)
+        _require_its_entry(context, session, switch)
+        if not context.switcher.is_usable(session.lineage_entry_id) or generation_before(context, switch):
+            session = renewed(context, session)
+        session = replace(session, end_issued=session.lineage_entry_id)
+        context.lease.write(session=session)
+        try:
+            context.switcher.end(session.lineage_entry_id)
+        except (SwitchConflict, SwitchStateUnknown):
+            context.lease.write(session=replace(session, stalls=session.stalls + 1))  # R10
+            raise
+    return session
+
+
+def _require_its_entry(context: TriggerContext, session: Session, switch: Switch) -> None:
+    """The session's entry is open, is to stay so until it is ended, and is this switch's: a driver that died
+    between W1 and W2 left the one of the switch before.
+
+    :raises SwitchConflict: it is not.
+    """
+    entry = context.switcher.require_open(session.lineage_entry_id)
+    if session.revert_sent or not entry.has_names(switch.segments_from, switch.names_to):
+        raise SwitchConflict(
+            f"lineage entry {session.lineage_entry_id} of {context.spec.name} is not the one to end",
+            why="a revert of it was sent, and may still arrive"
+            if session.revert_sent
+            else f"it is not the one of switch {switch.number}, for which none was opened yet",
+            hint="the next trigger opens another one; nothing is rebuilt",
+        )
+
+
+def _refuse_changed_sources(context: TriggerContext, switch: Switch) -> None:
+    gone = set(switch.segments_from) - context.clients.pinot.visible_segments(context.spec.name)
+    if gone:
+        raise SwitchConflict(
+            f"segments of {context.spec.name} that were to be replaced have gone",
+            why=f"{len(gone)} of {len(switch.segments_from)}, first {min(gone)}",
+            hint="the next trigger makes a new switch from what is visible then",
+        )
+
+
+def add_placeholder(
+    context: TriggerContext, plan: Plan, current: Snapshot, switch: Switch, visible: frozenset[str]
+) -> Switch:
+    """The same switch with the smallest segment that stays carried along.
+
+    :param visible: every visible segment of the table; another cannot be a source.
+    :raises SwitchConflict: no segment stays: this Pinot cannot switch to an empty table.
+    """
+    foreseen = _with_smallest(context, plan, current, switch, visible)
+    (output,) = foreseen.segments_to
+    carried = current.segments[foreseen.carried]
+    return replace(foreseen, segments_to=(context.clients.staging.put_renamed(carried, output.segment),))
+
+
+def with_placeholder(
+    context: TriggerContext, plan: Plan, current: Snapshot | None, switch: Switch, visible: frozenset[str]
+) -> Switch:
+    """What a switch becomes in `stage`, foreseen: where nothing is left to build, and it removes only.
+
+    :raises SwitchConflict: as `add_placeholder`.
+    """
+    only_removes = switch.segments_from and not plan.to_build and context.push is not PushKind.PLAIN
+    if not only_removes or current is None or not needs_placeholder(context, switch):
+        return switch
+    return _with_smallest(context, plan, current, switch, visible)
+
+
+def _with_smallest(
+    context: TriggerContext, plan: Plan, current: Snapshot, switch: Switch, visible: frozenset[str]
+) -> Switch:
+    free = visible - set(switch.segments_from)
+    staying = [output for name, output in current.segments.items() if name in free]
+    if not staying:
+        raise SwitchConflict(
+            f"{context.spec.name} cannot be emptied by a switch",
+            why="this Pinot is older than 1.0 and refuses a replacement by nothing",
+            hint="drop the table's segments by hand, or keep one file",
+        )
+    smallest = min(staying, key=lambda o: (o.tar_bytes, o.segment))
+    ordinal = max((row.ordinal for row in plan.rows), default=-1) + 1
+    name = segment_name(context.spec.name, plan.session, plan.attempt, ordinal, 0)
+    sources = tuple(sorted((*switch.segments_from, smallest.segment)))
+    renamed = replace(smallest, segment=name)
+    return replace(switch, segments_from=sources, segments_to=(renamed,), carried=smallest.segment)
+
+
+def needs_placeholder(context: TriggerContext, switch: Switch) -> bool:
+    """Whether a switch removes only, and this Pinot takes none that does."""
+    return not switch.segments_to and not versions.takes_empty_outputs(context.pinot_version)
 
 
 def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switch: Switch) -> None:

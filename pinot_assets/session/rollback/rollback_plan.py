@@ -1,25 +1,33 @@
-"""The way from the current snapshot of a table back to each kept one (rule R22).
+"""What a rollback would do: the way from the current snapshot of a table back to each kept one (rule R22).
 
 Two ways: revert the newest switch, which costs nothing and leads to one snapshot, for as long as Pinot keeps
 what that switch replaced; or publish a snapshot's staged tars again, which leads to any one whose tars lie
-there. `look` reads the facts, without a lease; `RollbackFacts` decides from them alone.
+there. `rollback_facts` reads the facts, without a lease; `RollbackFacts` decides from them alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 
+from pinot_assets.core.stored_format import structured
+from pinot_assets.errors import RollbackRefused
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState, why_not_revert
+from pinot_assets.session.recover.lost_pointer import adopted, ledger_to_leave
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import staged
-from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, published
-from pinot_assets.session.values.state import Session, is_ours
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.session.stores.stored_snapshots import (
+    StoredSnapshot,
+    find_target,
+    published,
+    read_snapshots,
+)
+from pinot_assets.session.values.state import Mode, Pointer, Session, State, is_ours
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.apply import held_table_config
@@ -57,6 +65,13 @@ class RollbackPlan:
     no_revert: str
     no_republish: str
     drops: Session | None = None
+
+    @property
+    def promise(self) -> tuple[object, ...]:
+        """What of it was shown, and has to stand as it was."""
+        dropped = self.drops.id if self.drops is not None else ""
+        comes = [output.segment for output in self.comes]
+        return self.way, self.current.ref, self.target.ref, sorted(self.goes), sorted(comes), dropped
 
     @property
     def why_not(self) -> str:
@@ -136,16 +151,13 @@ class RollbackFacts:
         # A start of ours that was late (rule R1): what comes back would be hidden by it.
         delayed = self.lineage.naming(target.segments, LineageState.IN_PROGRESS)
         reasons += [f"entry {late.id} is open and hides segments of this snapshot" for late in delayed]
-        reasons += [
-            f"entry {later.id} came after it" for later in self._ours_completed_after(entry) if not reasons
+        reasons = reasons or [
+            f"entry {later.id} came after it"
+            for later in self.lineage.in_state(LineageState.COMPLETED)
+            if later.timestamp_ms > entry.timestamp_ms
+            and any(is_ours(self.table, name) for name in later.segments_from | later.segments_to)
         ]
         return "; ".join(reasons), entry.timestamp_ms + window_ms
-
-    def _ours_completed_after(self, entry: LineageEntry) -> Iterator[LineageEntry]:
-        for other in self.lineage.in_state(LineageState.COMPLETED):
-            names = other.segments_from | other.segments_to
-            if other.timestamp_ms > entry.timestamp_ms and any(is_ours(self.table, n) for n in names):
-                yield other
 
     def _republish(self, current: StoredSnapshot, target: StoredSnapshot) -> str:
         """Why the snapshot's tars cannot be published again, "" if they can."""
@@ -166,7 +178,7 @@ class RollbackFacts:
         return f"{len(gone)} of its tars are gone from the staging area, first {min(gone)}" if gone else ""
 
 
-def look(spec: TableSpec, clients: TableClients) -> RollbackFacts:
+def rollback_facts(spec: TableSpec, clients: TableClients) -> RollbackFacts:
     """Read what decides; changes nothing."""
     tars = {info.key: info.fingerprint.size for info in staged(clients.staging, "segments")}
     return _facts(spec, clients.pinot, tars, clients.now_ms())
@@ -221,7 +233,87 @@ def rollback_plans(spec: TableSpec, clients: TableClients, newest: int) -> Itera
     ref = clients.store.pointer().current_snapshot
     if ref is None:
         return
-    staging, facts = clients.staging, look(spec, clients)
+    staging, facts = clients.staging, rollback_facts(spec, clients)
     current = StoredSnapshot(ref, staging.snapshot(ref))
     for kept in islice(published(staging, current), newest):
         yield facts.plan(current, kept)
+
+
+def rollback_plan(spec: TableSpec, clients: TableClients, wanted: str = "") -> RollbackPlan:
+    """What a rollback would do; takes no lease and changes nothing.
+
+    :param wanted: number or session of a kept snapshot; "" is the one before the current one. While a
+        rollback is half way, its own target.
+    :raises RollbackRefused: there is nothing to go back to, or a session is in its switch (rule R21).
+    """
+    pointer = clients.store.pointer()
+    session = clients.store.active_session(pointer)
+    ref = (ledger_to_leave if wanted else adopted)(spec.name, clients, pointer, session)
+    if ref is None:
+        raise RollbackRefused(f"{spec.name} has never been published", hint="there is nothing to roll back")
+    current = StoredSnapshot(ref, clients.staging.snapshot(ref))
+    session = session if ref == pointer.current_snapshot else None
+    if session is not None and session.mode is Mode.ROLLBACK:
+        return _half_way(spec, clients, session, current, wanted)
+    target = find_target(clients.staging, current, wanted)
+    if session is not None and session.state is State.SWITCH:
+        shut = session.audit is not None and not session.audit.passed
+        gate = ", behind a shut gate" if shut else ""
+        raise RollbackRefused(
+            f"session {session.id} of {spec.name} is in its switch{gate}",
+            why=session.last_error or "it is staged in Pinot and not ended yet",
+            # What did not pass may well not pass again: then a run ends nothing.
+            hint=f"`pinot-assets session clear {spec.name}` drops it, what is published stays; then roll back"
+            if shut
+            else "run the table once more so that it ends, then roll back",
+        )
+    found = rollback_facts(spec, clients).plan(current, target)
+    if found.way is None and target.ref == current.ref:
+        raise RollbackRefused(
+            f"{spec.name} is at snapshot {current.snapshot.seq} already",
+            hint=f"`pinot-assets snapshots {spec.name}` lists those before it",
+        )
+    return replace(found, drops=session)
+
+
+def _half_way(
+    spec: TableSpec, clients: TableClients, session: Session, current: StoredSnapshot, wanted: str
+) -> RollbackPlan:
+    target = target_of(clients, session)
+    if wanted and find_target(clients.staging, current, wanted).ref != target.ref:
+        raise RollbackRefused(
+            f"{spec.name} is on its way back to {target.snapshot.session}",
+            why=f"rollback {session.id} was left half way",
+            hint="finish that one (`rollback` without --to) or give it up (`session clear`) first",
+        )
+    found = rollback_facts(spec, clients).plan(current, target)
+    return replace(found, way=RollbackWay.REVERT if is_revert(session) else RollbackWay.REPUBLISH)
+
+
+def from_source(clients: TableClients, current: StoredSnapshot) -> StoredSnapshot:
+    """The newest snapshot that was made from the source, as far as it can be read: a rollback's is not."""
+    ref = current.snapshot.audit.get("source") if current.snapshot.mode == Mode.ROLLBACK else None
+    if not ref:
+        return current
+    source = structured(SnapshotRef, ref, "the name of a snapshot")
+    return next(read_snapshots(clients.staging, [source]), current)
+
+
+def is_revert(session: Session) -> bool:
+    """Whether a rollback goes by reverting; a re-publish is IN_PROGRESS until its switch is written."""
+    return session.state is State.SWITCH and session.switch_object is None
+
+
+def ends_of(
+    clients: TableClients, session: Session, pointer: Pointer
+) -> tuple[StoredSnapshot, StoredSnapshot]:
+    """The snapshots from which and to which a rollback leads."""
+    ref = pointer.current_snapshot
+    assert ref is not None
+    return StoredSnapshot(ref, clients.staging.snapshot(ref)), target_of(clients, session)
+
+
+def target_of(clients: TableClients, session: Session) -> StoredSnapshot:
+    """The snapshot to which a rollback leads."""
+    assert session.target is not None
+    return StoredSnapshot(session.target, clients.staging.snapshot(session.target))

@@ -1,4 +1,5 @@
-"""The ledger of a table whose pointer was lost, made anew from what queries see (rule R18).
+"""Moving a pointer that is behind what was published up to it, and making the ledger of a table whose pointer
+was lost anew from what queries see (rule R18).
 
 A pointer that was never set means an empty ledger only if no segment of ours is visible. Where some are,
 they decide: the newest kept snapshot with exactly these segments is taken as it is. Where there is none, each
@@ -18,6 +19,9 @@ from pinot_assets.errors import SessionError
 from pinot_assets.ingest.contract.keys import version_from_text
 from pinot_assets.pinot.lineage import LineageState, SegmentMetadata
 from pinot_assets.session.context.context import TriggerContext, beyond_all, is_fresh
+from pinot_assets.session.lineage.stale_pointer import Behind, look, number_of, stop
+from pinot_assets.session.stores.clients import TableClients
+from pinot_assets.session.stores.session_store import KEPT_SESSIONS
 from pinot_assets.session.stores.staging import Staging, kept_receipts, staged
 from pinot_assets.session.stores.stored_snapshots import (
     StoredSnapshot,
@@ -27,7 +31,16 @@ from pinot_assets.session.stores.stored_snapshots import (
     snapshot_refs,
 )
 from pinot_assets.session.values.hold import still_held
-from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, close, is_ours, new_session_id
+from pinot_assets.session.values.state import (
+    Mode,
+    ObjectRef,
+    Outcome,
+    Pointer,
+    Session,
+    close,
+    is_ours,
+    new_session_id,
+)
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output, Receipt
 
@@ -35,7 +48,7 @@ REBUILT = "REBUILT"
 """Mode of a snapshot that no session published."""
 
 
-def ledger(context: TriggerContext) -> Snapshot | None:
+def rebuild_if_lost(context: TriggerContext) -> Snapshot | None:
     """The current snapshot, rebuilt first if the pointer to it was lost; None when nothing is published.
 
     :raises SnapshotCorrupt: the pointer names an object that is not there.
@@ -248,3 +261,120 @@ def _output(staging: Staging, metadata: SegmentMetadata, receipt: Receipt | None
         start_ms=metadata.start_ms,
         end_ms=metadata.end_ms,
     )
+
+
+def catch_up(context: TriggerContext) -> None:
+    """Before a step decides anything by the pointer: make sure that it is not that of a restored backup.
+
+    The newer snapshot that queries see becomes the ledger. Where Pinot was taken back as well, the pointer
+    stays, and numbers go on beyond all that were given.
+
+    :raises SessionError: what queries see is neither the pointer's nor a newer snapshot's; says what can be
+        done.
+    """
+    if behind := catch_up_as_chosen(context):
+        raise stop(context.spec.name, context.lease.pointer, behind.unknown, behind.newer)
+
+
+def adopted(
+    table: str, clients: TableClients, pointer: Pointer, session: Session | None
+) -> SnapshotRef | None:
+    """The snapshot that a step would take for the current one; only looked at.
+
+    :param session: the pointer's open one.
+    :raises SessionError: as `catch_up`.
+    """
+    behind = look(table, clients, pointer, session) if not is_fresh(pointer) else Behind(())
+    if behind.seen is None and behind.unknown:
+        raise stop(table, pointer, behind.unknown, behind.newer)
+    return behind.seen or pointer.current_snapshot
+
+
+def ledger_to_leave(
+    table: str, clients: TableClients, pointer: Pointer, session: Session | None
+) -> SnapshotRef | None:
+    """The same for a rollback to a snapshot that a person named, which nothing newer stops."""
+    seen = look(table, clients, pointer, session).seen if not is_fresh(pointer) else None
+    return seen or pointer.current_snapshot
+
+
+def catch_up_as_chosen(context: TriggerContext) -> Behind | None:
+    """The same before a rollback to a snapshot that a person named: that is one of the choices.
+
+    :returns: what is left to be chosen, None where nothing is.
+    """
+    pointer = context.lease.pointer
+    if is_fresh(pointer):
+        return None  # `rebuild_if_lost` sees to it
+    session = context.active_session()
+    behind = look(context.spec.name, context.clients, pointer, session)
+    if behind.seen is not None:
+        _adopt(context, session, StoredSnapshot(behind.seen, context.clients.staging.snapshot(behind.seen)))
+        return None
+    _go_beyond(context, session, behind)
+    return behind if behind.unknown else None
+
+
+def _adopt(context: TriggerContext, session: Session | None, newest: StoredSnapshot) -> None:
+    before, staging = context.lease.pointer, context.clients.staging
+    kept = [*outlines(staging, snapshot_refs(staging))]
+    pointer = replace(
+        before,
+        format=max(before.format, newest.snapshot.format),
+        active_session="",
+        next_seq=beyond_all(context),
+        history=tuple(context.clients.store.session_nodes()[-KEPT_SESSIONS:]),
+        current_snapshot=newest.ref,
+        hold=_hold(context, kept, newest.snapshot),
+    )
+    closed = _closed(context, session, kept) if session is not None else None
+    context.lease.write(pointer=pointer, session=closed)
+    close_lost_entries(context)
+    was = f"snapshot {number_of(before.current_snapshot)}" if before.current_snapshot else "no snapshot"
+    context.note(
+        f"the pointer in ZooKeeper was older than what queries see (it named {was}): they see exactly "
+        f"snapshot {newest.snapshot.session}, which is the ledger now; the next session is "
+        f"cp{pointer.next_seq}"
+    )
+
+
+def _hold(context: TriggerContext, kept: Iterable[StoredSnapshot], now: Snapshot) -> ObjectRef | None:
+    """What is held back now: by a rollback that came after the pointer, else what the pointer knows of."""
+    before, kept = context.lease.pointer, [*kept]
+    since = number_of(before.current_snapshot)
+    if any(k.snapshot.mode == Mode.ROLLBACK and k.snapshot.seq > since for k in kept):
+        return hold_of_last_rollback(context, kept, now)
+    if before.hold is None or context.mode is Mode.SWAP:
+        return None  # a swap table that was published since is not held any more
+    hold = still_held(context.hold(), now)
+    return None if hold.is_empty else context.clients.staging.put_hold(now.session, hold)
+
+
+def _closed(context: TriggerContext, session: Session, kept: Iterable[StoredSnapshot]) -> Session:
+    """The session that the pointer takes for open, as it ended."""
+    own = next((k.snapshot for k in kept if k.snapshot.session == session.id), None)
+    if own is not None:
+        published = replace(session, lineage_entry_id=own.lineage_entry_id, last_error="")
+        return close(published, Outcome.PUBLISHED, own.published_ms)
+    lost = replace(session, last_error="a later session has published; this one came from a restored backup")
+    return close(lost, Outcome.CLEARED, context.clients.now_ms())
+
+
+def _go_beyond(context: TriggerContext, session: Session | None, behind: Behind) -> None:
+    """Numbers go on beyond all that were given, and a session that is over is not open."""
+    pointer = context.lease.pointer
+    nodes = context.clients.store.session_nodes()
+    given = [header.seq for header in behind.newer] + [int(node[2:]) for node in nodes]
+    active = session.node if session is not None else ""
+    if max(given, default=0) < pointer.next_seq and pointer.active_session == active:
+        return
+    ahead = replace(pointer, next_seq=beyond_all(context), active_session=active)
+    context.lease.write(pointer=ahead)
+    if behind.newer and not behind.unknown and behind.newer[0].seq >= pointer.next_seq:
+        newest = behind.newer[0].seq
+        context.note(
+            f"the staging area holds snapshot {newest}, which queries do not see: ZooKeeper and Pinot were "
+            f"taken back, it seems. Sessions go on from snapshot {number_of(pointer.current_snapshot)} with "
+            f"number {ahead.next_seq}; `pinot-assets rollback {context.spec.name} --to {newest}` would "
+            "publish that snapshot again without building its files"
+        )

@@ -1,4 +1,7 @@
-"""Giving up a session, and sweeping what a dead driver may have left in Pinot (rules R2, R18, R19)."""
+"""What a driver that died may have left: a switch half way (W5's table), and strays in Pinot (rules R2, R18).
+
+Source: docs/design/session.md#what-became-of-a-switch.
+"""
 
 from __future__ import annotations
 
@@ -6,33 +9,12 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from pinot_assets.errors import SessionError
-from pinot_assets.ingest.contract.keys import CUT_VALUES
+from pinot_assets.session.close import finalize, is_lost, is_open, load_switch, note_foreign
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.recover.finalize import load_switch, note_foreign
-from pinot_assets.session.recover.resolve_interrupted import without_entry
+from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.stores.stored_snapshots import segments_of, snapshot_refs
-from pinot_assets.session.values.state import Mode, Outcome, Pointer, Session, State, close, is_ours
+from pinot_assets.session.values.state import Mode, Session, is_ours
 from pinot_assets.snapshot.manifest import Snapshot
-
-
-def abandon(
-    context: TriggerContext, session: Session, outcome: Outcome, why: str, pointer: Pointer | None = None
-) -> Session:
-    """Close an unpublished session: revert, read back, write the outcome, delete what was staged.
-
-    The order is rule R19's. The caller has resolved the session, so it is known not to be published.
-
-    :param pointer: what is to stand there with the outcome, where more changes than the open session.
-    :returns: the session as it was closed.
-    """
-    session = without_entry(context, session)
-    done = close(replace(session, last_error=session.last_error or why), outcome, context.clients.now_ms())
-    context.lease.write(pointer=replace(pointer or context.lease.pointer, active_session=""), session=done)
-    if session.state is State.SWITCH and session.switch_object is not None:
-        context.switcher.delete(load_switch(context, session).names_to)
-    _delete_staged(context, session)
-    context.note(f"session {session.id} abandoned: {why}")
-    return done
 
 
 def sweep(context: TriggerContext, session: Session | None, current: Snapshot | None) -> None:
@@ -110,14 +92,37 @@ def refuse_undone(context: TriggerContext, strays: set[str], current: Snapshot |
     context.refuse_published(frozenset(strays))
 
 
-def _delete_staged(context: TriggerContext, session: Session) -> None:
-    """Receipts first: without its receipt a tar is nothing."""
-    store = context.clients.staging.store
-    tars = f"segments/{context.spec.name}__{session.id}_"
-    receipts = [info.key for info in store.list(f"sessions/{session.id}/files")]
-    bad_rows = [info.key for info in store.list(f"sessions/{session.id}/bad-rows")]
-    staged = [info.key for info in store.list("segments") if info.key.startswith(tars)]
-    moving = [info.key for info in store.list(f"sessions/{session.id}/moving")]
-    cut = [info.key for info in store.list(f"sessions/{session.id}/{CUT_VALUES}")]
-    for key in (*receipts, *bad_rows, *cut, *moving, *staged):
-        store.delete(key)
+def resolve_interrupted(context: TriggerContext, session: Session) -> Session | None:
+    """Find out what became of a session that was left in SWITCH.
+
+    :returns: None when it was published after all (and is recorded now), else the session, still open.
+    """
+    left = unpublished(context, session)
+    if left is None:
+        finalize(context, session)
+        context.note(f"session {session.id} had been switched before its driver died; recorded now")
+    elif is_lost(context, left):
+        # Nothing hides them any more: what was pushed is visible now, or may be in a moment.
+        context.switcher.delete(load_switch(context, left).names_to)
+    return left
+
+
+def unpublished(context: TriggerContext, session: Session) -> Session | None:
+    """The session with the entry that is open for it, None when its switch has happened."""
+    if session.switch_object is None:
+        return session
+    switch = load_switch(context, session)
+    if context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+        return None
+    found = with_open_entry(context, session, switch)
+    if found != session:
+        context.lease.write(session=found)
+    return found
+
+
+def with_open_entry(context: TriggerContext, session: Session, switch: Switch) -> Session:
+    """The session with the entry that is open for its switch, where its driver died between the start and
+    the write of the entry's id; else as it is. Only looked at."""
+    if is_open(context, session) or (twin := context.switcher.open_twin(switch)) is None:
+        return session
+    return replace(session, lineage_entry_id=twin.id)

@@ -1,0 +1,282 @@
+"""The next attempt of a table's session: a new one, or the open one reconciled with the source
+(docs/design/session.md#a-new-session and #continuing-an-open-session)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.stored_format import NEWEST
+from pinot_assets.core.text import plural
+from pinot_assets.core.thread_map import in_threads
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, segment_name
+from pinot_assets.ingest.contract.query import Query
+from pinot_assets.pinot.lineage import Lineage, LineageState
+from pinot_assets.session.checks.staging_probe import require_staging_reachable
+from pinot_assets.session.close import is_lost, load_switch
+from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
+from pinot_assets.session.decide.decision import Next, Opened, Receipts
+from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
+from pinot_assets.session.lineage.node_size import require_plan_fits
+from pinot_assets.session.stores.staged_files import THREADS
+from pinot_assets.session.stores.staging import Staging
+from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
+from pinot_assets.session.values import plan as planning
+from pinot_assets.session.values.plan import Changes, Plan, Row, RowStatus
+from pinot_assets.session.values.report import notes_on
+from pinot_assets.session.values.state import Mode, ObjectRef, PushKind, Session, State, new_session_id
+from pinot_assets.session.values.trouble import STALLS
+from pinot_assets.settings.file_limits import FileLimits
+from pinot_assets.snapshot.fingerprint import SourceFile
+from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.table_spec.blocks.ingestion import FileIngestion
+
+_NO_WORD: Final = (
+    f"{STALLS} runs in a row ended before a file was built, without a reason: "
+    "they were killed, or ran out of memory"
+)
+
+# --- a new session ---------------------------------------------------------------------------------
+
+
+def begin(
+    context: TriggerContext, plan: Plan, changes: Changes, current: Snapshot | None
+) -> tuple[Session, Plan]:
+    """A new session in INIT with its first plan.
+
+    :param plan: as it was decided on, without the name of a session.
+    """
+    seq, pointer = next_seq(context), context.lease.pointer
+    # A new table begins in the newest format; `state upgrade` alone says so for another one.
+    number = NEWEST if is_fresh(pointer) else pointer.format
+    plan = replace(plan, session=new_session_id(seq), format=number)
+    refuse_too_many(context, plan, current)
+    if current is None:
+        # Before the first session, while nothing stands anywhere (R28).
+        require_staging_reachable(
+            context.clients.staging,
+            context.spec.ingestion.output_props,
+            context.spec.policy,
+            context.clients.builder,
+        )
+    write_cluster_marker(context.clients)
+    now = context.clients.now_ms()
+    session = Session(
+        id=plan.session,
+        seq=seq,
+        mode=context.mode,
+        config_fingerprint=context.fingerprint,
+        created_ms=now,
+        attempt_started_ms=now,
+        plan=context.clients.staging.put_plan(plan),
+        counts=plan.counts(),
+        push=context.push,
+        format=plan.format,
+    )
+    open_session(context, session, pointer.hold)
+    context.note(f"session {session.id} ({session.mode.lower()}): {plural(len(plan.rows), 'file')} to build")
+    if context.mode is Mode.APPEND and changes.rewritten:
+        context.note(
+            f"{len(changes.rewritten)} rewritten files are added beside their older versions (append)"
+        )
+    return session, plan
+
+
+def open_session(context: TriggerContext, session: Session, hold: ObjectRef | None) -> None:
+    """Write a new session, which is the table's open one from now on.
+
+    :param hold: what a rollback holds back from now on.
+    """
+    pointer = context.lease.pointer
+    pointer = replace(
+        pointer,
+        active_session=session.node,
+        next_seq=session.seq + 1,
+        history=(*pointer.history, session.node)[-2:],
+        hold=hold,
+        format=session.format,
+    )
+    context.lease.write(pointer=pointer, session=session)
+    context.lease.prune()
+
+
+def refuse_too_many(context: TriggerContext, plan: Plan, current: Snapshot | None) -> None:
+    """Look before anything is built whether one switch can show it all.
+
+    :raises PushRefused: it cannot, however it is built.
+    """
+    if context.push is not PushKind.PLAIN:
+        visible = context.clients.pinot.visible_segments(context.spec.name)
+        require_plan_fits(context.spec.name, plan, planning.segments_from(plan, current, visible))
+
+
+# --- an open session -------------------------------------------------------------------------------
+
+
+def go_on(
+    context: TriggerContext,
+    session: Session,
+    opened: Opened,
+    plan: Plan,
+    receipts: Receipts,
+    current: Snapshot | None,
+) -> tuple[Session, Plan]:
+    """The open session's next attempt."""
+    is_retry, now_ms = opened.next is Next.RETRY, context.clients.now_ms()
+    trouble_since_ms = session.trouble_since_ms or (now_ms if opened.keeps_dying else 0)
+    refuse_too_many(context, plan, current)
+    taken = with_spent_names(plan, receipts, _spent(context, session))
+    taken |= returned(opened.plan, plan, receipts)
+    plan = revoked(plan, taken)
+    # The gate stays open: bound to the switch (R8), for what is asked by now, of the same files. One that
+    # gives no segment changes no switch, and was looked at by nobody.
+    same = (opened.plan.rows, opened.plan.removals) == (plan.rows, plan.removals)
+    is_audited = same and session.gate_open_by(context.spec.audit.digest)
+    session = replace(
+        session,
+        plan=context.clients.staging.put_plan(plan),
+        attempt=plan.attempt,
+        attempt_started_ms=now_ms,
+        retry_count=session.retry_count + is_retry,
+        stalls=0 if is_retry else opened.stalls,
+        failures=None,
+        audit=session.audit if is_audited else None,
+        counts=plan.counts(),
+        trouble_since_ms=trouble_since_ms,
+        last_error=(session.last_error or _NO_WORD) if trouble_since_ms else "",
+    )
+    context.lease.write(session=session)
+    if taken:
+        # After the write: nobody else has this attempt's names any more.
+        plan = renamed(context.clients.staging, context.spec.name, plan, taken)
+        context.note(f"{len(taken)} built files go on under new names; their files are not read again")
+    what = f"retry {session.retry_count} of" if is_retry else "going on with"
+    context.note(
+        f"{what} session {session.id}: {plural(len(plan.done), 'file')} kept, {len(plan.to_build):,} to build"
+    )
+    return session, plan
+
+
+def _spent(context: TriggerContext, session: Session) -> frozenset[str]:
+    """Names that Pinot must not see again (rule R16).
+
+    A lost entry stays on the session until another one is opened for it, so a driver that dies on the way
+    is followed by one that still knows.
+    """
+    spent = spent_names(context.switcher.fetch())
+    if session.state is State.SWITCH and is_lost(context, session):
+        context.note(f"the lineage entry of {session.id} was reverted, or Pinot gave it up")
+        spent |= frozenset(load_switch(context, session).names_to)
+    return spent
+
+
+def build(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[Receipt], list[Failure]]:
+    """Build what the plan wants built.
+
+    :returns: receipts, and failures by ordinal; files that may be skipped are in neither.
+    :raises LeaseLost: somebody else owns the table now; nothing was built.
+    """
+    tasks = [FileTask(SourceFile(r.uri, r.planned), r.ordinal) for r in plan.to_build]
+    receipts: list[Receipt] = []
+    failures: list[Failure] = []
+
+    def on_done(outcome: Receipt | Failure) -> None:
+        context.progress.built(outcome)
+        if isinstance(outcome, Receipt):
+            receipts.append(outcome)
+            context.built += 1
+        else:
+            failures.append(outcome)
+
+    context.lease.assert_held()  # what slept through its lease may not build what the next owner does (I13)
+    context.progress.building({task.ordinal: task.file.fingerprint.size for task in tasks})
+    context.clients.builder.build(_order(context, session, plan), tasks, on_done, context.progress.moving)
+    for note in notes_on(receipts):
+        context.note(note)
+    failed = [f for f in failures if not _skipped(context, session, plan, f)]
+    return receipts, sorted(failed, key=lambda f: f.ordinal)
+
+
+def _skipped(context: TriggerContext, session: Session, plan: Plan, failure: Failure) -> bool:
+    """Whether a file that cannot be read is left out, as the user wants it (edge case E17).
+
+    Not one that is published: its rows must not vanish because its new version is broken.
+    """
+    if not context.spec.ingestion.skip_unreadable or failure.code != "UNREADABLE":
+        return False
+    current = context.current_snapshot()
+    if current is not None and failure.uri in current.ledger:
+        return False
+    (row,) = [r for r in plan.to_build if r.ordinal == failure.ordinal]
+    context.clients.staging.put_skipped(session.id, row, failure, session.format)
+    context.note(f"skipped {failure.uri}: {failure.reason}")
+    return True
+
+
+def _order(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
+    ingestion, staging = context.spec.ingestion, context.clients.staging
+    return BuildSpec(
+        table=context.spec.name,
+        session=session.id,
+        attempt=plan.attempt,
+        creation_time_ms=session.created_ms,
+        schema=context.spec.schema_json,
+        table_config=context.spec.table_json,
+        input_format=ingestion.input_format,
+        reader=ingestion.reader,
+        source_uri=context.clients.source.uri,
+        source_props=ingestion.input_props,
+        staging_uri=staging.session_uri(session.id),
+        segments_uri=staging.store.uri_of("segments"),
+        staging_props=ingestion.output_props,
+        max_rows_per_segment=ingestion.max_rows_per_segment,
+        min_server=ingestion.min_server,
+        policy=context.spec.policy,
+        desired_segment_bytes=ingestion.desired_segment_bytes,
+        max_bad_rows=ingestion.bad_row_limit,
+        missing_column=ingestion.on_missing_column,
+        query=query_of(ingestion, context.spec.table_json),
+        limits=FileLimits.of_environment(os.environ),
+        format=session.format,
+    )
+
+
+def query_of(ingestion: FileIngestion, table_config: JsonMapping) -> Query | None:
+    """What Spark SQL makes of the rows; None if the tasks read the files themselves.
+
+    :param table_config: Pinot's `transformConfigs` and `filterConfig` in it need Spark, too.
+    """
+    query = Query.of(ingestion.filter, ingestion.transforms, table_config)
+    return query if query.expressions or ingestion.engine == "spark" else None
+
+
+def spent_names(lineage: Lineage) -> frozenset[str]:
+    """Names that must never be pushed again, as far as Pinot still knows."""
+    return frozenset[str]().union(*(e.segments_to for e in lineage.in_state(LineageState.REVERTED)))
+
+
+def renamed(staging: Staging, table: str, plan: Plan, receipts: Mapping[int, Receipt]) -> Plan:
+    """The plan with those receipts' tars under names of its own attempt, each recorded as a new receipt.
+
+    Repeating it after a death makes the same objects.
+
+    :param receipts: by the ordinal of the row that takes them over; not necessarily the one that they were
+        built for.
+    """
+
+    def taken(row: Row) -> Row:
+        old = receipts.get(row.ordinal)
+        if old is None:
+            return row
+        name = partial(segment_name, table, plan.session, plan.attempt, row.ordinal)
+        outputs = tuple(staging.put_renamed(output, name(k)) for k, output in enumerate(old.outputs))
+        receipt = replace(old, ordinal=row.ordinal, attempt=plan.attempt, outputs=outputs)
+        key = staging.put_receipt(plan.session, receipt)
+        return replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key)
+
+    return replace(plan, rows=tuple(in_threads(taken, plan.rows, THREADS, "rename")))

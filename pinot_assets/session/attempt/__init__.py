@@ -1,1 +1,0 @@
-"""An attempt: decide over the open session, build, name."""
