@@ -14,10 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pinot_assets.expressions.calls import FunctionCall, calls_of, number_of, text_of
-from pinot_assets.expressions.refused import ExpressionRefused
-from pinot_assets.expressions.regular import check_pattern, check_wildcards
-from pinot_assets.expressions.tokens import END, Token, words
+from pinot_assets.expressions.regex_cost import check_pattern, check_wildcards
+from pinot_assets.expressions.syntax import (
+    END,
+    ExpressionRefused,
+    FunctionCall,
+    Token,
+    calls_of,
+    number_of,
+    text_of,
+    words,
+)
 
 MOST_GROWTH: Final = 10_000
 """Times that an expression may make a value longer."""

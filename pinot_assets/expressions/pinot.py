@@ -11,20 +11,21 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from pinot_assets.expressions.completeness import CLAUSES, check_whole
 from pinot_assets.expressions.costs import check_costs
-from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
-from pinot_assets.expressions.pinot_names import ALLOWED, PERCENTILE, REFUSED, canonical
-from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference, unknown_function
-from pinot_assets.expressions.tokens import (
+from pinot_assets.expressions.pinot_functions import ALLOWED, COSTS_OF_PINOT, PERCENTILE, REFUSED, canonical
+from pinot_assets.expressions.syntax import (
     END,
     PINOT,
+    ExpressionRefused,
     Token,
     read_tokens,
+    refuse_reference,
+    unknown_function,
     without_comments,
     word_before,
     words,
 )
-from pinot_assets.expressions.whole import CLAUSES, check_whole
 
 _INSTEAD: Final = "use functions that Pinot itself has for one row, and its aggregations"
 _CLAUSES: Final = frozenset(("where", "group", "having", "order", "limit", "offset"))

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from typing import Final
 
+from pinot_assets.expressions.completeness import check_whole
 from pinot_assets.expressions.costs import check_costs
-from pinot_assets.expressions.refused import ExpressionRefused, refuse_reference, unknown_function
-from pinot_assets.expressions.spark_costs import COSTS_OF_SPARK
-from pinot_assets.expressions.spark_names import ALLOWED, REFUSED
-from pinot_assets.expressions.tokens import END, SPARK, Token, read_tokens, word_before, words
-from pinot_assets.expressions.whole import check_whole
+from pinot_assets.expressions.spark_functions import ALLOWED, COSTS_OF_SPARK, REFUSED
+from pinot_assets.expressions.syntax import (
+    END,
+    SPARK,
+    ExpressionRefused,
+    Token,
+    read_tokens,
+    refuse_reference,
+    unknown_function,
+    word_before,
+    words,
+)
 
 _CALLED_BY_GRAMMAR: Final = frozenset(("try_cast", "timestampadd", "timestampdiff"))
 """What is written like a call, is none of Spark's list of functions, and computes with values alone."""

@@ -10,12 +10,11 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.table_spec.blocks.audit import Assertion
-from pinot_assets.table_spec.blocks.audit_checks import CHECK_KINDS, Replicas
+from pinot_assets.table_spec.blocks.audit import CHECK_KINDS, Assertion, Replicas
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings
 from pinot_assets.table_spec.blocks.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
 from pinot_assets.table_spec.blocks.realtime import RealtimeBlock
-from pinot_assets.table_spec.yaml.descriptions import described_schema
+from pinot_assets.table_spec.tables.editor_schema import described_schema
 from pinot_assets.table_spec.yaml.values import KINDS, Size
 
 _UNITS: Final = {"Sec": "seconds", "Seconds": "seconds", "Hours": "hours", "Days": "days"}

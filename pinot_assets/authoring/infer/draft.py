@@ -18,7 +18,7 @@ from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import SourceError
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec import TableSpec
-from pinot_assets.table_spec.yaml.location import is_within
+from pinot_assets.table_spec.yaml.values import is_within
 
 _BINARY = re.compile(r"\.(?:parquet|avro|orc)(?:\.(?:gz|bz2|zst))?$", re.IGNORECASE)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pinot_assets.table_spec.blocks.column_names import has_blank
+from pinot_assets.table_spec.blocks.pinot_json import has_blank
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

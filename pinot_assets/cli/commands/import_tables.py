@@ -26,8 +26,7 @@ from pinot_assets.settings.environment import tables_directory
 from pinot_assets.source.settings.references import referenced
 from pinot_assets.table_spec.blocks.pinot_json import NAMES, raw_table_name, usable_name
 from pinot_assets.table_spec.tables.apply import SchemaAndTableStore
-from pinot_assets.table_spec.tables.load import check_files
-from pinot_assets.table_spec.tables.new_spec import write_new_spec
+from pinot_assets.table_spec.tables.load import check_files, write_new_spec
 from pinot_assets.table_spec.yaml.document import parse_document, read_spec_bytes
 
 OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]

@@ -24,21 +24,20 @@ from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec.blocks.pinot_json import NAMES, usable_name
-from pinot_assets.table_spec.tables.apply import ApplyPlan, SchemaAndTableStore
-from pinot_assets.table_spec.tables.apply_all import (
+from pinot_assets.table_spec.tables.apply import (
     ApplyOutcome,
+    ApplyPlan,
+    SchemaAndTableStore,
     apply_each,
     check_each,
     exit_code_of,
     plan_each,
 )
 from pinot_assets.table_spec.tables.editor_schema import editor_schema
-from pinot_assets.table_spec.tables.left_out import LeftOut
-from pinot_assets.table_spec.tables.load import NO_DIRECTORY, check_named
-from pinot_assets.table_spec.tables.new_spec import write_new_spec
-from pinot_assets.table_spec.tables.realtime import AnyTableSpec
-from pinot_assets.table_spec.yaml.document import canonical_json
-from pinot_assets.table_spec.yaml.problem import Note, Problem
+from pinot_assets.table_spec.tables.load import NO_DIRECTORY, check_named, write_new_spec
+from pinot_assets.table_spec.tables.spec import AnyTableSpec
+from pinot_assets.table_spec.tables.tables import LeftOut
+from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json
 
 OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
 """Opens the connection to Pinot, only when a command needs it."""

@@ -17,8 +17,8 @@ from pinot_assets.session.checks.staged_queries import Servers, SwitchSegments, 
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.receipt import Output, Receipt
+from pinot_assets.table_spec.blocks.assertion import Side
 from pinot_assets.table_spec.blocks.audit import Assertion
-from pinot_assets.table_spec.blocks.expectation import Side
 
 
 def assertion_findings(

@@ -22,7 +22,7 @@ from pinot_assets.session.stores.stored_receipts import kept_receipts
 from pinot_assets.session.values.state import Mode, Session
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Receipt
-from pinot_assets.table_spec.blocks.audit_checks import Loss, LossName, RowChange
+from pinot_assets.table_spec.blocks.audit import Loss, LossName, RowChange
 
 _TAKES_AWAY: Final = (Mode.SYNC, Mode.SWAP)
 """Append takes nothing away: the rows of the published version stay. A rollback shows what was audited."""

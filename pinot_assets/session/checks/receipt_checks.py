@@ -28,7 +28,7 @@ from pinot_assets.session.stores.staged_objects import THREADS
 from pinot_assets.session.stores.staging import Staging, Switch
 from pinot_assets.session.values.state import Session
 from pinot_assets.snapshot.receipt import Output, Receipt
-from pinot_assets.table_spec.blocks.audit_checks import CutCheck, EmptyOutputs, RowChange, TimeRange
+from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, RowChange, TimeRange
 
 LOOKS: Final = 32
 """Tars that are looked at a time, one small request each: some seconds for thousands of them on S3. A listing

@@ -14,9 +14,8 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.table_spec.yaml.document import DocumentNode
+from pinot_assets.table_spec.yaml.document import DocumentNode, Problem, did_you_mean
 from pinot_assets.table_spec.yaml.environment import has_reference
-from pinot_assets.table_spec.yaml.problem import Problem, did_you_mean
 from pinot_assets.table_spec.yaml.values import Count, Flag, Positive
 
 _GROUP: Final = re.compile(r"[A-Za-z0-9_]+(?:/[A-Za-z0-9_]+)*")

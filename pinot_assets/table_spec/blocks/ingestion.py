@@ -11,8 +11,8 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.expressions.refused import ExpressionRefused
 from pinot_assets.expressions.spark import check_spark_expression
+from pinot_assets.expressions.syntax import ExpressionRefused
 from pinot_assets.table_spec.yaml.environment import has_reference, malformed_reference
 from pinot_assets.table_spec.yaml.quartz import to_cron
 from pinot_assets.table_spec.yaml.values import (

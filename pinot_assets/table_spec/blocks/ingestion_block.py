@@ -20,11 +20,15 @@ from pinot_assets.table_spec.blocks.ingestion import (
     refused_expression,
     stray_reference,
 )
-from pinot_assets.table_spec.blocks.ingestion_rules import RULES, Case, RuleFinding, Surroundings
-from pinot_assets.table_spec.blocks.permissions import policy_findings
-from pinot_assets.table_spec.yaml.document import DocumentNode
+from pinot_assets.table_spec.blocks.ingestion_rules import (
+    RULES,
+    Case,
+    RuleFinding,
+    Surroundings,
+    policy_findings,
+)
+from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Note, Problem, nearest
 from pinot_assets.table_spec.yaml.environment import missing_variables
-from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, nearest
 
 _REQUIRED: Final = {
     "inputDirURI": (

@@ -2,21 +2,24 @@
 
 The reasons for the refusals stand in the rules. Source: docs/tables.md#keys-of-fileingestion,
 docs/design/session.md#segment-names and #modes-and-kinds-of-push; edge cases E2, E16 and E17.
+
+What a block reaches (variables, directories, endpoints, the queue) is judged by the policy;
+`pinot_assets.source` asks the same questions again where a place is opened.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pinot_assets.core.policy import Policy
+from pinot_assets.core.policy import Policy, PolicyRefusal
 from pinot_assets.errors import BuildError, SourceError, SpecError
 from pinot_assets.source import resolve_env
-from pinot_assets.source.policy import refused_variables
+from pinot_assets.source.policy import refused_by_spark, refused_place, refused_queue, refused_variables
 from pinot_assets.source.settings.names import IN_NEED, KNOWN, incomplete_settings, unknown_settings
 from pinot_assets.source.uris import Root, parse_root
 from pinot_assets.table_spec.blocks.ingestion import (
@@ -27,9 +30,9 @@ from pinot_assets.table_spec.blocks.ingestion import (
     TRANSFORMS,
     FileIngestion,
 )
+from pinot_assets.table_spec.yaml.document import did_you_mean
 from pinot_assets.table_spec.yaml.environment import missing_variables
-from pinot_assets.table_spec.yaml.location import is_within, normalise_location
-from pinot_assets.table_spec.yaml.problem import did_you_mean
+from pinot_assets.table_spec.yaml.values import is_within, normalise_location
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,3 +414,64 @@ def _apart(input_uri: str, staging_uri: str) -> Iterator[RuleFinding]:
     else:
         return
     yield RuleFinding("output.segment.dir.uri", text, "name a directory of its own")
+
+
+_QUEUE: Final = "notificationQueue"
+
+
+def policy_findings(case: Case, broken: Collection[str]) -> Iterator[RuleFinding]:
+    """Everything that the policy refuses of a block.
+
+    :param broken: keys that something else is wrong with, which are not judged.
+    """
+    spec = case.spec
+    yield from _of_place(case, broken, "inputDirURI", spec.input_dir_uri, INPUT_PROP, spec.input_props)
+    yield from _of_place(
+        case, broken, "output.segment.dir.uri", spec.staging_uri, OUTPUT_PROP, spec.output_props
+    )
+    if spec.notification_queue is not None and _QUEUE not in broken:
+        yield from _of_queue(case.around.policy, spec.notification_queue, spec.input_props)
+
+
+def _of_place(
+    case: Case, broken: Collection[str], key: str, text: str, family: str, props: Mapping[str, str]
+) -> Iterator[RuleFinding]:
+    if key in broken:
+        return
+    policy = case.around.policy
+    refused = [_finding(key, refusal) for refusal in refused_variables(text, policy)]
+    yield from refused
+    root = None if refused else _root(case, text)
+    if root is None:  # where it lies is not known here; what the settings name is
+        for name, value in props.items():
+            for refusal in refused_variables(value, policy):
+                yield _finding(f"{family}.{name}", refusal)
+        return
+    of_place = [*refused_place(root, props, policy)]
+    for name, refusal in of_place:
+        yield _finding(f"{family}.{name}" if name else key, refusal)
+    if family == INPUT_PROP and not of_place and reads_by_spark(case):
+        for refusal in refused_by_spark(root, props, policy):
+            yield _finding(key, refusal)
+
+
+def _of_queue(policy: Policy, url: str, props: Mapping[str, str]) -> Iterator[RuleFinding]:
+    refused = [_finding(_QUEUE, refusal) for refusal in refused_variables(url, policy)]
+    yield from refused
+    try:
+        resolved = resolve_env(url, policy)
+    except SourceError:
+        return
+    for refusal in refused_queue(resolved, props, policy):
+        yield _finding(_QUEUE, refusal)
+
+
+def _root(case: Case, text: str) -> Root | None:
+    try:
+        return parse_root(normalise_location(resolve_env(text, case.around.policy), case.around.base))
+    except SourceError:
+        return None  # a variable is not set here, or the place is none, which another rule says
+
+
+def _finding(key: str, refusal: PolicyRefusal) -> RuleFinding:
+    return RuleFinding(key, refusal.reason, refusal.fix)

@@ -14,15 +14,20 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from pinot_assets.core.policy import Policy
+from pinot_assets.expressions.completeness import check_whole
 from pinot_assets.expressions.pinot import check_pinot_costs
-from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
-from pinot_assets.expressions.pinot_names import canonical
-from pinot_assets.expressions.refused import ExpressionRefused, refuse_length, refuse_reference
-from pinot_assets.expressions.tokens import END, PINOT, Token, read_tokens
-from pinot_assets.expressions.whole import check_whole
+from pinot_assets.expressions.pinot_functions import COSTS_OF_PINOT, canonical
+from pinot_assets.expressions.syntax import (
+    END,
+    PINOT,
+    ExpressionRefused,
+    Token,
+    read_tokens,
+    refuse_length,
+    refuse_reference,
+)
 from pinot_assets.table_spec.blocks.pinot_json import field_specs
-from pinot_assets.table_spec.yaml.document import DocumentNode
-from pinot_assets.table_spec.yaml.problem import Problem
+from pinot_assets.table_spec.yaml.document import DocumentNode, Problem
 
 _GROOVY: Final = re.compile(
     r"groovy(?:[\s\"]|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|--[^\n]*+\n)*+\(|u&\"", re.IGNORECASE

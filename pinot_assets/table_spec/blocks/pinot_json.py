@@ -1,20 +1,38 @@
 """What must hold for the Pinot schema and table config of a spec; Pinot's own checks come on top.
 
-Only what this project relies on is looked at, and what would otherwise be noticed late.
+Only what this project relies on is looked at, and what would otherwise be noticed late. Whether the segment
+writer can build what a spec asks for is asked when it is read, not at the first run.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from pinot_assets.core.json_object import JsonObject
+from pinot_assets.errors import UnsupportedFeature
+from pinot_assets.segment import SegmentSpec
 from pinot_assets.segment.column.json_values import is_true
-from pinot_assets.table_spec.blocks.column_names import has_blank, without_blanks
+from pinot_assets.table_spec.blocks.ingestion import TRANSFORMS
 from pinot_assets.table_spec.blocks.pinot_settings import bearings
-from pinot_assets.table_spec.yaml.document import DocumentNode
-from pinot_assets.table_spec.yaml.problem import Note, Problem, did_you_mean
+from pinot_assets.table_spec.yaml.document import DocumentNode, Note, Problem, did_you_mean
+
+_BLANKS: Final = re.compile(
+    "[\t-\r\x1c-\x1f \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]+",
+)
+"""`Character.isWhitespace`: without the blanks at which no line is broken, as U+00A0."""
+
+
+def has_blank(name: str) -> bool:
+    """Whether Pinot refuses the name."""
+    return _BLANKS.search(name) is not None
+
+
+def without_blanks(name: str) -> str:
+    """A name for it that Pinot takes."""
+    return _BLANKS.sub("_", name).strip("_") or "column"
+
 
 FIELD_KINDS: Final = {
     "dimensionFieldSpecs": "DIMENSION",
@@ -301,3 +319,56 @@ def _get(value: Any, *steps: str) -> Any:
             return None
         value = value.get(step)
     return value
+
+
+_COLUMN: Final = re.compile(r"column (.*?):")
+_TRANSFORM: Final = re.compile(r"ingestionConfig\.transformConfigs: column (.*?):")
+_FILTER: Final = "ingestionConfig.filterConfig:"
+
+
+def transform_problems(block: DocumentNode, schema: DocumentNode, transforms: Iterable[str]) -> list[Problem]:
+    """Columns that `transforms` makes and the table does not have."""
+    columns = [place.value["name"] for _, place in field_specs(schema)]
+    return [
+        block.at(f"{TRANSFORMS}.{name}").problem("makes no column of the schema", did_you_mean(name, columns))
+        for name in transforms
+        if name not in columns
+    ]
+
+
+def writer_findings(
+    schema: DocumentNode, table: DocumentNode, min_server: str
+) -> tuple[list[Problem], list[Note]]:
+    """What the segment writer refuses, and what it leaves to the server, each at its column's line.
+
+    :param schema: a schema without problems of its own.
+    :param table: a table config without problems of its own.
+    """
+    places = {place.value["name"]: place for _, place in field_specs(schema)}
+
+    def place_of(text: str) -> DocumentNode:
+        column = _COLUMN.match(text)
+        return places.get(column.group(1), table) if column else _expression_place(table, text)
+
+    try:
+        spec = SegmentSpec.from_pinot(schema.value, table.value, min_server=min_server)
+    except UnsupportedFeature as refused:
+        reasons = (refused.why or refused.what).split("; ")
+        fix = "the segment writer cannot do this yet; take it out"
+        return [place_of(reason).problem(reason, fix) for reason in reasons], []
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # Settings of another shape than Pinot's own classes have; which of them, Pinot says best.
+        reason = "has a setting that is not of the shape that Pinot gives it"
+        return [table.problem(reason, "compare it with a table config that Pinot has accepted")], []
+    return [], [place_of(text).note(text) for text in spec.notes]
+
+
+def _expression_place(table: DocumentNode, text: str) -> DocumentNode:
+    """Where the function is that a reason is about; the table config, where it is about none."""
+    if text.startswith(_FILTER):
+        return table.at("ingestionConfig", "filterConfig", "filterFunction")
+    if (made := _TRANSFORM.match(text)) is not None:
+        for number, entry in enumerate(table.value["ingestionConfig"]["transformConfigs"]):
+            if entry.get("columnName") == made[1]:
+                return table.at("ingestionConfig", "transformConfigs", number, "transformFunction")
+    return table

@@ -27,8 +27,8 @@ from pinot_assets.source.settings.references import is_reference, referenced
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec.blocks.pinot_json import raw_table_name
 from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAMS, TABLE_PATHS
+from pinot_assets.table_spec.yaml.document import KeyPath
 from pinot_assets.table_spec.yaml.environment import is_secret_key, variable_for
-from pinot_assets.table_spec.yaml.problem import KeyPath
 
 Refused = tuple[KeyPath, PolicyRefusal]
 """The place of a setting, and why."""

@@ -15,7 +15,7 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import is_refresh, period_ms, setting
 from pinot_assets.pinot.versions import ENTRY_KEPT, HOUR_MS, REPLACED_KEPT
-from pinot_assets.table_spec.yaml.problem import KeyPath
+from pinot_assets.table_spec.yaml.document import KeyPath
 
 CONSISTENT_DATA_PUSH: Final = ("ingestionConfig", "batchIngestionConfig", "consistentDataPush")
 TASKS: Final = ("task", "taskTypeConfigsMap")

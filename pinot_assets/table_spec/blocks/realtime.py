@@ -14,9 +14,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.source.settings.references import is_reference
-from pinot_assets.table_spec.yaml.document import DocumentNode
+from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Note, Problem, did_you_mean
 from pinot_assets.table_spec.yaml.environment import has_reference
-from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, did_you_mean
 from pinot_assets.table_spec.yaml.values import Count, Flag, Period, Size, any_case, one_of
 
 STREAM_INGESTION: Final = ("ingestionConfig", "streamIngestionConfig")

@@ -1,21 +1,53 @@
 """The JSON Schema that gives editors completion and early warnings for `tables/*.yaml`.
 
 It is looser than `load_tables`, which stays the judge: it knows no rule between two keys.
+
+What a key means is read from the source, and only when somebody asks: Pydantic would do it each time that a
+command starts.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+import textwrap
+from collections.abc import Iterator
 from typing import Final
 
+from pydantic import BaseModel
+
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.table_spec.blocks.audit import Assertion
-from pinot_assets.table_spec.blocks.audit_checks import CHECK_KINDS, Replicas
+from pinot_assets.table_spec.blocks.audit import CHECK_KINDS, Assertion, Replicas
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings
 from pinot_assets.table_spec.blocks.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
 from pinot_assets.table_spec.blocks.pinot_json import DATA_TYPES, FILE_INGESTION_TASK
 from pinot_assets.table_spec.blocks.realtime import RealtimeBlock
-from pinot_assets.table_spec.yaml.descriptions import described_schema
+
+
+def described_schema(model: type[BaseModel]) -> JsonObject:
+    """JSON Schema of a model, by the keys in the YAML, each property with a `description`."""
+    schema = model.model_json_schema(by_alias=True)
+    keys = {name: field.alias or name for name, field in model.model_fields.items()}
+    for name, text in _texts_below(model):
+        if name in keys:
+            schema["properties"][keys[name]]["description"] = text
+    return schema
+
+
+def _texts_below(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Each field of a class, and the text that follows it."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    assert isinstance(definition, ast.ClassDef)
+    for field, text in zip(definition.body, definition.body[1:], strict=False):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, ast.Expr)
+        ):
+            assert isinstance(text.value, ast.Constant)
+            yield field.target.id, " ".join(str(text.value.value).split())
+
 
 FILE_NAME: Final = "table.schema.json"
 """What the committed file is called; sample tables refer to it in their first line."""

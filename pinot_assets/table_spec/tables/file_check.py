@@ -33,23 +33,26 @@ from pinot_assets.table_spec.blocks.pinot_json import (
     schema_problems,
     table_notes,
     table_problems,
+    transform_problems,
     without_file_ingestion,
+    writer_findings,
 )
 from pinot_assets.table_spec.blocks.pinot_permissions import refused_schema, refused_table
 from pinot_assets.table_spec.blocks.realtime import merge_block, merged_from
-from pinot_assets.table_spec.blocks.writable import transform_problems, writer_findings
-from pinot_assets.table_spec.tables.left_out import EITHER
-from pinot_assets.table_spec.tables.offline import TableSpec
-from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec
+from pinot_assets.table_spec.tables.spec import AnyTableSpec, RealtimeTableSpec, TableSpec
+from pinot_assets.table_spec.tables.tables import EITHER
 from pinot_assets.table_spec.yaml.document import (
     TABLE_SPEC,
     Document,
     DocumentNode,
+    KeyPath,
+    Note,
+    Problem,
+    did_you_mean,
     read_document,
     read_spec_bytes,
 )
-from pinot_assets.table_spec.yaml.literal_secret import secret_problems
-from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, did_you_mean
+from pinot_assets.table_spec.yaml.environment import secret_problems
 
 _FILES: Final = "fileIngestion"
 _REALTIME: Final = "realtime"

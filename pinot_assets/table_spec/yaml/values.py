@@ -6,20 +6,43 @@ from the key's name: "is not a size".
 
 from __future__ import annotations
 
+import os
 import re
 import zoneinfo
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from pinot_assets.errors import SourceError
-from pinot_assets.expressions.refused import ExpressionRefused
-from pinot_assets.expressions.regular import check_pattern
+from pinot_assets.expressions.regex_cost import check_pattern
+from pinot_assets.expressions.syntax import ExpressionRefused
 from pinot_assets.pinot.table_config import period_ms
 from pinot_assets.source import compile_pattern
+from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec.yaml.environment import malformed_reference
 from pinot_assets.table_spec.yaml.quartz import normalise_quartz
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def normalise_location(text: str, base: Path) -> str:
+    """One spelling for one directory: `file:///…` or `s3://bucket/prefix`, without a trailing slash.
+
+    :param text: a URI, or a path on the local disk, relative to `base`.
+    :raises SourceError: the text is no usable directory.
+    """
+    if text and not _SCHEME.match(text):
+        # Not resolve(): a symbolic link that is switched later must not change the identity of the files.
+        text = os.path.abspath(base / os.path.expanduser(text))
+    return parse_root(text).uri
+
+
+def is_within(inner: str, outer: str) -> bool:
+    """Whether one normalised directory is the other or lies below it."""
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")
+
 
 INT_MAX: Final = 2_147_483_647
 OLDEST_SERVER: Final = (0, 11)

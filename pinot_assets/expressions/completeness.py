@@ -11,8 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.expressions.refused import ExpressionRefused
-from pinot_assets.expressions.tokens import END, Token, words
+from pinot_assets.expressions.syntax import END, ExpressionRefused, Token, words
 
 CLAUSES: Final = words("by from having limit offset where")
 """Words of a SELECT between two values."""

@@ -1,22 +1,73 @@
-"""One OFFLINE table's whole spec, checked, as values."""
+"""One table's whole spec, OFFLINE or REALTIME, checked, as values.
+
+What the asset of a table is called in Dagster, all its jobs, sensors and pools begin with. Two names that
+come to the same asset are two tables that cannot be loaded together (`load`).
+"""
 
 from __future__ import annotations
 
 import hashlib
+import keyword
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
+from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SourceError, SpecError
 from pinot_assets.segment.config.indexes import BUILD_INVERTED
 from pinot_assets.source import resolve_env
 from pinot_assets.table_spec.blocks.audit import Audit
+from pinot_assets.table_spec.blocks.dagster import DagsterSettings
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion, Mode
 from pinot_assets.table_spec.blocks.ingestion_rules import check_apart
-from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
-from pinot_assets.table_spec.tables.asset_names import asset_name
-from pinot_assets.table_spec.tables.table_file import TableFile
-from pinot_assets.table_spec.yaml.document import canonical_json
-from pinot_assets.table_spec.yaml.location import normalise_location
+from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
+from pinot_assets.table_spec.yaml.document import Note, canonical_json
+from pinot_assets.table_spec.yaml.values import normalise_location
+
+RESERVED: Final = frozenset(
+    [
+        *keyword.kwlist,
+        *("arg_dict", "bool", "conf", "context", "dict", "float", "input", "input_arg_dict", "int"),
+        *("meta", "output", "output_arg_dict", "str", "type"),
+    ]
+)
+"""Words after which Dagster names nothing: an asset check's input has the name of its asset."""
+
+_SUFFIX: Final = {OFFLINE_SUFFIX: "", REALTIME_SUFFIX: "_realtime"}
+
+
+def asset_name(table: str, kind: str) -> str:
+    """The raw name with `_` for `-`; of a REALTIME table with `_realtime` behind it, and with `_table` where
+    it would be a word of Dagster's.
+
+    :param kind: `_OFFLINE` or `_REALTIME`.
+    """
+    name = table.replace("-", "_") + _SUFFIX[kind]
+    return f"{name}_table" if name in RESERVED else name
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFile:
+    """What the specs of OFFLINE and REALTIME tables have in common.
+
+    :ivar name: raw table name; the two halves of a hybrid table have the same.
+    :ivar path: the YAML file.
+    :ivar schema_json: the Pinot schema.
+    :ivar table_json: the table config that is applied to Pinot.
+    :ivar dagster: how Dagster shows and watches the table.
+    :ivar policy: what the spec may reach.
+    :ivar notes: what was accepted but is worth knowing.
+    """
+
+    name: str
+    path: Path
+    schema_json: JsonObject
+    table_json: JsonObject
+    policy: Policy
+    dagster: DagsterSettings = field(default_factory=DagsterSettings)
+    notes: tuple[Note, ...] = ()
+
 
 _SHAPING_CONFIG: Final = ("tableIndexConfig", "fieldConfigList", "upsertConfig", "dedupConfig")
 _SHAPING_INGESTION: Final = (
@@ -121,3 +172,31 @@ class TableSpec(TableFile):
             raise SpecError(
                 f"{self.path}: {key} is no usable directory", why=error.why or error.what, hint=error.hint
             ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealtimeTableSpec(TableFile):
+    """What one `tables/*.yaml` with a `realtime:` block says: its `table_json` has the block laid into it.
+
+    References to the environment are kept as they are written, for Pinot to fill in.
+    """
+
+    @property
+    def name_with_type(self) -> str:
+        """`<name>_REALTIME`."""
+        return self.name + REALTIME_SUFFIX
+
+    @property
+    def asset_name(self) -> str:
+        """What its asset is called; unique among the tables loaded together."""
+        return asset_name(self.name, REALTIME_SUFFIX)
+
+
+AnyTableSpec = TableSpec | RealtimeTableSpec
+"""What one file of `tables/` may be."""
+
+
+def label_of(spec: AnyTableSpec) -> str:
+    """What tells tables apart in tags and metrics, and commands take: the raw name of an OFFLINE table, a
+    REALTIME one's with its type."""
+    return spec.name if isinstance(spec, TableSpec) else spec.name_with_type

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.expressions.refused import ExpressionRefused
+from pinot_assets.expressions.syntax import ExpressionRefused
 
 MOST_LENGTH: Final = 1_000
 """Characters of a pattern."""
