@@ -2,13 +2,12 @@
 
 A server that is asked by gRPC runs Groovy whatever the brokers forbid, and LOOKUP reads any of its tables.
 So the text is read here before it is sent, word by word as Calcite reads it. What the SELECT means is for
-`pinot_assets.table_spec.blocks.assertion_sql` and `shadow_sql` to say.
+`pinot_assets.table_spec.blocks.assertion_sql` to say.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from pinot_assets.expressions.completeness import CLAUSES, check_whole
@@ -92,16 +91,8 @@ def check_question(text: str) -> None:
             calls.pop()
         elif token.kind == "word":
             _check_word(tokens, place)
-    check_pinot_costs(tokens)
-    check_whole(tokens[1:-2], CLAUSES)
-
-
-def check_pinot_costs(tokens: Sequence[Token]) -> None:
-    """Refuse what may cost Pinot more than its rows do.
-
-    :raises ExpressionRefused: it may.
-    """
     check_costs(tokens, COSTS_OF_PINOT)
+    check_whole(tokens[1:-2], CLAUSES)
 
 
 def refused_function(name: str) -> ExpressionRefused | None:

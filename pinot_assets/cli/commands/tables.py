@@ -23,11 +23,11 @@ from pinot_assets.cli.tables_rendering import fates_values, findings_values, kin
 from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SpecError
+from pinot_assets.pinot.api import PinotClient
 from pinot_assets.table_spec.blocks.pinot_json import NAMES, usable_name
 from pinot_assets.table_spec.tables.apply import (
     ApplyOutcome,
     ApplyPlan,
-    SchemaAndTableStore,
     apply_each,
     check_each,
     exit_code_of,
@@ -39,7 +39,7 @@ from pinot_assets.table_spec.tables.spec import AnyTableSpec
 from pinot_assets.table_spec.tables.tables import LeftOut
 from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json
 
-OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
+OpenStore = Callable[[], AbstractContextManager[PinotClient]]
 """Opens the connection to Pinot, only when a command needs it."""
 Gate = Callable[[ApplyPlan], None]
 """Looks whether a change may be made, tells what it found, and raises where it may not."""
@@ -117,7 +117,7 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
                 if fate.plan is not None:
                     _show_plan(console, fate.plan)
             fates = check_each(fates, store, realtime_gate)
-            if not dry_run and any(fate.is_due for fate in fates):
+            if not dry_run and any(fate.due for fate in fates):
                 if not yes:
                     show_failures(fates, chosen.left_out)
                     if not typer.confirm("Apply?"):

@@ -22,7 +22,6 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import ErrorDetails
 
 from pinot_assets.expressions.syntax import ExpressionRefused
 from pinot_assets.pinot.table_config import period_ms
@@ -30,7 +29,7 @@ from pinot_assets.table_spec.blocks.assertion import Expectation, Question, read
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 from pinot_assets.table_spec.yaml.document import DocumentNode, Problem, canonical_json, did_you_mean
 from pinot_assets.table_spec.yaml.environment import has_reference
-from pinot_assets.table_spec.yaml.values import any_case, one_of
+from pinot_assets.table_spec.yaml.values import any_case, keys_of, one_of, reason_of, text_of
 
 _PERCENT: Final = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,6})?\s*%")
 _RELATIVE: Final = re.compile(r"now(?:\s*([-+])\s*(\S+))?", re.IGNORECASE)
@@ -124,10 +123,10 @@ class TimeRange(_Item):
     def _bounded(self) -> Self:
         if self.from_ is None and self.to is None:
             raise ValueError("has no bound; write from: 2020-01-01 or to: now + 1d")
-        if self.from_ and self.to and moment_ms(self.from_, 0) > moment_ms(self.to, 0):
-            same_kind = self.from_.lower().startswith("now") == self.to.lower().startswith("now")
-            if same_kind:
-                raise ValueError(f"ends before it begins: from {self.from_} to {self.to}")
+        bounds = [bound for bound in (self.from_, self.to) if bound]
+        same_kind = len({bound.lower().startswith("now") for bound in bounds}) == 1
+        if same_kind and moment_ms(bounds[0], 0) > moment_ms(bounds[-1], 0):
+            raise ValueError(f"ends before it begins: from {self.from_} to {self.to}")
         return self
 
 
@@ -185,19 +184,6 @@ CHECK_KINDS: Final = tuple(dict.fromkeys(CHECKS.values()))
 Via = Literal["servers", "shadow"]
 
 
-def _read(sql: str, via: Via) -> Question:
-    # Here: few commands need their parser of SQL.
-    from pinot_assets.table_spec.blocks.assertion_sql import read_question, read_shadow_question
-
-    return read_shadow_question(sql) if via == "shadow" else read_question(sql)
-
-
-def _sql(value: object) -> object:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("is empty")
-    return value.strip()
-
-
 def _expect(value: object) -> object:
     read_expectation(str(value))
     return str(value).strip()
@@ -208,7 +194,7 @@ class Assertion(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    sql: Annotated[str, BeforeValidator(_sql), WithJsonSchema({"type": "string", "minLength": 1})]
+    sql: Annotated[str, BeforeValidator(text_of), WithJsonSchema({"type": "string", "minLength": 1})]
     """SELECT of COUNT, SUM, MIN, MAX from this table, with WHERE, GROUP BY; via shadow, any aggregation."""
     expect: Annotated[
         str, BeforeValidator(_expect), WithJsonSchema({"type": ["string", "number"], "minLength": 1})
@@ -229,7 +215,10 @@ class Assertion(BaseModel):
     @cached_property
     def question(self) -> Question:
         """The SQL, read."""
-        return _read(self.sql, self.via)
+        # Here: few commands need their parser of SQL.
+        from pinot_assets.table_spec.blocks.assertion_sql import read_question, read_shadow_question
+
+        return read_shadow_question(self.sql) if self.via == "shadow" else read_question(self.sql)
 
     @cached_property
     def expectation(self) -> Expectation:
@@ -281,18 +270,17 @@ def read_audit_block(
     problems: list[Problem] = []
     assertions: list[Assertion] = []
     checks: list[CheckBound] = []
-    replicas: list[Replicas] = []
-    for number in range(len(block.value)):
-        place = block.at(number)
+    replicas: Replicas | None = None
+    for place in map(block.at, range(len(block.value))):
         item, found = _item(place)
         problems += found
         if isinstance(item, Assertion):
             problems += _misplaced(place.at("sql"), item.question, table, columns, nullable)
             assertions.append(item)
         elif isinstance(item, Replicas):
-            if replicas:
+            if replicas is not None:
                 problems.append(place.at("replicas").problem("is said twice", "keep one of the two"))
-            replicas.append(item)
+            replicas = item
         elif item is not None:
             if isinstance(item, TimeRange) and time_column is None:
                 reason = "time_range has nothing to look at: the table has no time column"
@@ -301,8 +289,7 @@ def read_audit_block(
             checks.append(item)
     if problems:
         return Audit(), problems
-    policy = replicas[0].replicas if replicas else "all"
-    return Audit(tuple(assertions), tuple(checks), policy), []
+    return Audit(tuple(assertions), tuple(checks), replicas.replicas if replicas else "all"), []
 
 
 def _item(place: DocumentNode) -> tuple[Assertion | CheckBound | Replicas | None, list[Problem]]:
@@ -327,20 +314,15 @@ def _item(place: DocumentNode) -> tuple[Assertion | CheckBound | Replicas | None
         for error in invalid.errors(include_input=False, include_url=False):
             # What none of its keys has alone is about the SQL, read as `via` says.
             where = error["loc"] or (("sql",) if kind is Assertion else ())
-            problems.append(place.at(*where).problem(*_reason(error)))
+            raised = error.get("ctx", {}).get("error")
+            is_refused = isinstance(raised, ExpressionRefused)
+            reason, fix = (raised.reason, raised.fix) if is_refused else (reason_of(error), None)
+            problems.append(place.at(*where).problem(reason, fix))
         return None, problems
 
 
-def _reason(error: ErrorDetails) -> tuple[str, str | None]:
-    """What is wrong, and what to write instead where that is known."""
-    raised = error.get("ctx", {}).get("error")
-    if isinstance(raised, ExpressionRefused):
-        return raised.reason, raised.fix
-    return error["msg"].removeprefix("Value error, ").replace("Field required", "is missing"), None
-
-
 def _strange(place: DocumentNode, kind: type[BaseModel]) -> Iterator[Problem]:
-    keys = [field.alias or name for name, field in kind.model_fields.items()]
+    keys = keys_of(kind)
     for key, value in place.value.items():
         inner = place.at(key)
         if key not in keys:

@@ -31,6 +31,7 @@ from pinot_assets.table_spec.yaml.values import (
     Text,
     Timezone,
     any_case,
+    keys_of,
     one_of,
     size_bytes,
 )
@@ -268,22 +269,21 @@ class FileIngestion(BaseModel):
         return None if self.schedule is None else to_cron(self.schedule)
 
 
-KNOWN_KEYS: Final = frozenset(
-    field.alias or name for name, field in FileIngestion.model_fields.items()
-) - frozenset(FAMILIES)
+KNOWN_KEYS: Final = frozenset(keys_of(FileIngestion)).difference(FAMILIES)
 """Keys with a meaning, the families left out."""
 
 REFERRING_KEYS: Final = frozenset(("inputDirURI", "output.segment.dir.uri", "notificationQueue"))
 """Keys outside the families that may refer to the environment."""
 
 
-def reader_problem(name: str, text: str, input_format: str) -> str | None:
-    """What is wrong with one `recordReader.prop.<name>`, None if nothing is.
+def reader_problem(key: str, text: str, input_format: str) -> str | None:
+    """What is wrong with one `recordReader.prop.<name>`, None if nothing is or the key is another one.
 
     :param text: its value.
     :param input_format: properties are only known for csv.
     """
-    if input_format != "csv":
+    family, name = family_of(key) or ("", "")
+    if family != READER_PROP or input_format != "csv":
         return None
     if name not in CSV_READER_KEYS:
         return "is not a property of the csv reader"

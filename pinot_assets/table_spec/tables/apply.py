@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from pinot_assets.core.effects import recording
 from pinot_assets.core.exit_codes import ExitCode, code_of, worst
@@ -21,6 +21,7 @@ from pinot_assets.errors import (
     SpecError,
     SwitchStateUnknown,
 )
+from pinot_assets.pinot.api import PinotClient
 from pinot_assets.table_spec.blocks.pinot_permissions import literal_secrets, refused_schema, refused_table
 from pinot_assets.table_spec.tables.difference import SpecDifference, diff_schema, diff_table
 from pinot_assets.table_spec.tables.spec import AnyTableSpec, RealtimeTableSpec, TableSpec
@@ -28,42 +29,7 @@ from pinot_assets.table_spec.tables.tables import LeftOut
 from pinot_assets.table_spec.yaml.document import show_path
 
 Action = Literal["create", "update", "keep"]
-
-
-class SchemaAndTableStore(Protocol):
-    """The part of a Pinot controller that is needed here; `table` is a raw table name."""
-
-    def get_schema(self, name: str) -> JsonObject | None:
-        """The schema as Pinot holds it, None where there is none."""
-        ...
-
-    def put_schema(self, schema: JsonMapping) -> None:
-        """Create the schema or update it in place."""
-        ...
-
-    def delete_schema(self, name: str) -> None:
-        """Delete a schema; the caller has seen that no table uses it."""
-        ...
-
-    def validate_table(self, schema: JsonMapping, config: JsonMapping) -> None:
-        """Let Pinot look at a schema together with a table config, and change nothing; raises its refusal."""
-        ...
-
-    def get_table_config(self, table: str) -> JsonObject | None:
-        """The OFFLINE table config as Pinot holds it, None where there is none."""
-        ...
-
-    def get_realtime_config(self, table: str) -> JsonObject | None:
-        """The REALTIME table config as Pinot holds it, None where there is none."""
-        ...
-
-    def create_table(self, config: JsonMapping) -> None:
-        """Create the table."""
-        ...
-
-    def update_table(self, config: JsonMapping) -> None:
-        """Replace the config of an existing table."""
-        ...
+_COLUMN: Final = "schema.columns."
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +58,7 @@ class ApplyPlan:
         return self.schema.action == self.table.action == "keep"
 
 
-def plan_apply(spec: AnyTableSpec, store: SchemaAndTableStore) -> ApplyPlan:
+def plan_apply(spec: AnyTableSpec, store: PinotClient) -> ApplyPlan:
     """Look what applying would change; changes nothing itself.
 
     :raises PinotError: Pinot could not be asked.
@@ -103,7 +69,7 @@ def plan_apply(spec: AnyTableSpec, store: SchemaAndTableStore) -> ApplyPlan:
     return ApplyPlan(spec, of_schema, of_table, tuple(_lasting(of_schema, of_table)))
 
 
-def refuse_unless_valid(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
+def refuse_unless_valid(plan: ApplyPlan, store: PinotClient) -> None:
     """Ask the policy and Pinot whether they take schema and table config, before anything of them is there.
 
     :raises SpecError: the policy refuses what Pinot would reach by them. Nothing was changed.
@@ -124,7 +90,7 @@ def refuse_unless_valid(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
         ) from refusal
 
 
-def apply_plan(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
+def apply_plan(plan: ApplyPlan, store: PinotClient) -> None:
     """Carry out a plan, the schema first, and read back what Pinot made of it.
 
     Pinot is asked first whether it would take both. A schema that this made, and of which no table is made
@@ -143,7 +109,7 @@ def apply_plan(plan: ApplyPlan, store: SchemaAndTableStore) -> None:
         )
 
 
-def _applied(plan: ApplyPlan, store: SchemaAndTableStore) -> list[SpecDifference]:
+def _applied(plan: ApplyPlan, store: PinotClient) -> list[SpecDifference]:
     """Write both, and say what Pinot made otherwise."""
     spec = plan.spec
     is_new = plan.schema.action == "create" and store.get_schema(spec.name) is None
@@ -157,13 +123,12 @@ def _applied(plan: ApplyPlan, store: SchemaAndTableStore) -> list[SpecDifference
     except (SwitchStateUnknown, PinotUnreachable):
         raise  # the table may be there, or be made by the next call, and would lack its schema
     except PinotError as refusal:
-        raise type(refusal)(
-            refusal.what, why=refusal.why, hint=_and_then(refusal, _schema_after(plan, is_new, store))
-        ) from refusal
+        hints = filter(None, (refusal.hint, _schema_after(plan, is_new, store)))
+        raise type(refusal)(refusal.what, why=refusal.why, hint="; ".join(hints) or None) from refusal
     return drift(spec, store)
 
 
-def _schema_after(plan: ApplyPlan, is_new: bool, store: SchemaAndTableStore) -> str:
+def _schema_after(plan: ApplyPlan, is_new: bool, store: PinotClient) -> str:
     """What becomes of the schema of a table that Pinot refuses."""
     name = plan.spec.name
     if not is_new:
@@ -178,13 +143,10 @@ def _schema_after(plan: ApplyPlan, is_new: bool, store: SchemaAndTableStore) -> 
     return f"the schema {name}, which this had made, was deleted again"
 
 
-def _and_then(refusal: PinotError, more: str) -> str | None:
-    return "; ".join(filter(None, (refusal.hint, more))) or None
-
-
 def _lasting(schema: Change, table: Change) -> Iterator[str]:
     """What of these changes no later change undoes."""
-    added = [d.path.removeprefix(COLUMN) for d in schema.differences if _is_new_column(d)]
+    absent = [d.path.removeprefix(_COLUMN) for d in schema.differences if d.found is None]
+    added = [name for name in absent if "." not in name]
     if added:
         what = "the column" if len(added) == 1 else "the columns"
         yield f"Pinot takes no column out of a schema again: {what} {', '.join(added)} will stay"
@@ -198,15 +160,7 @@ def _lasting(schema: Change, table: Change) -> Iterator[str]:
         )
 
 
-COLUMN: Final = "schema.columns."
-
-
-def _is_new_column(difference: SpecDifference) -> bool:
-    name = difference.path.removeprefix(COLUMN)
-    return difference.path.startswith(COLUMN) and "." not in name and difference.found is None
-
-
-def drift(spec: AnyTableSpec, store: SchemaAndTableStore) -> list[SpecDifference]:
+def drift(spec: AnyTableSpec, store: PinotClient) -> list[SpecDifference]:
     """Where Pinot is not what the spec says; a missing schema or table is one difference.
 
     :raises PinotError: Pinot could not be asked.
@@ -226,7 +180,7 @@ def drift(spec: AnyTableSpec, store: SchemaAndTableStore) -> list[SpecDifference
     ]
 
 
-def held_config(spec: AnyTableSpec, store: SchemaAndTableStore) -> JsonObject | None:
+def held_config(spec: AnyTableSpec, store: PinotClient) -> JsonObject | None:
     """The table config as Pinot holds it, None where it has no such table.
 
     :raises PinotError: Pinot could not be asked.
@@ -236,12 +190,12 @@ def held_config(spec: AnyTableSpec, store: SchemaAndTableStore) -> JsonObject | 
     return store.get_table_config(spec.name)
 
 
-def held_table_config(spec: TableSpec, store: SchemaAndTableStore) -> JsonMapping:
+def held_table_config(spec: TableSpec, store: PinotClient) -> JsonMapping:
     """As Pinot holds it, which may say more than the spec; the spec's where Pinot has none."""
     return store.get_table_config(spec.name) or spec.table_json
 
 
-def refuse_drift(spec: TableSpec, store: SchemaAndTableStore) -> None:
+def refuse_drift(spec: TableSpec, store: PinotClient) -> None:
     """What a run does first.
 
     :raises SpecDrift: Pinot's schema or table config is not what the spec says; lists where.
@@ -297,58 +251,55 @@ class ApplyOutcome:
     applied: bool = False
 
     @property
-    def is_due(self) -> bool:
-        """Whether there is something to change, and nothing against it."""
-        return self.error is None and self.plan is not None and not self.plan.changes_nothing
+    def due(self) -> ApplyPlan | None:
+        """What is to be applied; None where there is nothing to change, or something against it."""
+        return None if self.error or self.plan is None or self.plan.changes_nothing else self.plan
 
 
-def plan_each(specs: Iterable[AnyTableSpec], store: SchemaAndTableStore) -> list[ApplyOutcome]:
+def plan_each(specs: Iterable[AnyTableSpec], store: PinotClient) -> list[ApplyOutcome]:
     """Look what applying each would change.
 
     :raises PinotUnreachable: no Pinot answers, so that it is the same for all of them.
     """
-
-    def planned(spec: AnyTableSpec, fate: ApplyOutcome) -> ApplyOutcome:
-        return replace(fate, plan=plan_apply(spec, store))
-
-    return [_tried(ApplyOutcome(spec.name, spec.name_with_type), partial(planned, spec)) for spec in specs]
+    return [
+        _tried(ApplyOutcome(spec.name, spec.name_with_type), partial(plan_apply, spec, store))
+        for spec in specs
+    ]
 
 
 def check_each(
-    fates: Iterable[ApplyOutcome], store: SchemaAndTableStore, realtime_gate: Callable[[ApplyPlan], None]
+    fates: Iterable[ApplyOutcome], store: PinotClient, realtime_gate: Callable[[ApplyPlan], None]
 ) -> list[ApplyOutcome]:
     """Ask for each that is due whether it may be applied: a REALTIME table's preflight, and Pinot itself.
 
     :raises PinotUnreachable: no Pinot answers, so that it is the same for all of them.
     """
 
-    def checked(fate: ApplyOutcome) -> ApplyOutcome:
-        assert fate.plan is not None
-        if isinstance(fate.plan.spec, RealtimeTableSpec):
-            realtime_gate(fate.plan)
-        refuse_unless_valid(fate.plan, store)
-        return fate
+    def checked(plan: ApplyPlan) -> ApplyPlan:
+        if isinstance(plan.spec, RealtimeTableSpec):
+            realtime_gate(plan)
+        refuse_unless_valid(plan, store)
+        return plan
 
-    return [_tried(fate, checked) if fate.is_due else fate for fate in fates]
+    return [_tried(fate, partial(checked, fate.due)) if fate.due else fate for fate in fates]
 
 
-def apply_each(fates: Iterable[ApplyOutcome], store: SchemaAndTableStore) -> list[ApplyOutcome]:
+def apply_each(fates: Iterable[ApplyOutcome], store: PinotClient) -> list[ApplyOutcome]:
     """Apply each that is due; once Pinot does not answer any more, the rest is not tried."""
     done: list[ApplyOutcome] = []
     gone = False
     for fate in fates:
-        if fate.is_due and not gone:
-            assert fate.plan is not None
+        outcome = fate
+        if fate.due and gone:
+            outcome = replace(fate, error=PinotUnreachable("it was not tried", why="Pinot went away"))
+        elif fate.due:
             try:
-                apply_plan(fate.plan, store)
-                done.append(replace(fate, applied=True))
+                apply_plan(fate.due, store)
+                outcome = replace(fate, applied=True)
             except PinotAssetsError as error:
                 gone = isinstance(error, PinotUnreachable)
-                done.append(replace(fate, error=error))
-        elif fate.is_due:
-            done.append(replace(fate, error=PinotUnreachable("it was not tried", why="Pinot went away")))
-        else:
-            done.append(fate)
+                outcome = replace(fate, error=error)
+        done.append(outcome)
     return done
 
 
@@ -358,9 +309,9 @@ def exit_code_of(fates: Iterable[ApplyOutcome], left_out: Sequence[LeftOut]) -> 
     return worst([*codes, *([ExitCode.ERROR] if left_out else [])])
 
 
-def _tried(fate: ApplyOutcome, step: Callable[[ApplyOutcome], ApplyOutcome]) -> ApplyOutcome:
+def _tried(fate: ApplyOutcome, step: Callable[[], ApplyPlan]) -> ApplyOutcome:
     try:
-        return step(fate)
+        return replace(fate, plan=step())
     except PinotUnreachable:
         raise
     except PinotAssetsError as error:

@@ -155,8 +155,8 @@ def read_named(files: Mapping[Path, str]) -> SpecsRead:
     good = tuple(spec for spec in specs if spec.path not in clashes)
     for spec in specs:
         if spec.path in clashes:
-            kinds = frozenset((spec.name_with_type.removeprefix(spec.name),))
-            wrong.append(LeftOut(spec.path, spec.name, kinds, tuple(in_order(clashes[spec.path]))))
+            found = tuple(in_order(clashes[spec.path]))
+            wrong.append(LeftOut(spec.path, spec.name, frozenset((spec.kind,)), found))
     return SpecsRead(good, tuple(sorted(wrong, key=lambda one: one.file)), tuple(sorted(set(notes))))
 
 

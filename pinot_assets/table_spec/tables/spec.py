@@ -10,11 +10,12 @@ import hashlib
 import keyword
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SourceError, SpecError
+from pinot_assets.pinot.table_config import setting
 from pinot_assets.segment.config.indexes import BUILD_INVERTED
 from pinot_assets.source import resolve_env
 from pinot_assets.table_spec.blocks.audit import Audit
@@ -34,8 +35,6 @@ RESERVED: Final = frozenset(
 )
 """Words after which Dagster names nothing: an asset check's input has the name of its asset."""
 
-_SUFFIX: Final = {OFFLINE_SUFFIX: "", REALTIME_SUFFIX: "_realtime"}
-
 
 def asset_name(table: str, kind: str) -> str:
     """The raw name with `_` for `-`; of a REALTIME table with `_realtime` behind it, and with `_table` where
@@ -43,7 +42,7 @@ def asset_name(table: str, kind: str) -> str:
 
     :param kind: `_OFFLINE` or `_REALTIME`.
     """
-    name = table.replace("-", "_") + _SUFFIX[kind]
+    name = table.replace("-", "_") + ("_realtime" if kind == REALTIME_SUFFIX else "")
     return f"{name}_table" if name in RESERVED else name
 
 
@@ -51,6 +50,7 @@ def asset_name(table: str, kind: str) -> str:
 class TableFile:
     """What the specs of OFFLINE and REALTIME tables have in common.
 
+    :cvar kind: `_OFFLINE` or `_REALTIME`.
     :ivar name: raw table name; the two halves of a hybrid table have the same.
     :ivar path: the YAML file.
     :ivar schema_json: the Pinot schema.
@@ -60,6 +60,8 @@ class TableFile:
     :ivar notes: what was accepted but is worth knowing.
     """
 
+    kind: ClassVar[str]
+
     name: str
     path: Path
     schema_json: JsonObject
@@ -67,6 +69,16 @@ class TableFile:
     policy: Policy
     dagster: DagsterSettings = field(default_factory=DagsterSettings)
     notes: tuple[Note, ...] = ()
+
+    @property
+    def name_with_type(self) -> str:
+        """`<name>_OFFLINE`, `<name>_REALTIME`."""
+        return self.name + self.kind
+
+    @property
+    def asset_name(self) -> str:
+        """What its asset is called; unique among the tables loaded together."""
+        return asset_name(self.name, self.kind)
 
 
 _SHAPING_CONFIG: Final = ("tableIndexConfig", "fieldConfigList", "upsertConfig", "dedupConfig")
@@ -82,7 +94,6 @@ _SHAPING_INGESTION: Final = (
     "segmentTimeValueCheck",
     "transformConfigs",
 )
-_NOT_SHAPING_INDEX: Final = ("loadMode",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,18 +104,10 @@ class TableSpec(TableFile):
     :ivar audit: what must hold of staged segments before they are shown.
     """
 
+    kind: ClassVar[str] = OFFLINE_SUFFIX
+
     ingestion: FileIngestion
     audit: Audit = field(default_factory=Audit)
-
-    @property
-    def name_with_type(self) -> str:
-        """`<name>_OFFLINE`."""
-        return self.name + OFFLINE_SUFFIX
-
-    @property
-    def asset_name(self) -> str:
-        """What its asset is called; unique among the tables loaded together."""
-        return asset_name(self.name, OFFLINE_SUFFIX)
 
     @property
     def mode(self) -> Mode:
@@ -140,7 +143,6 @@ class TableSpec(TableFile):
         index = self.table_json.get("tableIndexConfig") or {}
         ingestion = self.table_json.get("ingestionConfig") or {}
         segments = self.table_json.get("segmentsConfig") or {}
-        custom = (self.table_json.get("metadata") or {}).get("customConfigs") or {}
         shaping = {
             "mode": self.mode,
             "push": self.ingestion.push_kind,
@@ -158,9 +160,9 @@ class TableSpec(TableFile):
             "schema": self.schema_json,
             "timeColumn": [segments.get("timeColumnName"), segments.get("timeType")],
             "table": {key: self.table_json.get(key) for key in _SHAPING_CONFIG}
-            | {"tableIndexConfig": {k: v for k, v in index.items() if k not in _NOT_SHAPING_INDEX}},
+            | {"tableIndexConfig": {k: v for k, v in index.items() if k != "loadMode"}},
             "ingestion": {key: ingestion.get(key) for key in _SHAPING_INGESTION},
-            "invertedAtBuild": custom.get(BUILD_INVERTED),
+            "invertedAtBuild": setting(self.table_json, "metadata", "customConfigs", BUILD_INVERTED),
             "writer": writer_version,
         }
         return hashlib.sha256(canonical_json(shaping).encode()).hexdigest()
@@ -181,15 +183,7 @@ class RealtimeTableSpec(TableFile):
     References to the environment are kept as they are written, for Pinot to fill in.
     """
 
-    @property
-    def name_with_type(self) -> str:
-        """`<name>_REALTIME`."""
-        return self.name + REALTIME_SUFFIX
-
-    @property
-    def asset_name(self) -> str:
-        """What its asset is called; unique among the tables loaded together."""
-        return asset_name(self.name, REALTIME_SUFFIX)
+    kind: ClassVar[str] = REALTIME_SUFFIX
 
 
 AnyTableSpec = TableSpec | RealtimeTableSpec

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from pinot_assets.errors import SpecError
-from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
+from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX, raw_table_name
 from pinot_assets.table_spec.tables.spec import AnyTableSpec, RealtimeTableSpec, TableSpec
 from pinot_assets.table_spec.yaml.document import Problem, did_you_mean
 
@@ -101,25 +101,11 @@ class Tables(Mapping[str, TableSpec]):
         wanted = list(names) or list(self._offline)
         for name in wanted:
             self._refuse_left_out(name, OFFLINE_SUFFIX, self._offline)
-            if name in self.realtime and name not in self._offline:
+            if name not in self._offline and name in self.realtime:
                 raise SpecError(f"{name} is a REALTIME table", hint="see `pinot-assets realtime --help`")
-            self._refuse_absent(name, self._offline)
+            if name not in self._offline:
+                raise self._absent(name, self._offline)
         return [self._offline[name] for name in wanted]
-
-    def choose_realtime(self, name: str) -> RealtimeTableSpec:
-        """The REALTIME table of that name, with or without `_REALTIME`.
-
-        :raises SpecError: there is no such table, or its file is wrong.
-        """
-        raw = name.removesuffix(REALTIME_SUFFIX)
-        found = self.find_realtime(raw)
-        if found is not None:
-            return found
-        if raw in self._offline:
-            raise SpecError(
-                f"{raw} is an OFFLINE table", hint="a REALTIME one has realtime: in place of fileIngestion:"
-            )
-        raise self._absent(raw, self.realtime)
 
     def find_realtime(self, name: str) -> RealtimeTableSpec | None:
         """The REALTIME table of that raw name, None where no file is about it.
@@ -129,20 +115,10 @@ class Tables(Mapping[str, TableSpec]):
         self._refuse_left_out(name, REALTIME_SUFFIX, self.realtime)
         return self.realtime.get(name)
 
-    def choose_any(self, names: Iterable[str]) -> list[AnyTableSpec]:
-        """The tables of these names, of either type; a hybrid's name stands for both halves, unless it ends
-        in `_OFFLINE` or `_REALTIME`. Where no name is given, all that can be used.
-
-        :raises SpecError: there is no such table, or its file is wrong.
-        """
-        chosen, missing = self.sort_out(names)
-        for one in missing:
-            raise one.error
-        return chosen
-
     def sort_out(self, names: Iterable[str]) -> tuple[list[AnyTableSpec], list[LeftOut]]:
-        """As `choose_any`: the tables that can be used, and those of the names that are left out; each once,
-        however often and by whichever of its names it is named.
+        """The tables of these names, of either type, that can be used, and those that are left out; each
+        once, however often and by whichever of its names it is named. A hybrid's name stands for both halves,
+        unless it ends in `_OFFLINE` or `_REALTIME`. Where no name is given, all of them.
 
         :raises SpecError: there is no such table.
         """
@@ -169,31 +145,20 @@ class Tables(Mapping[str, TableSpec]):
         wanted = list(names)
         if not wanted:
             return self.choose([]), wrong
-        missing = {
-            name: one
-            for name in wanted
-            for one in wrong
-            if one.answers_to(name) and name not in self._offline
-        }
+        absent = [name for name in wanted if name not in self._offline]
+        missing = {name: one for name in absent for one in wrong if one.answers_to(name)}
         good = [name for name in wanted if name not in missing]
         return _once(self.choose(good)) if good else [], _once(missing.values())
 
     def _halves(self, name: str) -> list[AnyTableSpec]:
-        raw = name.removesuffix(OFFLINE_SUFFIX).removesuffix(REALTIME_SUFFIX)
-        return [
-            spec
-            for spec in (self._offline.get(raw), self.realtime.get(raw))
-            if spec is not None and name in (spec.name, spec.name_with_type)
-        ]
+        raw = raw_table_name(name)
+        halves = (self._offline.get(raw), self.realtime.get(raw))
+        return [spec for spec in halves if spec is not None and name in (spec.name, spec.name_with_type)]
 
     def _refuse_left_out(self, name: str, kind: str, good: Iterable[str]) -> None:
         for one in self.left_out:
             if one.answers_to(name) and kind in one.kinds and name not in good:
                 raise one.error
-
-    def _refuse_absent(self, name: str, known: Iterable[str]) -> None:
-        if name not in list(known):
-            raise self._absent(name, known)
 
     def _absent(self, name: str, known: Iterable[str]) -> SpecError:
         names = sorted({*known, *(one.name for one in self.left_out)})

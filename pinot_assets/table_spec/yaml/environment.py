@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from pinot_assets.source.settings.references import is_reference
-from pinot_assets.table_spec.yaml.document import DocumentNode, Problem
+from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Problem, nearest_key, walk
 
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}")
 
@@ -70,34 +69,20 @@ def variable_for(key: str) -> str:
     return "TABLE_" + (known or re.sub(r"\W", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last)).upper())
 
 
-def secret_problems(part: DocumentNode) -> tuple[list[Problem], set[tuple[str | int, ...]]]:
+def secret_problems(part: DocumentNode) -> tuple[list[Problem], set[KeyPath]]:
     """Every literal secret at or below a place.
 
     :returns: the problems, and the paths whose values must not be looked at any further.
     """
     problems, paths = [], set()
-    for key, place in _scalars(part.value, part, ""):
+    for path, value in walk(part.value, part.path):
+        key, place = nearest_key(path), DocumentNode(part.document, path)
         text = place.text()
-        if not text or isinstance(place.value, bool) or is_reference(text):
+        if not text or isinstance(value, bool) or is_reference(text):
             continue
-        if is_secret_key(key):
-            problems.append(place.problem("holds a literal secret", f"write {key}: ${{{variable_for(key)}}}"))
-        elif is_secret_value(text):
+        if is_secret_key(key) or is_secret_value(text):
+            what = "a literal secret" if is_secret_key(key) else "what looks like a credential"
             fix = f"write {key}: ${{{variable_for(key)}}}" if key else "keep it in the environment"
-            problems.append(place.problem("holds what looks like a credential", fix))
-        else:
-            continue
-        paths.add(place.path)
+            problems.append(place.problem(f"holds {what}", fix))
+            paths.add(path)
     return problems, paths
-
-
-def _scalars(value: Any, part: DocumentNode, key: str) -> Iterator[tuple[str, DocumentNode]]:
-    """All scalars with the key that they stand at; the items of a list stand at the list's key."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _scalars(inner, part.at(name), name)
-    elif isinstance(value, list):
-        for position, inner in enumerate(value):
-            yield from _scalars(inner, part.at(position), key)
-    elif value is not None:
-        yield key, part

@@ -29,6 +29,7 @@ from pinot_assets.core.policy import (
     is_ours,
 )
 from pinot_assets.errors import SpecError
+from pinot_assets.pinot.table_config import setting
 from pinot_assets.table_spec.yaml.document import DocumentNode, Note, Problem, did_you_mean, read_document
 
 Trouble = tuple[str, str]
@@ -65,50 +66,53 @@ def root_path(item: str, folder: str) -> str:
     return os.path.abspath(os.path.join(base, os.path.expanduser(item)))
 
 
-def path_trouble(path: str) -> Trouble | None:
-    """What is wrong with the folder that a root means, None if nothing is.
-
-    :param path: as `root_path` gives it.
-    """
-    if is_never_read(path):
-        return "is a folder of the system or of secrets, which no policy can allow", "take it out"
-    return None
-
-
 def _root_trouble(item: str) -> Trouble | None:
     if item == PROJECT:
         return None
-    if item != item.lstrip():
-        return "has a blank at its start", f"write {item.strip()}"
-    if item.lower() == PROJECT:
-        return "is no root", f"did you mean {PROJECT}?"
-    if (scheme := _SCHEME.match(item)) is not None:
-        if scheme[1].lower() == "file":
-            return "is a URI, and a root is a path", "write the path alone: /data/lake"
-        return (
+    scheme = _SCHEME.match(item)
+    behind = item if item.startswith("/") else item.lstrip("./")
+    troubles = (
+        (item != item.lstrip(), "has a blank at its start", f"write {item.strip()}"),
+        (item.lower() == PROJECT, "is no root", f"did you mean {PROJECT}?"),
+        (
+            scheme is not None and scheme[1].lower() == "file",
+            "is a URI, and a root is a path",
+            "write the path alone: /data/lake",
+        ),
+        (
+            scheme is not None,
             "is no folder of this machine, and roots limit those alone",
             "leave it out: buckets of the cloud's own service need no entry, another service is listed in "
             "endpoints",
-        )
-    if "${" in item or item.startswith("$"):
-        return "refers to the environment, which is not read here", "write the path"
-    if os.path.expanduser(item).startswith("~"):
-        return "names the home of a user that this machine does not have", "write the path"
-    if "\0" in item:
-        return "has a character that no path has", "write the path"
-    steps = [step for step in item.split("/") if step not in ("", ".")]
-    behind = item if item.startswith("/") else item.lstrip("./")
-    if ".." in behind.split("/"):
-        return "has .. behind a name, and means another folder where that is a link", "write what it means"
-    if "*" in steps or "**" in steps:
-        return "has *, and roots are no patterns", "write the folder: what lies below it is allowed as well"
-    return None
+        ),
+        (
+            "${" in item or item.startswith("$"),
+            "refers to the environment, which is not read here",
+            "write the path",
+        ),
+        (
+            os.path.expanduser(item).startswith("~"),
+            "names the home of a user that this machine does not have",
+            "write the path",
+        ),
+        ("\0" in item, "has a character that no path has", "write the path"),
+        (
+            ".." in behind.split("/"),
+            "has .. behind a name, and means another folder where that is a link",
+            "write what it means",
+        ),
+        (
+            not {"*", "**"}.isdisjoint(item.split("/")),
+            "has *, and roots are no patterns",
+            "write the folder: what lies below it is allowed as well",
+        ),
+    )
+    return next(((reason, fix) for applies, reason, fix in troubles if applies), None)
 
 
 def _variable_trouble(item: str) -> Trouble | None:
     if not _VARIABLE.fullmatch(item):
-        meant = _REFERENCE.fullmatch(item)
-        if meant is not None:
+        if meant := _REFERENCE.fullmatch(item):
             return "is a reference, and a policy lists names", f"write {meant[1]}"
         return "is no name of a variable", "write letters, digits and _; * stands for any text"
     if is_ours(item) and not any(fnmatchcase(name, item) for name in FOR_SPECS):
@@ -125,8 +129,8 @@ def _endpoint_trouble(key: str, item: str) -> Trouble | None:
         return None
     service = service_of(item)
     if service is None or not _HOST.fullmatch(urlsplit(item).hostname or ""):
-        fix = f"write https://host[:port] or kafka://host[:port], or {' or '.join(words)}"
-        return ("has * in its host, which stands for itself", fix) if "*" in item else ("is no endpoint", fix)
+        reason = "has * in its host, which stands for itself" if "*" in item else "is no endpoint"
+        return reason, f"write https://host[:port] or kafka://host[:port], or {' or '.join(words)}"
     parts = urlsplit(item)
     if parts.path not in ("", "/") or parts.query or parts.fragment or item.endswith(("?", "#")):
         # Its text is not shown: a query may hold a signature.
@@ -146,8 +150,7 @@ _LISTS: Final = {
     "roots": "roots",
     "ambientCredentials": "credentials",
 }
-_CODE: Final = "allowCode"
-_KEYS: Final = (*_LISTS, _CODE)
+_KEYS: Final = (*_LISTS, "allowCode")
 _EMPTY: Final = f"write one of {', '.join(_KEYS)}, or do without the file: the defaults count then"
 
 
@@ -160,10 +163,16 @@ def policy_of(folder: Path, environ: Mapping[str, str] | None = None) -> Policy:
     :raises SpecError: a policy file cannot be read, or something in it is wrong; tells all of it, with lines.
     """
     env = os.environ if environ is None else environ
+    from pinot_assets.settings.environment import (  # here: settings know all clients, and they this
+        Profile,
+        load_profile,
+    )
+
     layer = Layer()
     if named := env.get(POLICY):
         layer = _checked(Path(named).expanduser().absolute())
-    policy = Policy((layer.with_defaults(_usual_endpoints(env)),), _project(folder, env))
+    usual = (LOOPBACK,) if load_profile(env) is Profile.LOCAL else ()
+    policy = Policy((layer.with_defaults(usual),), _project(folder, env))
     own = folder.absolute() / FOLDER_POLICY
     return policy.narrowed(_checked(own)) if os.path.lexists(own) else policy
 
@@ -183,17 +192,17 @@ def policy_notes(folder: Path, environ: Mapping[str, str] | None = None) -> list
 
 def _absent_roots(file: Path) -> Iterator[Note]:
     document, _ = read_document(file, _EMPTY)
-    written = document.value.get("roots") if document and isinstance(document.value, dict) else None
-    for position, item in enumerate(written if isinstance(written, list) else ()):
-        if document is None or not isinstance(item, str) or item == PROJECT or item_trouble("roots", item):
+    if document is None or not isinstance(setting(document.value, "roots"), list):
+        return
+    for place in DocumentNode(document, ("roots",)).children():
+        item = place.value
+        if not isinstance(item, str) or item == PROJECT or item_trouble("roots", item):
             continue
-        place = DocumentNode(document, ("roots", position))
-        path = _root(place, item)
+        path = root_path(item, str(file.parent))
         if not os.path.lexists(path):
             text = f"{path} does not exist on this machine, and allows nothing until it does"
-            meant = did_you_mean(item, (PROJECT,))
-            star = "; * stands for itself in a root" if "*" in item else ""
-            yield place.note(f"{text}{star}" + (f"; {meant}" if meant else ""))
+            star = "* stands for itself in a root" if "*" in item else None
+            yield place.note("; ".join(filter(None, (text, star, did_you_mean(item, (PROJECT,))))))
 
 
 def read_layer(file: Path) -> tuple[Layer, list[Problem]]:
@@ -208,18 +217,16 @@ def read_layer(file: Path) -> tuple[Layer, list[Problem]]:
     if not isinstance(root.value, dict):
         return Layer(file=str(file)), [root.problem("is no mapping", f"write {', '.join(_KEYS)}")]
     said: JsonObject = {}
-    for key in root.value:
+    for key, value in root.value.items():
         place = root.at(key)
-        if key == _CODE:
-            if isinstance(place.value, bool):
-                said["allow_code"] = place.value
-            else:
-                problems.append(place.problem("is neither true nor false", "write true or false"))
-        elif key in _LISTS:
+        if key in _LISTS:
             said[_LISTS[key]] = tuple(_items(place, key, problems))
+        elif key not in _KEYS:
+            problems.append(place.unknown_key("a policy", _KEYS))
+        elif isinstance(value, bool):
+            said["allow_code"] = value
         else:
-            fix = did_you_mean(key, _KEYS) or f"the keys are {', '.join(_KEYS)}"
-            problems.append(place.problem("is not a key of a policy", fix))
+            problems.append(place.problem("is neither true nor false", "write true or false"))
     return Layer(**said, file=str(file)), problems
 
 
@@ -239,8 +246,8 @@ def _items(place: DocumentNode, key: str, problems: list[Problem]) -> list[str]:
         problems.append(place.problem("is no list", f"write {key}: [], or with what is allowed in it"))
         return []
     found = []
-    for position, item in enumerate(place.value):
-        inner = place.at(position)
+    for inner in place.children():
+        item = inner.value
         if not isinstance(item, str):
             problems.append(inner.problem("is no text", "quote it"))
         elif not item.strip():
@@ -248,25 +255,13 @@ def _items(place: DocumentNode, key: str, problems: list[Problem]) -> list[str]:
         elif trouble := item_trouble(key, item):
             problems.append(inner.problem(*trouble))
         elif key == "roots" and item != PROJECT:
-            found.append(_root(place, item))
-            if trouble := path_trouble(found[-1]):
-                problems.append(inner.problem(*trouble))
+            found.append(root_path(item, str(place.document.file.parent)))
+            if is_never_read(found[-1]):
+                reason = "is a folder of the system or of secrets, which no policy can allow"
+                problems.append(inner.problem(reason, "take it out"))
         else:
             found.append(item)
     return found
-
-
-def _root(place: DocumentNode, item: str) -> str:
-    return root_path(item, str(place.document.file.parent))
-
-
-def _usual_endpoints(env: Mapping[str, str]) -> tuple[str, ...]:
-    from pinot_assets.settings.environment import (  # here: settings know all clients, and they this
-        Profile,
-        load_profile,
-    )
-
-    return (LOOPBACK,) if load_profile(env) is Profile.LOCAL else ()
 
 
 def _project(folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic_core import ErrorDetails
 
 from pinot_assets.errors import SourceError
 from pinot_assets.expressions.regex_cost import check_pattern
@@ -68,6 +69,24 @@ def _whole(value: object) -> object:
     raise ValueError("is not a whole number")
 
 
+def keys_of(model: type[BaseModel]) -> tuple[str, ...]:
+    """The keys of a block, as they are written in the YAML."""
+    return tuple(field.alias or name for name, field in model.model_fields.items())
+
+
+_LIMITS: Final = {
+    "greater_than": "is not above 0",
+    "greater_than_equal": "is negative",
+    "less_than_equal": f"is above {INT_MAX}",
+    "missing": "is missing",
+}
+
+
+def reason_of(error: ErrorDetails) -> str:
+    """What Pydantic found wrong with a value, as a problem says it."""
+    return _LIMITS.get(error["type"], error["msg"].removeprefix("Value error, "))
+
+
 def one_of(*words: str) -> Callable[[object], object]:
     """A reader that takes these words in any case and gives them as they are spelled here."""
     by_lower = {word.lower(): word for word in words}
@@ -87,20 +106,21 @@ def any_case(*words: str) -> WithJsonSchema:
     return WithJsonSchema({"enum": list(spellings)})
 
 
-def _text(value: object) -> object:
+def text_of(value: object) -> str:
+    """A text with something in it, without the blanks around it."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError("is empty")
     return value.strip()
 
 
 def _referring(value: object) -> object:
-    if malformed_reference(str(_text(value))):
+    if malformed_reference(text := text_of(value)):
         raise ValueError("has a malformed reference; ${NAME} and ${NAME:-default} are understood")
-    return _text(value)
+    return text
 
 
 def _pattern(value: object) -> object:
-    text = str(_text(value))
+    text = text_of(value)
     if not re.match(r"(?:glob|regex):.", text, re.IGNORECASE):
         raise ValueError(f"lacks its syntax; write glob:{text.removeprefix('glob:') or '**/*'} or regex:…")
     try:
@@ -147,25 +167,25 @@ def _server(value: object) -> object:
 
 
 def _quartz(value: object) -> object:
-    return normalise_quartz(str(_text(value)))
+    return normalise_quartz(text_of(value))
 
 
 def _timezone(value: object) -> object:
-    text = str(_text(value))
+    text = text_of(value)
     if text not in zoneinfo.available_timezones():
         raise ValueError("is no time zone; write a name as UTC or Europe/Berlin")
     return text
 
 
 def _file_name(value: object) -> object:
-    text = str(_text(value))
+    text = text_of(value)
     if "/" in text or "\\" in text or text in (".", ".."):
         raise ValueError("is not a plain file name; write one without a directory, as _SUCCESS")
     return text
 
 
 def _partition_group(value: object) -> object:
-    text = str(_text(value))
+    text = text_of(value)
     kind, _, rest = text.partition(":")
     if kind == "hash" and re.fullmatch(r"[0-9]{1,6}", rest) and 1 <= int(rest) <= MOST_BUCKETS:
         return f"hash:{int(rest)}"
@@ -225,7 +245,7 @@ Size = Annotated[str, BeforeValidator(_size), WithJsonSchema({"type": ["string",
 Period = Annotated[
     str, BeforeValidator(_period), WithJsonSchema({"type": "string", "pattern": "^[0-9dhms]+$"})
 ]
-Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "boolean"]})]
+Text = Annotated[str, BeforeValidator(text_of), WithJsonSchema({"type": ["string", "boolean"]})]
 Server = Annotated[str, BeforeValidator(_server), WithJsonSchema({"type": ["string", "number"]})]
 
 KINDS: Final[Mapping[Callable[[object], object], str]] = {
