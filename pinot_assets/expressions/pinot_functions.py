@@ -10,19 +10,19 @@ in lower case and without underscores. Source: `FunctionRegistry`, `TransformFun
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final
 
 from pinot_assets.expressions.costs import (
     MOST_EXPONENT,
     UNKNOWN_LENGTH,
     Dialect,
-    by,
     by_number,
     by_range,
     by_separator,
     by_text,
 )
-from pinot_assets.expressions.regex_cost import MOST_LENGTH, MOST_LOOSE
+from pinot_assets.expressions.regex_cost import check_wildcards
 from pinot_assets.expressions.syntax import ExpressionRefused, FunctionCall, number_of, text_of, words
 
 _NAMES: Final = {
@@ -180,11 +180,7 @@ def _no_pattern(text: str) -> None:
         raise ExpressionRefused("holds a pattern", "write REGEXP_LIKE() by itself")
 
 
-def _few_wildcards(text: str) -> None:
-    if len(text) > MOST_LENGTH:
-        raise ExpressionRefused(f"has more than {MOST_LENGTH:,} characters", "write a shorter one")
-    if len(re.findall(r"\*+", text)) > MOST_LOOSE + 1:
-        raise ExpressionRefused(f"has more than {MOST_LOOSE + 1} *", "write several conditions")
+_few_wildcards: Final = partial(check_wildcards, sign="*")
 
 
 def _lucene(text: str) -> None:
@@ -263,8 +259,8 @@ COSTS_OF_PINOT: Final = Dialect(
         **_of("vectorsimilarity", {2: MOST_NEIGHBOURS}),
     },
     growth={
-        "levenshteindistance": by(UNKNOWN_LENGTH),
-        **dict.fromkeys(("lpad", "rpad"), by_number(1)),
+        "levenshteindistance": UNKNOWN_LENGTH,
+        **dict.fromkeys(("lpad", "rpad"), partial(by_number, 1)),
         **dict.fromkeys(
             ("generatedoublearray", "generatefloatarray", "generateintarray", "generatelongarray"), by_range
         ),
@@ -273,16 +269,16 @@ COSTS_OF_PINOT: Final = Dialect(
                 "generateuniquengrams generateuniquengramsmv prefixes prefixeswithprefix suffixes "
                 "suffixeswithsuffix uniquengrams uniquengramsmv"
             ),
-            by_number(1),
+            partial(by_number, 1),
         ),
-        **dict.fromkeys(words("base64encode bytestohex jsonformat tobase64 tojsonmapstr"), by(2)),
-        **dict.fromkeys(words("encodeurl urlencode urlencodeformcomponent"), by(3)),
-        "arraytostring": by_text(1, 2),
+        **dict.fromkeys(words("base64encode bytestohex jsonformat tobase64 tojsonmapstr"), 2),
+        **dict.fromkeys(words("encodeurl urlencode urlencodeformcomponent"), 3),
+        "arraytostring": partial(by_text, (1, 2)),
         "concatws": by_separator,
-        "regexpreplace": by_text(2),
-        "regexpreplacevar": by_text(2),
-        "repeat": by_number(-1),
-        "replace": by_text(2),
+        "regexpreplace": partial(by_text, (2,)),
+        "regexpreplacevar": partial(by_text, (2,)),
+        "repeat": partial(by_number, -1),
+        "replace": partial(by_text, (2,)),
     },
     unquoted=_unquoted,
     canonical=canonical,

@@ -10,13 +10,13 @@ what Spark has: a function of a later Spark is on neither, and refused until it 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final
 
 from pinot_assets.expressions.costs import (
     MOST_EXPONENT,
     UNKNOWN_LENGTH,
     Dialect,
-    by,
     by_digits,
     by_format,
     by_number,
@@ -253,24 +253,24 @@ COSTS_OF_SPARK: Final = Dialect(
     },
     bounds={name: {1: MOST_EXPONENT} for name in ("bround", "ceil", "ceiling", "floor", "round")},
     growth={
-        **dict.fromkeys(_LAMBDAS, by(UNKNOWN_LENGTH)),
-        **dict.fromkeys(("aggregate", "reduce"), by(UNKNOWN_LENGTH)),
-        **dict.fromkeys(("jaro_winkler_similarity", "levenshtein"), by(UNKNOWN_LENGTH)),
-        **dict.fromkeys(("base64", "hex", "quote", "to_base32"), by(2)),
-        **dict.fromkeys(("to_csv", "to_json"), by_options(2)),
+        **dict.fromkeys(_LAMBDAS, UNKNOWN_LENGTH),
+        **dict.fromkeys(("aggregate", "reduce"), UNKNOWN_LENGTH),
+        **dict.fromkeys(("jaro_winkler_similarity", "levenshtein"), UNKNOWN_LENGTH),
+        **dict.fromkeys(("base64", "hex", "quote", "to_base32"), 2),
+        **dict.fromkeys(("to_csv", "to_json"), by_options),
         **dict.fromkeys(("format_string", "printf"), by_format),
-        **dict.fromkeys(("array_repeat", "lpad", "repeat", "rpad"), by_number(1)),
-        "array_insert": by_number(1),
-        "array_join": by_text(1, 2),
+        **dict.fromkeys(("array_repeat", "lpad", "repeat", "rpad"), partial(by_number, 1)),
+        "array_insert": partial(by_number, 1),
+        "array_join": partial(by_text, (1, 2)),
         "concat_ws": by_separator,
-        "encode": by(4),
+        "encode": 4,
         "format_number": by_digits,
-        "regexp_replace": by_text(2),
-        "replace": by_text(2),
+        "regexp_replace": partial(by_text, (2,)),
+        "replace": partial(by_text, (2,)),
         "sequence": by_range,
-        "space": by_number(0),
-        "to_xml": by(8),
-        "url_encode": by(3),
+        "space": partial(by_number, 0),
+        "to_xml": 8,
+        "url_encode": 3,
     },
     unquoted=_unquoted,
     folds=words("aggregate reduce"),

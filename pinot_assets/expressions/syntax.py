@@ -171,13 +171,9 @@ def without_comments(text: str, dialect: re.Pattern[str]) -> str:
         place += len(piece)
         if match is not None and match["comment"]:
             _check_comment(piece)
-            piece = _blank(piece)
+            piece = re.sub(r"[^\r\n]", " ", piece)
         found.append(piece)
     return "".join(found)
-
-
-def _blank(comment: str) -> str:
-    return re.sub(r"[^\r\n]", " ", comment)
 
 
 def _check_comment(comment: str) -> None:

@@ -88,16 +88,15 @@ def meaning_of(part: exp.Expr) -> str:
     return part.sql(comments=False, identify=True)
 
 
-def odd_parts(select: exp.Select, taken: dict[type, set[str]], names: dict[str, str]) -> Iterator[str]:
+def odd_parts(select: exp.Select, taken: dict[type, set[str]]) -> Iterator[str]:
     """Parts of it, by name, that are not taken; a query in a query is none that is.
 
     :param taken: which parts of a SELECT, a GROUP BY and a table are taken.
-    :param names: what people call a part, where it is not sqlglot's own word.
     """
     for node in select.find_all(exp.Select, exp.Group, exp.Table):
         for part, value in node.args.items():
             if value and part not in taken[type(node)]:
-                yield names.get(part, part.strip("_").upper())
+                yield _PART_NAMES.get(part, part.strip("_").upper())
     if any(node is not select for node in select.find_all(exp.Select)):
         yield "a query in a query"
 
@@ -114,12 +113,7 @@ def qualified_columns(select: exp.Select) -> Iterator[exp.Column]:
     return (column for column in select.find_all(exp.Column) if column.table)
 
 
-FOLDS: Final[dict[type, str]] = {
-    exp.Count: "COUNT",
-    exp.Sum: "SUM",
-    exp.Min: "MIN",
-    exp.Max: "MAX",
-}
+FOLDS: Final[dict[type, str]] = {exp.Count: "COUNT", exp.Sum: "SUM", exp.Min: "MIN", exp.Max: "MAX"}
 """Aggregations whose parts can be put together, by Pinot's name."""
 
 _TAKEN: Final[dict[type, set[str]]] = {
@@ -128,7 +122,7 @@ _TAKEN: Final[dict[type, set[str]]] = {
     exp.Table: {"this"},
 }
 """Parts of these that servers can be asked; all others are refused."""
-PART_NAMES: Final = {
+_PART_NAMES: Final = {
     "alias": "an alias of the table",
     "db": "a database",
     "distinct": "SELECT DISTINCT",
@@ -173,7 +167,7 @@ def read_question(sql: str) -> Question:
 
 def _refused(select: exp.Select) -> Iterator[str]:
     """What of it cannot be asked of servers."""
-    yield from odd_parts(select, _TAKEN, PART_NAMES)
+    yield from odd_parts(select, _TAKEN)
     for node in select.find_all(exp.Filter, exp.Window):
         yield "FILTER" if isinstance(node, exp.Filter) else "OVER"
     yield from odd_keys(select)
@@ -206,11 +200,7 @@ def _aggregates(select: exp.Select, keys: frozenset[str]) -> Iterator[exp.Expres
             )
 
 
-_SHADOW_TAKEN: Final[dict[type, set[str]]] = {
-    exp.Select: {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"},
-    exp.Group: {"expressions"},
-    exp.Table: {"this"},
-}
+_SHADOW_TAKEN: Final = _TAKEN | {exp.Select: _TAKEN[exp.Select] | {"having", "order", "limit", "offset"}}
 
 
 def read_shadow_question(sql: str) -> Question:
@@ -254,7 +244,7 @@ def read_shadow_question(sql: str) -> Question:
 
 
 def _refused_of_shadow(select: exp.Select) -> Iterator[str]:
-    yield from odd_parts(select, _SHADOW_TAKEN, PART_NAMES)
+    yield from odd_parts(select, _SHADOW_TAKEN)
     if select.find(exp.Window) is not None:
         yield "OVER"
     yield from odd_keys(select)

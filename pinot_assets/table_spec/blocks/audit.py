@@ -29,14 +29,12 @@ from pinot_assets.table_spec.blocks.assertion import Expectation, Question, read
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 from pinot_assets.table_spec.yaml.document import DocumentNode, Problem, canonical_json, did_you_mean
 from pinot_assets.table_spec.yaml.environment import has_reference
-from pinot_assets.table_spec.yaml.values import any_case, keys_of, one_of, reason_of, text_of
+from pinot_assets.table_spec.yaml.values import AnyCase, keys_of, reason_of, text_of
 
 _PERCENT: Final = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,6})?\s*%")
 _RELATIVE: Final = re.compile(r"now(?:\s*([-+])\s*(\S+))?", re.IGNORECASE)
 
-Severity = Annotated[
-    Literal["error", "warn"], BeforeValidator(one_of("error", "warn")), any_case("error", "warn")
-]
+Severity = Annotated[Literal["error", "warn"], AnyCase()]
 """error keeps the gate shut; warn is shown."""
 
 
@@ -87,9 +85,7 @@ class RowChange(_Item):
 
     check: Literal["row_change"]
     """What is looked at."""
-    of: Annotated[
-        Literal["table", "file"], BeforeValidator(one_of("table", "file")), any_case("table", "file")
-    ] = "table"
+    of: Annotated[Literal["table", "file"], AnyCase()] = "table"
     """table: all rows that queries see; file: those of each rewritten file."""
     min: Percent | None = None
     """Least change; -20% lets a fifth of the rows go."""
@@ -163,7 +159,7 @@ class CutCheck(_Item):
 class Replicas(_Item):
     """Of how many replicas must be known that they are as built."""
 
-    replicas: Annotated[Literal["all", "one"], BeforeValidator(one_of("all", "one")), any_case("all", "one")]
+    replicas: Annotated[Literal["all", "one"], AnyCase()]
     """all, or one of each segment: the others are told, where a server is down."""
 
 
@@ -202,9 +198,7 @@ class Assertion(BaseModel):
     """[staged | after] [= | != | < | <= | > | >=] number, or [factor *] live; for each value and group."""
     severity: Severity = "error"
     """error keeps the gate shut; warn is shown."""
-    via: Annotated[Via, BeforeValidator(one_of("servers", "shadow")), any_case("servers", "shadow")] = (
-        "servers"
-    )
+    via: Annotated[Via, AnyCase()] = "servers"
     """servers: each is asked for its staged segments. shadow: a broker is asked, of a table made for it."""
 
     @model_validator(mode="after")
@@ -271,7 +265,7 @@ def read_audit_block(
     assertions: list[Assertion] = []
     checks: list[CheckBound] = []
     replicas: Replicas | None = None
-    for place in map(block.at, range(len(block.value))):
+    for place in block.items():
         item, found = _item(place)
         problems += found
         if isinstance(item, Assertion):

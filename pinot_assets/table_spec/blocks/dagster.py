@@ -152,7 +152,8 @@ def _misshapen(place: DocumentNode, key: str) -> Iterator[Problem]:
     elif key == "tags" and not isinstance(place.value, dict):
         yield place.problem("is no mapping", "write a mapping: {tier: gold}")
     else:
-        for part in place.children() if key in ("owners", "tags") else [place]:
+        others = place.items() if key == "owners" else [place]
+        for part in [place.at(tag) for tag in place.value] if key == "tags" else others:
             if problem := part.no_single_value():
                 yield problem
             elif has_reference(part.text() or ""):
@@ -162,7 +163,7 @@ def _misshapen(place: DocumentNode, key: str) -> Iterator[Problem]:
 def _texts(place: DocumentNode) -> JsonValue:
     """The value with every scalar as it is written, so that `tier: 0.10` stays `0.10`."""
     if isinstance(place.value, dict):
-        return {part.path[-1]: part.text() for part in place.children()}
+        return {key: place.at(key).text() for key in place.value}
     if isinstance(place.value, list):
-        return [part.text() for part in place.children()]
+        return [part.text() for part in place.items()]
     return place.text()

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.source.settings.references import is_reference
 from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Note, Problem
 from pinot_assets.table_spec.yaml.environment import has_reference
-from pinot_assets.table_spec.yaml.values import Count, Flag, Period, Size, any_case, one_of, reason_of
+from pinot_assets.table_spec.yaml.values import AnyCase, Count, Flag, Period, Size, reason_of
 
 STREAM_INGESTION: Final = ("ingestionConfig", "streamIngestionConfig")
 STREAMS: Final = (*STREAM_INGESTION, "streamConfigMaps")
@@ -55,22 +55,14 @@ class RealtimeBlock(BaseModel):
     stream: Mapping[str, str] = Field(default_factory=dict)
     """The stream's settings, as in Pinot's streamConfigMaps; secrets as ${NAME} of Pinot's environment."""
     peer_scheme: Annotated[
-        Annotated[
-            Literal["http", "https"], BeforeValidator(one_of("http", "https")), any_case("http", "https")
-        ]
-        | None,
+        Annotated[Literal["http", "https"], AnyCase()] | None,
         Field(alias="peerSegmentDownloadScheme"),
     ] = None
     """Servers take segments from each other, and a commit passes a deep store that is down."""
     pauseless: Annotated[Flag | None, Field(alias="pauselessConsumptionEnabled")] = None
     """The next segment is consumed while this one is built and uploaded; Pinot 1.4 or newer."""
     recovery: Annotated[
-        Annotated[
-            Literal["DEFAULT", "ALWAYS"],
-            BeforeValidator(one_of("DEFAULT", "ALWAYS")),
-            any_case("DEFAULT", "ALWAYS"),
-        ]
-        | None,
+        Annotated[Literal["DEFAULT", "ALWAYS"], AnyCase()] | None,
         Field(alias="disasterRecoveryMode"),
     ] = None
     """ALWAYS: Pinot reads a lost segment again even where order matters (dedup, partial upsert)."""

@@ -83,16 +83,9 @@ class TableFile:
 
 _SHAPING_CONFIG: Final = ("tableIndexConfig", "fieldConfigList", "upsertConfig", "dedupConfig")
 _SHAPING_INGESTION: Final = (
-    "aggregationConfigs",
-    "complexTypeConfig",
-    "continueOnError",
-    "enrichmentConfigs",
-    "filterConfig",
-    "rowTimeValueCheck",
-    "schemaConformingTransformerConfig",
-    "schemaConformingTransformerV2Config",
-    "segmentTimeValueCheck",
-    "transformConfigs",
+    *("aggregationConfigs", "complexTypeConfig", "continueOnError", "enrichmentConfigs", "filterConfig"),
+    *("rowTimeValueCheck", "schemaConformingTransformerConfig", "schemaConformingTransformerV2Config"),
+    *("segmentTimeValueCheck", "transformConfigs"),
 )
 
 

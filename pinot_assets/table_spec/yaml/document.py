@@ -22,6 +22,7 @@ import yaml
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.limits import SPEC_BYTES
 from pinot_assets.errors import SpecError
+from pinot_assets.pinot.table_config import setting
 
 KeyPath = tuple[str | int, ...]
 """Where a value stands in its file: mapping keys and list positions, outermost first."""
@@ -163,11 +164,10 @@ class DocumentNode:
         """A place further in, which need not exist."""
         return DocumentNode(self.document, self.path + steps)
 
-    def children(self) -> list[DocumentNode]:
-        """The places of its values, where it is a mapping or a list."""
-        return [
-            self.at(step) for step in (self.value if isinstance(self.value, dict) else range(len(self.value)))
-        ]
+    def items(self, *steps: str) -> list[DocumentNode]:
+        """The places of the items of a list that stands here or further in; none where there is no list."""
+        found = setting(self.value, *steps)
+        return [self.at(*steps, number) for number in range(len(found))] if isinstance(found, list) else []
 
     def text(self) -> str | None:
         """The scalar as written, None for null and for anything that is no scalar."""

@@ -29,7 +29,6 @@ from pinot_assets.core.policy import (
     is_ours,
 )
 from pinot_assets.errors import SpecError
-from pinot_assets.pinot.table_config import setting
 from pinot_assets.table_spec.yaml.document import DocumentNode, Note, Problem, did_you_mean, read_document
 
 Trouble = tuple[str, str]
@@ -192,9 +191,7 @@ def policy_notes(folder: Path, environ: Mapping[str, str] | None = None) -> list
 
 def _absent_roots(file: Path) -> Iterator[Note]:
     document, _ = read_document(file, _EMPTY)
-    if document is None or not isinstance(setting(document.value, "roots"), list):
-        return
-    for place in DocumentNode(document, ("roots",)).children():
+    for place in DocumentNode(document, ()).items("roots") if document else ():
         item = place.value
         if not isinstance(item, str) or item == PROJECT or item_trouble("roots", item):
             continue
@@ -246,7 +243,7 @@ def _items(place: DocumentNode, key: str, problems: list[Problem]) -> list[str]:
         problems.append(place.problem("is no list", f"write {key}: [], or with what is allowed in it"))
         return []
     found = []
-    for inner in place.children():
+    for inner in place.items():
         item = inner.value
         if not isinstance(item, str):
             problems.append(inner.problem("is no text", "quote it"))

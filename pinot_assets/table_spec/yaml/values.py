@@ -11,11 +11,20 @@ import re
 import zoneinfo
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
-from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
-from pydantic_core import ErrorDetails
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, ErrorDetails
+from pydantic_core.core_schema import no_info_before_validator_function
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SourceError
 from pinot_assets.expressions.regex_cost import check_pattern
 from pinot_assets.expressions.syntax import ExpressionRefused
@@ -100,10 +109,16 @@ def one_of(*words: str) -> Callable[[object], object]:
     return choose
 
 
-def any_case(*words: str) -> WithJsonSchema:
-    """The editors' schema of `one_of`: these words, and all of them in lower or upper case."""
-    spellings = {spelling: None for word in words for spelling in (word, word.lower(), word.upper())}
-    return WithJsonSchema({"enum": list(spellings)})
+class AnyCase:
+    """Reads the words of a `Literal` in any case; editors know them all in lower or upper case, too."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_before_validator_function(one_of(*get_args(source)), handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonObject:
+        words = handler(schema)["enum"]
+        spellings = (spelling for word in words for spelling in (word, word.lower(), word.upper()))
+        return {"enum": list(dict.fromkeys(spellings))}
 
 
 def text_of(value: object) -> str:
