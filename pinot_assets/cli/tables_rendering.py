@@ -8,8 +8,7 @@ from dataclasses import asdict
 from pinot_assets.cli.program import error_values
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec.tables.apply import ApplyOutcome, ApplyPlan, Change
-from pinot_assets.table_spec.tables.spec import AnyTableSpec, RealtimeTableSpec
-from pinot_assets.table_spec.tables.tables import LeftOut
+from pinot_assets.table_spec.tables.specs import AnyTableSpec, LeftOut, RealtimeTableSpec
 from pinot_assets.table_spec.yaml.document import Note, Problem
 
 

@@ -22,7 +22,6 @@ _AFTER_NOT: Final = words("between ilike in like regexp rlike")
 _STAGES: Final = {"when": ("case", "then"), "then": ("when",), "else": ("then",), "end": ("then", "else")}
 """The words of a CASE, and those that each of them comes after."""
 _CASE: Final = "write CASE WHEN … THEN … ELSE … END"
-_MISSING: Final = "write what is missing; a column of that name needs quotes"
 
 
 @dataclass(slots=True)
@@ -189,7 +188,10 @@ class _Reader:
 
     def _lacks(self, token: Token) -> ExpressionRefused:
         behind = f" behind {_at(self.last)}" if self.last is not END else ""
-        return ExpressionRefused(f"lacks a value{behind}, before {_at(token)}", _MISSING)
+        return ExpressionRefused(
+            f"lacks a value{behind}, before {_at(token)}",
+            "write what is missing; a column of that name needs quotes",
+        )
 
     def _skip(self, opening: str, closing: str, depth: int) -> None:
         """Pass by a type: to where its own brackets are closed, or before the one that it stands in."""

@@ -37,7 +37,6 @@ MOST_EXPONENT: Final = 400
 UNKNOWN_LENGTH: Final = 100
 """What a value of a row counts for, where it decides how long another one becomes."""
 
-_EXPONENT: Final = re.compile(r"[0-9.][eE][+-]?([0-9]+)")
 _JOINING: Final = words("and or not case when between in is like div")
 _GRAMMAR: Final = words("in and or not case when then else between")
 _FOLDING: Final = 2
@@ -295,6 +294,6 @@ def _check_exponent(token: Token) -> None:
     text = token.text.strip("'\"")
     if token.kind == "text" and not re.fullmatch(r"\s*[+-]?[0-9.]+[eE][+-]?[0-9]+\s*", text):
         return
-    found = _EXPONENT.search(text)
+    found = re.search(r"[0-9.][eE][+-]?([0-9]+)", text)
     if found is not None and (len(found[1]) > 4 or int(found[1]) > MOST_EXPONENT):
         raise ExpressionRefused(f"has a number with an exponent above {MOST_EXPONENT}", "write a smaller one")

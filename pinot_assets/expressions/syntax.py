@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 MOST_DEPTH = 32
 """Parentheses in parentheses, at the most: parsers that recurse give up not far above."""
@@ -66,6 +66,7 @@ def unknown_function(name: str, known: Collection[str], instead: str) -> Express
     return ExpressionRefused(f"calls {name}(), which is not one of the functions that may be called", fix)
 
 
+T = TypeVar("T")
 TokenKind = Literal["word", "quoted", "text", "number", "sign"]
 
 _NUMBER: Final = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
@@ -124,6 +125,11 @@ END: Final = Token("sign", "", -1)
 def words(text: str) -> frozenset[str]:
     """A list of words, as it is written in a text."""
     return frozenset(text.split())
+
+
+def each_of(table: Mapping[str, T]) -> dict[str, T]:
+    """A value for each of the words that a key lists."""
+    return {word: value for listed, value in table.items() for word in listed.split()}
 
 
 def read_tokens(text: str, dialect: re.Pattern[str]) -> list[Token]:

@@ -10,8 +10,14 @@ from pinot_assets.table_spec.tables.load import (
     load_tables,
     read_tables,
 )
-from pinot_assets.table_spec.tables.spec import AnyTableSpec, RealtimeTableSpec, TableSpec, label_of
-from pinot_assets.table_spec.tables.tables import LeftOut, Tables
+from pinot_assets.table_spec.tables.specs import (
+    AnyTableSpec,
+    LeftOut,
+    RealtimeTableSpec,
+    Tables,
+    TableSpec,
+    label_of,
+)
 from pinot_assets.table_spec.yaml.document import Note, Problem
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 
 from pinot_assets.authoring.importing.notes import Disposition, ImportNote
 from pinot_assets.source.settings.references import is_reference
-from pinot_assets.table_spec.yaml.environment import is_secret_key, is_secret_value, variable_for
+from pinot_assets.table_spec.yaml.values import is_secret_key, is_secret_value, variable_for
 
 
 class Secrets:

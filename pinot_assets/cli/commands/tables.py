@@ -35,8 +35,7 @@ from pinot_assets.table_spec.tables.apply import (
 )
 from pinot_assets.table_spec.tables.editor_schema import editor_schema
 from pinot_assets.table_spec.tables.load import NO_DIRECTORY, check_named, write_new_spec
-from pinot_assets.table_spec.tables.spec import AnyTableSpec
-from pinot_assets.table_spec.tables.tables import LeftOut
+from pinot_assets.table_spec.tables.specs import AnyTableSpec, LeftOut
 from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json
 
 OpenStore = Callable[[], AbstractContextManager[PinotClient]]

@@ -28,10 +28,8 @@ from pinot_assets.pinot.table_config import period_ms
 from pinot_assets.table_spec.blocks.assertion import Expectation, Question, read_expectation
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 from pinot_assets.table_spec.yaml.document import DocumentNode, Problem, canonical_json, did_you_mean
-from pinot_assets.table_spec.yaml.environment import has_reference
-from pinot_assets.table_spec.yaml.values import AnyCase, keys_of, reason_of, text_of
+from pinot_assets.table_spec.yaml.values import AnyCase, has_reference, keys_of, reason_of, text_of
 
-_PERCENT: Final = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,6})?\s*%")
 _RELATIVE: Final = re.compile(r"now(?:\s*([-+])\s*(\S+))?", re.IGNORECASE)
 
 Severity = Annotated[Literal["error", "warn"], AnyCase()]
@@ -40,7 +38,7 @@ Severity = Annotated[Literal["error", "warn"], AnyCase()]
 
 def _percent(value: object) -> object:
     text = str(value).strip()
-    if not _PERCENT.fullmatch(text):
+    if not re.fullmatch(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,6})?\s*%", text):
         raise ValueError("is no percentage; write -20% or 50%")
     return float(text.rstrip("% "))
 

@@ -15,25 +15,30 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.table_spec.yaml.document import DocumentNode, Problem
-from pinot_assets.table_spec.yaml.environment import has_reference
-from pinot_assets.table_spec.yaml.values import Count, Flag, Positive, keys_of, reason_of, text_of
+from pinot_assets.table_spec.yaml.values import (
+    Count,
+    Flag,
+    Positive,
+    has_reference,
+    keys_of,
+    reason_of,
+    text_of,
+)
 
-_GROUP: Final = re.compile(r"[A-Za-z0-9_]+(?:/[A-Za-z0-9_]+)*")
-_OWNER: Final = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
-_TAG_KEY: Final = re.compile(r"(?:[A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}")
-_TAG_VALUE: Final = re.compile(r"[A-Za-z0-9_.-]{0,63}")
 _SHORTEST_FRESHNESS_HOURS: Final = 1 / 60
 """Dagster takes no freshness window below a minute."""
 
 
 def _group(value: object) -> object:
-    if not isinstance(value, str) or not _GROUP.fullmatch(value):
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_]+(?:/[A-Za-z0-9_]+)*", value):
         raise ValueError("is no group name: letters, digits and _, with / between levels")
     return value
 
 
 def _owner(value: object) -> object:
-    if not isinstance(value, str) or not _OWNER.fullmatch(value):
+    if not isinstance(value, str) or not re.fullmatch(
+        r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}", value
+    ):
         raise ValueError("is no owner: Dagster wants team:<name> or an e-mail address")
     return value
 
@@ -43,11 +48,11 @@ def _tags(value: object) -> object:
     for key, text in value.items():
         if key.startswith("dagster/"):
             raise ValueError(f"{key} is one of Dagster's own tags")
-        if not _TAG_KEY.fullmatch(key):
+        if not re.fullmatch(r"(?:[A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", key):
             raise ValueError(
                 f"{key} is no tag: letters, digits, _, - and ., up to 63, with one / after a namespace"
             )
-        if not _TAG_VALUE.fullmatch(text):
+        if not re.fullmatch(r"[A-Za-z0-9_.-]{0,63}", text):
             raise ValueError(
                 f"the value of {key} is none for a tag: letters, digits, _, - and ., up to 63 of them"
             )

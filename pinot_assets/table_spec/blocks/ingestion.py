@@ -13,7 +13,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.expressions.syntax import ExpressionRefused, words
-from pinot_assets.table_spec.yaml.environment import has_reference, malformed_reference
 from pinot_assets.table_spec.yaml.quartz import to_cron
 from pinot_assets.table_spec.yaml.values import (
     AnyCase,
@@ -31,7 +30,9 @@ from pinot_assets.table_spec.yaml.values import (
     Size,
     Text,
     Timezone,
+    has_reference,
     keys_of,
+    malformed_reference,
     one_of,
     size_bytes,
 )
@@ -258,22 +259,17 @@ def reader_problem(key: str, text: str, input_format: str) -> str | None:
     return None
 
 
-def stray_reference(key: str, text: str) -> str | None:
-    """What is wrong with a reference at a key that is not resolved, None if there is none."""
+def text_problem(key: str, text: str) -> tuple[str, str | None] | None:
+    """What a value may not say, and what to write instead: a reference that is not resolved, or Spark SQL."""
     may_refer = key in REFERRING_KEYS or key.startswith((f"{INPUT_PROP}.", f"{OUTPUT_PROP}."))
-    if may_refer or not (has_reference(text) or malformed_reference(text)):
-        return None
-    return "refers to the environment, which is only read for directories and fs properties"
-
-
-def refused_expression(key: str, text: str) -> ExpressionRefused | None:
-    """What a value of Spark SQL may not say, None if it may or is none."""
-    if key != FILTER and not key.startswith(f"{TRANSFORMS}."):
-        return None
-    try:
-        check_spark_expression(text)
-    except ExpressionRefused as refused:
-        return refused
+    if not may_refer and (has_reference(text) or malformed_reference(text)):
+        reason = "refers to the environment, which is only read for directories and fs properties"
+        return reason, "write the value"
+    if key == FILTER or key.startswith(f"{TRANSFORMS}."):
+        try:
+            check_spark_expression(text)
+        except ExpressionRefused as refused:
+            return refused.reason, refused.fix
     return None
 
 

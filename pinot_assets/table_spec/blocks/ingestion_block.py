@@ -15,13 +15,11 @@ from pinot_assets.table_spec.blocks.ingestion import (
     family_of,
     model_input,
     reader_problem,
-    refused_expression,
-    stray_reference,
+    text_problem,
 )
 from pinot_assets.table_spec.blocks.ingestion_rules import Case, Surroundings, findings
 from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Note, Problem, nearest
-from pinot_assets.table_spec.yaml.environment import missing_variables
-from pinot_assets.table_spec.yaml.values import reason_of
+from pinot_assets.table_spec.yaml.values import missing_variables, reason_of
 
 _REQUIRED: Final = {
     "inputDirURI": (
@@ -84,10 +82,8 @@ class _Reading:
         elif text is None:
             self._refuse(key, "has no value", "write a value or leave the key out")
         elif key in KNOWN_KEYS or family_of(key) is not None:
-            if stray := stray_reference(key, text):
-                self._refuse(key, stray, "write the value")
-            elif refused := refused_expression(key, text):
-                self._refuse(key, refused.reason, refused.fix)
+            if problem := text_problem(key, text):
+                self._refuse(key, *problem)
             else:
                 self.texts[key] = text
         elif f"{key}.".startswith(_NAME_GENERATOR) and text.replace("_", "").lower() in _OWN_NAME_GENERATORS:

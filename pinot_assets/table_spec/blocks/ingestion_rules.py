@@ -31,8 +31,7 @@ from pinot_assets.table_spec.blocks.ingestion import (
     FileIngestion,
 )
 from pinot_assets.table_spec.yaml.document import did_you_mean
-from pinot_assets.table_spec.yaml.environment import missing_variables
-from pinot_assets.table_spec.yaml.values import is_within, normalise_location
+from pinot_assets.table_spec.yaml.values import is_within, missing_variables, normalise_location
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Final
 from pinot_assets.core.policy import Policy
 from pinot_assets.expressions.completeness import check_whole
 from pinot_assets.expressions.costs import check_costs
-from pinot_assets.expressions.pinot_functions import COSTS_OF_PINOT, canonical
+from pinot_assets.expressions.pinot import COSTS_OF_PINOT, canonical
 from pinot_assets.expressions.syntax import (
     END,
     PINOT,
@@ -34,7 +34,6 @@ _GROOVY: Final = re.compile(
 )
 """Its call as Pinot finds it, whatever stands between name and parenthesis; or a name spelled in escapes.
 How a comment was read is never tried again in another way: that would double the time with each comment."""
-_CALLED: Final = re.compile(r"\w+")
 _FUNCTIONS: Final = ("transformFunction", "filterFunction")
 """Keys whose value is an expression, and nothing else."""
 _FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
@@ -98,6 +97,6 @@ def _tokens(text: str) -> list[Token]:
     try:
         return read_tokens(text, PINOT)
     except ExpressionRefused:
-        if not COSTS_OF_PINOT.judged.isdisjoint(map(canonical, _CALLED.findall(text))):
+        if not COSTS_OF_PINOT.judged.isdisjoint(map(canonical, re.findall(r"\w+", text))):
             raise
     return []

@@ -52,7 +52,6 @@ REALTIME_SUFFIX: Final = "_REALTIME"
 FILE_INGESTION_TASK: Final = "FileIngestionTask"
 
 _COLUMN_LIST: Final = re.compile(r"sortedColumn|.*Columns", re.DOTALL)
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 NAMES: Final = "use letters, digits, _ and -, and not __cp, our mark in segment names"
 """What a table may be called."""
 
@@ -188,7 +187,7 @@ def usable_name(name: str) -> bool:
 
     `__cp` marks our segments, a dot is Pinot's database separator, a comma joins lineage lists.
     """
-    return _NAME.fullmatch(name) is not None and "__cp" not in name
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) is not None and "__cp" not in name
 
 
 def _table_name(table: DocumentNode) -> Iterator[Problem]:
@@ -277,11 +276,6 @@ def _columns_exist(schema: DocumentNode, table: DocumentNode) -> Iterator[Proble
         yield time.problem(f"column {time_column} is none of the schema's dateTimeFieldSpecs")
 
 
-_COLUMN: Final = re.compile(r"column (.*?):")
-_TRANSFORM: Final = re.compile(r"ingestionConfig\.transformConfigs: column (.*?):")
-_FILTER: Final = "ingestionConfig.filterConfig:"
-
-
 def transform_problems(block: DocumentNode, schema: DocumentNode, transforms: Iterable[str]) -> list[Problem]:
     """Columns that `transforms` makes and the table does not have."""
     columns = [place.value["name"] for _, place in field_specs(schema)]
@@ -303,7 +297,7 @@ def writer_findings(
     places = {place.value["name"]: place for _, place in field_specs(schema)}
 
     def place_of(text: str) -> DocumentNode:
-        column = _COLUMN.match(text)
+        column = re.match(r"column (.*?):", text)
         return places.get(column.group(1), table) if column else _expression_place(table, text)
 
     try:
@@ -321,9 +315,9 @@ def writer_findings(
 
 def _expression_place(table: DocumentNode, text: str) -> DocumentNode:
     """Where the function is that a reason is about; the table config, where it is about none."""
-    if text.startswith(_FILTER):
+    if text.startswith("ingestionConfig.filterConfig:"):
         return table.at("ingestionConfig", "filterConfig", "filterFunction")
-    if (made := _TRANSFORM.match(text)) is not None:
+    if (made := re.match(r"ingestionConfig\.transformConfigs: column (.*?):", text)) is not None:
         for number, entry in enumerate(table.value["ingestionConfig"]["transformConfigs"]):
             if entry.get("columnName") == made[1]:
                 return table.at("ingestionConfig", "transformConfigs", number, "transformFunction")

@@ -27,7 +27,7 @@ from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec.blocks.pinot_json import raw_table_name
 from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAMS, TABLE_PATHS
 from pinot_assets.table_spec.yaml.document import KeyPath, walk
-from pinot_assets.table_spec.yaml.environment import is_secret_key, variable_for
+from pinot_assets.table_spec.yaml.values import is_secret_key, variable_for
 
 Refused = tuple[KeyPath, PolicyRefusal]
 """The place of a setting, and why."""
@@ -40,35 +40,24 @@ _EXPRESSIONS: Final = {
     ),
 }
 """Judged by `pinot_code` and by the segment writer, each text as an expression."""
-_NOTES: Final = ("metadata",)
 """What people write beside a table; Pinot opens none of it."""
 _BATCH: Final = ("ingestionConfig", "batchIngestionConfig", "batchConfigMaps")
 _TASKS: Final = ("task",)
 _FEEDS: Final = (STREAMS, FORMER_STREAM, _BATCH, _TASKS, ("tierConfigs",))
 """Settings of readers and plugins, where a relative path is one, too."""
 _PEER_SCHEME: Final = TABLE_PATHS["peerSegmentDownloadScheme"]
-_PEER_SCHEMES: Final = ("http", "https")
 
 _CODE: Final = re.compile(
     r"class(?!ic)|factory|implementation|serializer|interceptor|reporter|provider|strateg|handler|jarfile"
     r"|plugin|valuetype$"
 )
-_COMMAND: Final = re.compile(r"cmd$|command$|script$")
-"""Kafka's `sasl.kerberos.kinit.cmd` is run as it is."""
-_NO_CODE: Final = re.compile(r"protoclassname$")
-"""A message of a descriptor file; in a jar, it is the jar that is refused."""
-_JAAS: Final = re.compile(r"jaasconfig$")
 _BROKERS: Final = {
-    re.compile(r"brokerlist$|bootstrapservers?$"): "kafka",
-    re.compile(r"zkbrokerurl$|zkconnectstring$|zookeeperconnect$"): "zookeeper",
-    re.compile(r"proxyhost$"): "http",
+    ("brokerlist", "bootstrapserver", "bootstrapservers"): "kafka",
+    ("zkbrokerurl", "zkconnectstring", "zookeeperconnect"): "zookeeper",
+    ("proxyhost",): "http",
 }
-_SERVICE: Final = re.compile(r"(?:url|endpoint)$")
-_FILE: Final = re.compile(r"(?:location|file|path|dir|directory|keytab|uri)$")
-_DATA: Final = re.compile(r"(?:input|output)diruri$")
-_PATTERN: Final = re.compile(r"pattern$")
-_TABLE: Final = re.compile(r"tables?$|tablenames?(?:withtype)?$")
-_SQL: Final = re.compile(r"(?:sql|query)$")
+"""Ends of keys, and what the brokers there speak."""
+_FILES: Final = ("location", "file", "path", "dir", "directory", "keytab", "uri")
 _SELECT: Final = re.compile(r"\bselect\b.*\bfrom\b|^\W*(?:table|values|with)\s", re.IGNORECASE | re.DOTALL)
 """A query, whatever comments stand in it."""
 _VIEW: Final = "materializedview"
@@ -99,9 +88,6 @@ _KEYS: Final = ("accessKey", "secretKey")
 _ENDPOINT: Final = "endpoint"
 _STORE_ENDPOINT: Final = f".fs.prop.{_ENDPOINT}"
 """Of `input.fs.prop.endpoint` and its like: of a bucket's file system (`S3Config`)."""
-_FACTORY: Final = "factory.class.name"
-_KINESIS: Final = ".stream.kinesis."
-_STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss")
 
 
 def refused_table(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
@@ -113,10 +99,10 @@ def refused_table(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
     for path, text in _texts(config):
         if any(path[: len(part)] == part for part in _EXPRESSIONS):
             continue
-        judge = _in_notes if path[:1] == _NOTES else _in_feed if _is_feed(path) else _in_table
+        judge = _in_notes if path[:1] == ("metadata",) else _in_feed if _is_feed(path) else _in_table
         refusal = judge(str(path[-1]), text, policy)
         is_peer_scheme = path == _PEER_SCHEME and not is_reference(text)
-        if refusal is None and is_peer_scheme and text.lower() not in _PEER_SCHEMES:
+        if refusal is None and is_peer_scheme and text.lower() not in ("http", "https"):
             refusal = PolicyRefusal(
                 "is none of the ways by which servers take segments from each other", "write http or https"
             )
@@ -191,24 +177,24 @@ def _refused_reach(key: str, text: str, policy: Policy) -> PolicyRefusal | None:
     plain = _plain(key)
     is_own = is_reference(text)
     text = _value_of(text) if is_own else text.strip()
-    if scheme := next((scheme for kind, scheme in _BROKERS.items() if kind.search(plain)), None):
+    if scheme := next((scheme for ends, scheme in _BROKERS.items() if plain.endswith(ends)), None):
         return _first(lambda one: policy.refuses_endpoint(_broker(one, scheme)), text)
     if plain.endswith("topicname") and _TOPIC.fullmatch(text):
         return None
-    if is_secret_key(key) or _PATTERN.search(plain):
+    if is_secret_key(key) or plain.endswith("pattern"):
         return None  # a password may begin with a slash, and a pattern opens nothing
-    if _SERVICE.search(plain) or (is_own and _URL.match(text)):
+    if plain.endswith(("url", "endpoint")) or (is_own and _URL.match(text)):
         return _first(lambda one: _refused_service(one, policy), text)
     if is_own:
         return None
-    if text and (_FILE.search(plain) or _PATH.match(text) or _URL.match(text)):
+    if text and (plain.endswith(_FILES) or _PATH.match(text) or _URL.match(text)):
         return _refused_places(key, text, policy)
     return None
 
 
 def _refused_service(url: str, policy: Policy) -> PolicyRefusal | None:
     scheme = _URL.match(url)
-    if scheme and scheme[1].lower() in _STORES:
+    if scheme and scheme[1].lower() in ("s3", "s3a", "s3n", "gs", "abfs", "abfss"):
         return _refused_store(url, policy)
     return policy.refuses_endpoint(url)
 
@@ -227,7 +213,9 @@ def _refused_location(key: str, text: str, policy: Policy) -> PolicyRefusal | No
             return None
         what = "names a file of Pinot's machines without saying where it lies"
         return _or_variable(PolicyRefusal(what, "write its whole path"), key)
-    refuses = policy.refuses_data if _DATA.search(_plain(key)) else policy.refuses_path
+    refuses = (
+        policy.refuses_data if _plain(key).endswith(("inputdiruri", "outputdiruri")) else policy.refuses_path
+    )
     # Pinot takes some paths for URIs, whose escapes are other characters, and others not.
     for one in (unquote(path), path):
         if refusal := refuses(re.sub("^/+", "/", one)):
@@ -247,7 +235,7 @@ def _refused_store(url: str, policy: Policy) -> PolicyRefusal | None:
 
 
 def literal_secrets(config: JsonMapping) -> Iterator[Refused]:
-    """Of a spec that no file was checked for; `literal_secret` judges those of files."""
+    """Of a spec that no file was checked for; `secret_problems` judges those of files."""
     for path, text in _texts(config):
         key = str(path[-1])
         if text and _is_feed(path) and is_secret_key(key) and not is_reference(text):
@@ -282,7 +270,9 @@ def _is_kinesis(settings: JsonMapping) -> bool:
     if str(settings.get("streamType")).lower() == "kinesis":
         return True
     return any(
-        key.endswith(_FACTORY) and _KINESIS in text for key, text in settings.items() if isinstance(text, str)
+        key.endswith("factory.class.name") and ".stream.kinesis." in text
+        for key, text in settings.items()
+        if isinstance(text, str)
     )
 
 
@@ -298,11 +288,12 @@ def _is_feed(path: KeyPath) -> bool:
 def _is_code(key: str, text: str) -> bool:
     """Whether a value names a class that is none of Pinot's, or where to find one."""
     plain = _plain(key)
-    if _COMMAND.search(plain):
-        return bool(text)
-    if _JAAS.search(plain):
+    if plain.endswith(("cmd", "command", "script")):
+        return bool(text)  # Kafka's `sasl.kerberos.kinit.cmd` is run as it is
+    if plain.endswith("jaasconfig"):
         return not re.fullmatch(f"(?:{_LOGIN.pattern})+", text)
-    if not _CODE.search(plain) or _NO_CODE.search(plain):
+    # A protoClassName is a message of a descriptor file; in a jar, it is the jar that is refused.
+    if not _CODE.search(plain) or plain.endswith("protoclassname"):
         return False
     names = (name.strip() for name in text.split(","))
     return any(("." in name or "/" in name) and not _KNOWN_CLASS.fullmatch(name) for name in names)
@@ -320,11 +311,13 @@ def _broker(text: str, scheme: str) -> str:
 def _in_task(path: KeyPath, text: str, table: str, policy: Policy) -> PolicyRefusal | None:
     """What a task may not work on: a query reads any table, with the rights of Pinot's minions."""
     key = _plain(path[-1])
-    if _TABLE.search(key):
+    if re.search("tables?$|tablenames?(?:withtype)?$", key):
         if all(raw_table_name(name.strip()) in ("", table) for name in text.split(",")):
             return None
         return PolicyRefusal("names another table than its own", f"write {table}, or remove it")
-    is_query = _SQL.search(key) or _SELECT.search(text) or any(_VIEW in _plain(step) for step in path)
+    is_query = (
+        key.endswith(("sql", "query")) or _SELECT.search(text) or any(_VIEW in _plain(step) for step in path)
+    )
     if not is_query or is_reference(text):
         return None
     refusal = policy.refuses_code()
@@ -347,7 +340,7 @@ def _first(judge: Callable[[str], PolicyRefusal | None], text: str) -> PolicyRef
 
 
 def _plain(key: object) -> str:
-    return re.sub(r"[._-]", "", str(key)).lower()
+    return re.sub(r"[._\n-]", "", str(key)).lower()
 
 
 def _texts(config: JsonMapping) -> Iterator[tuple[KeyPath, str]]:

@@ -17,8 +17,7 @@ from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.source.settings.references import is_reference
 from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Note, Problem
-from pinot_assets.table_spec.yaml.environment import has_reference
-from pinot_assets.table_spec.yaml.values import AnyCase, Count, Flag, Period, Size, reason_of
+from pinot_assets.table_spec.yaml.values import AnyCase, Count, Flag, Period, Size, has_reference, reason_of
 
 STREAM_INGESTION: Final = ("ingestionConfig", "streamIngestionConfig")
 STREAMS: Final = (*STREAM_INGESTION, "streamConfigMaps")

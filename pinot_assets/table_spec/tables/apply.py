@@ -24,8 +24,7 @@ from pinot_assets.errors import (
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.table_spec.blocks.pinot_permissions import literal_secrets, refused_schema, refused_table
 from pinot_assets.table_spec.tables.difference import SpecDifference, diff_schema, diff_table
-from pinot_assets.table_spec.tables.spec import AnyTableSpec, RealtimeTableSpec, TableSpec
-from pinot_assets.table_spec.tables.tables import LeftOut
+from pinot_assets.table_spec.tables.specs import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec
 from pinot_assets.table_spec.yaml.document import show_path
 
 Action = Literal["create", "update", "keep"]

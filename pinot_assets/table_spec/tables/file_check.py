@@ -40,8 +40,7 @@ from pinot_assets.table_spec.blocks.pinot_json import (
 from pinot_assets.table_spec.blocks.pinot_permissions import refused_schema, refused_table
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS
 from pinot_assets.table_spec.blocks.realtime import merge_block, merged_from
-from pinot_assets.table_spec.tables.spec import AnyTableSpec, RealtimeTableSpec, TableSpec
-from pinot_assets.table_spec.tables.tables import EITHER
+from pinot_assets.table_spec.tables.specs import EITHER, AnyTableSpec, RealtimeTableSpec, TableSpec
 from pinot_assets.table_spec.yaml.document import (
     TABLE_SPEC,
     DocumentNode,
@@ -51,7 +50,7 @@ from pinot_assets.table_spec.yaml.document import (
     read_document,
     read_spec_bytes,
 )
-from pinot_assets.table_spec.yaml.environment import secret_problems
+from pinot_assets.table_spec.yaml.values import secret_problems
 
 _FILES: Final = "fileIngestion"
 _REALTIME: Final = "realtime"

@@ -14,8 +14,17 @@ from typing import Final
 from pinot_assets.core.new_file import write_new
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec.tables.file_check import FileCheck
-from pinot_assets.table_spec.tables.spec import AnyTableSpec, RealtimeTableSpec, TableSpec, asset_name
-from pinot_assets.table_spec.tables.tables import EITHER, LeftOut, Tables, in_order, spec_error
+from pinot_assets.table_spec.tables.specs import (
+    EITHER,
+    AnyTableSpec,
+    LeftOut,
+    RealtimeTableSpec,
+    Tables,
+    TableSpec,
+    asset_name,
+    in_order,
+    spec_error,
+)
 from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json
 from pinot_assets.table_spec.yaml.policy_file import FOLDER_POLICY, policy_notes, policy_of
 

@@ -34,10 +34,6 @@ from pinot_assets.table_spec.yaml.document import DocumentNode, Note, Problem, d
 Trouble = tuple[str, str]
 """What is wrong, and what to write instead."""
 
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_VARIABLE: Final = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*", re.ASCII)
-_REFERENCE: Final = re.compile(r"\$\{?([A-Za-z_*][A-Za-z0-9_*]*)\}?", re.ASCII)
-_HOST: Final = re.compile(r"[\w.:-]+")
 _WORDS: Final = {"endpoints": (LOOPBACK,), "ambientCredentials": (LOOPBACK, PROVIDER)}
 
 
@@ -68,7 +64,7 @@ def root_path(item: str, folder: str) -> str:
 def _root_trouble(item: str) -> Trouble | None:
     if item == PROJECT:
         return None
-    scheme = _SCHEME.match(item)
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", item)
     behind = item if item.startswith("/") else item.lstrip("./")
     troubles = (
         (item != item.lstrip(), "has a blank at its start", f"write {item.strip()}"),
@@ -110,8 +106,8 @@ def _root_trouble(item: str) -> Trouble | None:
 
 
 def _variable_trouble(item: str) -> Trouble | None:
-    if not _VARIABLE.fullmatch(item):
-        if meant := _REFERENCE.fullmatch(item):
+    if not re.fullmatch(r"[A-Za-z_*][A-Za-z0-9_*]*", item):
+        if meant := re.fullmatch(r"\$\{?([A-Za-z_*][A-Za-z0-9_*]*)\}?", item):
             return "is a reference, and a policy lists names", f"write {meant[1]}"
         return "is no name of a variable", "write letters, digits and _; * stands for any text"
     if is_ours(item) and not any(fnmatchcase(name, item) for name in FOR_SPECS):
@@ -127,7 +123,7 @@ def _endpoint_trouble(key: str, item: str) -> Trouble | None:
     if item in words:
         return None
     service = service_of(item)
-    if service is None or not _HOST.fullmatch(urlsplit(item).hostname or ""):
+    if service is None or not re.fullmatch(r"[\w.:-]+", urlsplit(item).hostname or ""):
         reason = "has * in its host, which stands for itself" if "*" in item else "is no endpoint"
         return reason, f"write https://host[:port] or kafka://host[:port], or {' or '.join(words)}"
     parts = urlsplit(item)

@@ -13,7 +13,6 @@ import yaml
 
 from pinot_assets.table_spec.yaml.document import CORE_RESOLVERS
 
-_WIDTH: Final = 110
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 """Such a text is no number, no date and nothing that YAML has a sign for."""
 _NO_TEXT: Final = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
@@ -42,7 +41,7 @@ _Dumper.add_representer(str, _represented)
 
 def dumped(value: Any) -> str:
     """A JSON value as lines of YAML; mappings keep their order."""
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def in_line(value: object) -> str:
