@@ -54,7 +54,11 @@ def check_whole(tokens: Sequence[Token], clauses: Collection[str] = ()) -> None:
     reader = _Reader(_joined(tokens), clauses)
     while reader.place < len(reader.tokens):
         reader.take()
-    reader.finish()
+    if reader.last is END:
+        raise ExpressionRefused("is empty")
+    if len(reader.frames) > 1:
+        raise _unclosed(reader.frames[-1])
+    reader.needs_value(END)
 
 
 class _Reader:
@@ -74,14 +78,6 @@ class _Reader:
         elif token.kind != "word" or self.last.text == "." or not self._keyword(token, self.frames[-1]):
             self.has_value = True
         self.last = token
-
-    def finish(self) -> None:
-        """The end of the text."""
-        if self.last is END:
-            raise ExpressionRefused("is empty")
-        if len(self.frames) > 1:
-            raise _unclosed(self.frames[-1])
-        self._needs_value(END)
 
     def _sign(self, token: Token, frame: _Frame) -> None:
         text = token.text
@@ -113,7 +109,7 @@ class _Reader:
         if {"(": ")", "[": "]"}.get(frame.opener.text) != token.text:
             raise ExpressionRefused(f"has {_at(token)} that nothing opened", "close each bracket once")
         if not (frame.is_call and self.last is frame.opener):
-            self._needs_value(token)
+            self.needs_value(token)
         if frame.stage == "cast":
             raise ExpressionRefused(
                 f"casts without AS and a type, at {_at(token)}", "write CAST(value AS type)"
@@ -159,7 +155,7 @@ class _Reader:
             )
             raise ExpressionRefused(f"has {_at(token)} {where}", _CASE)
         if self.last is not frame.opener or name != "when":
-            self._needs_value(token)
+            self.needs_value(token)
         frame.stage, self.has_value = name, name == "end"
         if name == "end":
             self.frames.pop()
@@ -173,12 +169,13 @@ class _Reader:
 
     def _between_values(self, token: Token) -> None:
         if not self.has_value or token.text == ",":
-            self._needs_value(token)
+            self.needs_value(token)
         if token.text == "~":
             raise ExpressionRefused(f"has {_at(token)} between two values", "write ~ before a value")
         self.has_value = False
 
-    def _needs_value(self, token: Token) -> None:
+    def needs_value(self, token: Token) -> None:
+        """Refuse what ends without its value, right before a token."""
         if not self.has_value:
             raise self._lacks(token)
         if self.frames[-1].betweens:

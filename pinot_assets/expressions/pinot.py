@@ -38,11 +38,11 @@ from pinot_assets.expressions.syntax import (
     FunctionCall,
     Token,
     each_of,
+    function_refusal,
     number_of,
     read_tokens,
     refuse_reference,
     text_of,
-    unknown_function,
     without_comments,
     word_before,
     words,
@@ -50,99 +50,93 @@ from pinot_assets.expressions.syntax import (
 
 _NAMES: Final = {
     "aggregations": """
-        anyvalue argmax argmin arrayagg avg avgmv avgvalueintegersumtuplesketch booland boolor count
-        countmv covarpop covarsamp distinct distinctavg distinctavgmv distinctcount distinctcountbitmap
-        distinctcountbitmapmv distinctcountcpcsketch distinctcounthll distinctcounthllmv
-        distinctcounthllplus distinctcounthllplusmv distinctcountmv distinctcountoffheap
-        distinctcountrawcpcsketch distinctcountrawhll distinctcountrawhllmv distinctcountrawhllplus
-        distinctcountrawhllplusmv distinctcountrawintegersumtuplesketch distinctcountrawthetasketch
-        distinctcountrawull distinctcountsmarthll distinctcountsmarthllplus distinctcountsmartull
-        distinctcountthetasketch distinctcounttuplesketch distinctcountull distinctsum distinctsummv
-        exprmax exprmin fasthll firstwithtime fourthmoment frequentlongssketch frequentstringssketch
-        funnelcompletecount funnelcount funneleventsfunctioneval funnelmatchstep funnelmaxstep
-        funnelstepdurationstats histogram kurtosis lastwithtime listagg max maxlong maxmv maxstring min
-        minlong minmaxrange minmaxrangemv minmv minstring mode percentile percentileest percentileestmv
-        percentilekll percentilekllmv percentilemv percentilerawest percentilerawestmv percentilerawkll
-        percentilerawkllmv percentilerawtdigest percentilerawtdigestmv percentilesmarttdigest
-        percentiletdigest percentiletdigestmv segmentpartitioneddistinctcount skewness stddevpop
-        stddevsamp stunion sum sumarraydouble sumarraylong sumint sumlong summv sumprecision
-        sumvaluesintegersumtuplesketch varpop varsamp
+        anyvalue argmax argmin arrayagg avg avgmv avgvalueintegersumtuplesketch booland boolor count countmv
+        covarpop covarsamp distinct distinctavg distinctavgmv distinctcount distinctcountbitmap
+        distinctcountbitmapmv distinctcountcpcsketch distinctcounthll distinctcounthllmv distinctcounthllplus
+        distinctcounthllplusmv distinctcountmv distinctcountoffheap distinctcountrawcpcsketch
+        distinctcountrawhll distinctcountrawhllmv distinctcountrawhllplus distinctcountrawhllplusmv
+        distinctcountrawintegersumtuplesketch distinctcountrawthetasketch distinctcountrawull
+        distinctcountsmarthll distinctcountsmarthllplus distinctcountsmartull distinctcountthetasketch
+        distinctcounttuplesketch distinctcountull distinctsum distinctsummv exprmax exprmin fasthll
+        firstwithtime fourthmoment frequentlongssketch frequentstringssketch funnelcompletecount funnelcount
+        funneleventsfunctioneval funnelmatchstep funnelmaxstep funnelstepdurationstats histogram kurtosis
+        lastwithtime listagg max maxlong maxmv maxstring min minlong minmaxrange minmaxrangemv minmv minstring
+        mode percentile percentileest percentileestmv percentilekll percentilekllmv percentilemv
+        percentilerawest percentilerawestmv percentilerawkll percentilerawkllmv percentilerawtdigest
+        percentilerawtdigestmv percentilesmarttdigest percentiletdigest percentiletdigestmv
+        segmentpartitioneddistinctcount skewness stddevpop stddevsamp stunion sum sumarraydouble sumarraylong
+        sumint sumlong summv sumprecision sumvaluesintegersumtuplesketch varpop varsamp
     """,
     "conditions": """
         and between case casewhen cast clpencodedvarsmatch clpmatch coalesce equals greaterthan
-        greaterthanorequal in isdistinctfrom isfalse isnotdistinctfrom isnotfalse isnotnull isnottrue
-        isnull istrue lessthan lessthanorequal like not notequals notin nullif or regexplike
-        regexplikevar textcontains textmatch
+        greaterthanorequal in isdistinctfrom isfalse isnotdistinctfrom isnotfalse isnotnull isnottrue isnull
+        istrue lessthan lessthanorequal like not notequals notin nullif or regexplike regexplikevar
+        textcontains textmatch
     """,
     "numbers": """
-        bitand bitextract bitmask bitnot bitor bitshiftleft bitshiftright bitshiftrightunsigned bitxor
-        abs acos add asin atan atan2 ceil ceiling cos cosh cot degrees div divide exp floor gcd greatest
-        hypot ifnotfinite intdiv intdivorzero isfinite isinfinite isnan lcm least ln log log10 log2
-        minus mod moduloorzero mult negate plus positivemodulo pow power radians round rounddecimal
-        roundmv sign sin sinh sqrt sub tan tanh times truncate
+        bitand bitextract bitmask bitnot bitor bitshiftleft bitshiftright bitshiftrightunsigned bitxor abs
+        acos add asin atan atan2 ceil ceiling cos cosh cot degrees div divide exp floor gcd greatest hypot
+        ifnotfinite intdiv intdivorzero isfinite isinfinite isnan lcm least ln log log10 log2 minus mod
+        moduloorzero mult negate plus positivemodulo pow power radians round rounddecimal roundmv sign sin
+        sinh sqrt sub tan tanh times truncate
     """,
     "texts": """
-        chr clpdecode codepoint concat concatws contains endswith generateuniquengrams
-        generateuniquengramsmv initcap left leftsubstr length levenshteindistance lower lpad ltrim
-        normalize overlay position prefixes prefixeswithprefix regexpextract regexpextractvar regexpreplace
-        regexpreplacevar remove repeat replace reverse right rightsubstr rpad rtrim split splitpart
-        startswith strcmp stringtoarray strpos strrpos substr substring suffixes suffixeswithsuffix trim
-        uniquengrams uniquengramsmv upper
+        chr clpdecode codepoint concat concatws contains endswith generateuniquengrams generateuniquengramsmv
+        initcap left leftsubstr length levenshteindistance lower lpad ltrim normalize overlay position
+        prefixes prefixeswithprefix regexpextract regexpextractvar regexpreplace regexpreplacevar remove
+        repeat replace reverse right rightsubstr rpad rtrim split splitpart startswith strcmp stringtoarray
+        strpos strrpos substr substring suffixes suffixeswithsuffix trim uniquengrams uniquengramsmv upper
     """,
     "times": """
-        ago agomv dateadd dateaddmv datebin datediff datediffmv datediffmvreverse datetimeconvert
-        datetrunc datetruncmv day daymv dayofmonth dayofmonthmv dayofweek
-        dayofweekmv dayofyear dayofyearmv dow dowmv doy doymv extract fromdatetime fromdatetimemv
-        fromepochdays fromepochdaysbucket fromepochdaysbucketmv fromepochdaysmv fromepochhours
-        fromepochhoursbucket fromepochhoursbucketmv fromepochhoursmv fromepochminutes
-        fromepochminutesbucket fromepochminutesbucketmv fromepochminutesmv fromepochseconds
+        ago agomv dateadd dateaddmv datebin datediff datediffmv datediffmvreverse datetimeconvert datetrunc
+        datetruncmv day daymv dayofmonth dayofmonthmv dayofweek dayofweekmv dayofyear dayofyearmv dow dowmv
+        doy doymv extract fromdatetime fromdatetimemv fromepochdays fromepochdaysbucket fromepochdaysbucketmv
+        fromepochdaysmv fromepochhours fromepochhoursbucket fromepochhoursbucketmv fromepochhoursmv
+        fromepochminutes fromepochminutesbucket fromepochminutesbucketmv fromepochminutesmv fromepochseconds
         fromepochsecondsbucket fromepochsecondsbucketmv fromepochsecondsmv fromiso8601 fromiso8601mv
-        fromtimestamp fromtimestampmv hour hourmv millisecond millisecondmv minute minutemv month
-        monthmv monthofyear monthofyearmv now quarter quartermv second secondmv timeconvert timestampadd
+        fromtimestamp fromtimestampmv hour hourmv millisecond millisecondmv minute minutemv month monthmv
+        monthofyear monthofyearmv now quarter quartermv second secondmv timeconvert timestampadd
         timestampaddmv timestampdiff timestampdiffmv timestampdiffmvreverse timezonehour timezonehourmv
         timezoneminute timezoneminutemv todatetime todatetimemv toepochdays toepochdaysbucket
         toepochdaysbucketmv toepochdaysmv toepochdaysrounded toepochdaysroundedmv toepochhours
         toepochhoursbucket toepochhoursbucketmv toepochhoursmv toepochhoursrounded toepochhoursroundedmv
-        toepochminutes toepochminutesbucket toepochminutesbucketmv toepochminutesmv
-        toepochminutesrounded toepochminutesroundedmv toepochseconds toepochsecondsbucket
-        toepochsecondsbucketmv toepochsecondsmv toepochsecondsrounded toepochsecondsroundedmv toiso8601
-        toiso8601mv totimestamp totimestampmv week weekmv weekofyear weekofyearmv year yearmv yearofweek
-        yearofweekmv yow yowmv
+        toepochminutes toepochminutesbucket toepochminutesbucketmv toepochminutesmv toepochminutesrounded
+        toepochminutesroundedmv toepochseconds toepochsecondsbucket toepochsecondsbucketmv toepochsecondsmv
+        toepochsecondsrounded toepochsecondsroundedmv toiso8601 toiso8601mv totimestamp totimestampmv week
+        weekmv weekofyear weekofyearmv year yearmv yearofweek yearofweekmv yow yowmv
     """,
     "JSON": """
-        isjson jsonextractindex jsonextractkey jsonextractscalar jsonformat jsonkeyvaluearraytomap
-        jsonmatch jsonpath jsonpatharray jsonpatharraydefaultempty jsonpathdouble jsonpathexists
-        jsonpathlong jsonpathstring jsonstringtoarray jsonstringtolistormap jsonstringtomap tojsonmapstr
+        isjson jsonextractindex jsonextractkey jsonextractscalar jsonformat jsonkeyvaluearraytomap jsonmatch
+        jsonpath jsonpatharray jsonpatharraydefaultempty jsonpathdouble jsonpathexists jsonpathlong
+        jsonpathstring jsonstringtoarray jsonstringtolistormap jsonstringtomap tojsonmapstr
     """,
     "arrays and vectors": """
-        array arrayaverage arrayconcatdouble arrayconcatfloat arrayconcatint arrayconcatlong
-        arrayconcatstring arraycontainsint arraycontainsstring arraydistinctint arraydistinctstring
-        arrayelementatdouble arrayelementatfloat arrayelementatint arrayelementatlong
-        arrayelementatstring arrayindexesofdouble arrayindexesoffloat arrayindexesofint
-        arrayindexesoflong arrayindexesofstring arrayindexofint arrayindexofstring arraylength arraymax
-        arraymin arraypushbackdouble arraypushbackfloat arraypushbackint arraypushbacklong
-        arraypushbackstring arraypushfrontdouble arraypushfrontfloat arraypushfrontint
-        arraypushfrontlong arraypushfrontstring arrayremoveint arrayremovestring arrayreverseint
-        arrayreversestring arraysliceint arrayslicestring arraysortint arraysortstring arraysoverlap
-        arraysum arraysumint arraysumlong arraytostring arrayunionint arrayunionstring
-        arrayvalueconstructor cardinality cosinedistance dotproduct euclideandistance
-        generatedoublearray generatefloatarray generateintarray generatelongarray hammingdistance
-        innerproduct intersectindices item l1distance l2distance mapvalue valuein vectordims vectornorm
-        vectorsimilarity
+        array arrayaverage arrayconcatdouble arrayconcatfloat arrayconcatint arrayconcatlong arrayconcatstring
+        arraycontainsint arraycontainsstring arraydistinctint arraydistinctstring arrayelementatdouble
+        arrayelementatfloat arrayelementatint arrayelementatlong arrayelementatstring arrayindexesofdouble
+        arrayindexesoffloat arrayindexesofint arrayindexesoflong arrayindexesofstring arrayindexofint
+        arrayindexofstring arraylength arraymax arraymin arraypushbackdouble arraypushbackfloat
+        arraypushbackint arraypushbacklong arraypushbackstring arraypushfrontdouble arraypushfrontfloat
+        arraypushfrontint arraypushfrontlong arraypushfrontstring arrayremoveint arrayremovestring
+        arrayreverseint arrayreversestring arraysliceint arrayslicestring arraysortint arraysortstring
+        arraysoverlap arraysum arraysumint arraysumlong arraytostring arrayunionint arrayunionstring
+        arrayvalueconstructor cardinality cosinedistance dotproduct euclideandistance generatedoublearray
+        generatefloatarray generateintarray generatelongarray hammingdistance innerproduct intersectindices
+        item l1distance l2distance mapvalue valuein vectordims vectornorm vectorsimilarity
     """,
     "hashes and bytes": """
         adler32 base64decode base64encode bigdecimaltobytes bytestobigdecimal bytestohex byteswapint
-        byteswaplong cityhash128 cityhash32 cityhash64 crc32 crc32c fromascii frombase64 frombytes
-        fromutf8 fromuuidbytes hexdecimaltolong hextobytes longtohexdecimal md2 md5 murmurhash2
-        murmurhash2bit64 murmurhash2utf8 murmurhash3bit128 murmurhash3bit32 murmurhash3bit64
-        murmurhash3x64bit128 murmurhash3x64bit32 murmurhash3x64bit64 sha sha224 sha256 sha512 toascii
-        tobase64 tobytes toutf8 touuidbytes
+        byteswaplong cityhash128 cityhash32 cityhash64 crc32 crc32c fromascii frombase64 frombytes fromutf8
+        fromuuidbytes hexdecimaltolong hextobytes longtohexdecimal md2 md5 murmurhash2 murmurhash2bit64
+        murmurhash2utf8 murmurhash3bit128 murmurhash3bit32 murmurhash3bit64 murmurhash3x64bit128
+        murmurhash3x64bit32 murmurhash3x64bit64 sha sha224 sha256 sha512 toascii tobase64 tobytes toutf8
+        touuidbytes
     """,
     "URLs and addresses": """
         cutfragment cutquerystring cutquerystringandfragment cuttofirstsignificantsubdomain
-        cuttofirstsignificantsubdomainwithwww cuturlparameter cuturlparameters cutwww decodeurl
-        encodeurl extracturlparameter extracturlparameternames extracturlparameters ipprefix ipsubnetmax
-        ipsubnetmin issubnetof urldecode urldecodeformcomponent urldomain urldomainwithoutwww urlencode
+        cuttofirstsignificantsubdomainwithwww cuturlparameter cuturlparameters cutwww decodeurl encodeurl
+        extracturlparameter extracturlparameternames extracturlparameters ipprefix ipsubnetmax ipsubnetmin
+        issubnetof urldecode urldecodeformcomponent urldomain urldomainwithoutwww urlencode
         urlencodeformcomponent urlfirstsignificantsubdomain urlfragment urlhierarchy urlnetloc urlpath
         urlpathhierarchy urlpathwithquery urlport urlprotocol urlquerystring urlquerystringandfragment
         urltopleveldomain
@@ -150,9 +144,8 @@ _NAMES: Final = {
     "geometry and places": """
         decodegeohash decodegeohashlat decodegeohashlatitude decodegeohashlon decodegeohashlongitude
         encodegeohash geotoh3 griddisk griddistance starea stasbinary stasgeojson stastext stcontains
-        stdistance stequals stgeogfromgeojson stgeogfromtext stgeogfromwkb stgeometrytype
-        stgeomfromgeojson stgeomfromtext stgeomfromwkb stpoint stpolygon stwithin togeometry
-        tosphericalgeography
+        stdistance stequals stgeogfromgeojson stgeogfromtext stgeogfromwkb stgeometrytype stgeomfromgeojson
+        stgeomfromtext stgeomfromwkb stpoint stpolygon stwithin togeometry tosphericalgeography
     """,
 }
 ALLOWED: Final = frozenset(name for names in _NAMES.values() for name in names.split())
@@ -293,8 +286,8 @@ _CLAUSES: Final = frozenset(("where", "group", "having", "order", "limit", "offs
 """What may follow the table's name."""
 _BEFORE_PARENTHESIS: Final = words(
     """
-    and between by case char character decimal distinct else escape for having in like not numeric or
-    select then varchar when where
+    and between by case char character decimal distinct else escape for having in like not numeric or select
+    then varchar when where
     """
 )
 """Words that are no function's name where a parenthesis follows."""
@@ -341,7 +334,10 @@ def check_question(text: str) -> None:
     for place in range(1, len(tokens) - 2):
         token = tokens[place]
         if token.name == "from" and not (calls and calls[-1] in ("extract", "trim", "substring", "overlay")):
-            if has_table or calls or not _is_table(tokens[place + 1], tokens[place + 2]):
+            name, after = tokens[place + 1 : place + 3]
+            # Of a join, more stands behind the name.
+            is_table = name.kind in ("word", "quoted") and (after is END or after.name in _CLAUSES)
+            if has_table or calls or not is_table:
                 raise ExpressionRefused("does not read one table by its name")
             has_table = True
         elif token.text == ";" and token.kind == "sign":
@@ -358,23 +354,19 @@ def check_question(text: str) -> None:
 
 def refused_function(name: str) -> ExpressionRefused | None:
     """Why a function may not be called, None if it may."""
-    if name.isascii():
-        plain = canonical(name)
-        if plain in ALLOWED or PERCENTILE.fullmatch(plain):
-            return None
-        if plain in REFUSED:
-            return ExpressionRefused(f"calls {name}(), which {REFUSED[plain]}", _INSTEAD)
-    return unknown_function(name, ALLOWED, _INSTEAD)
+    plain = canonical(name) if name.isascii() else ""
+    if plain in ALLOWED or PERCENTILE.fullmatch(plain):
+        return None
+    return function_refusal(name, REFUSED.get(plain), ALLOWED, _INSTEAD)
 
 
 def _called(tokens: list[Token], place: int) -> str:
     """The function that a parenthesis belongs to, "" where it is one around values."""
     name = word_before(tokens, place)
-    if name is None:
+    # A FROM is that of TRIM and EXTRACT; any other one was looked at.
+    if name is None or name.name == "from" or name.name in _BEFORE_PARENTHESIS:
         return ""
-    if name.name in _BEFORE_PARENTHESIS or (name.name == "filter" and tokens[place + 1].name == "where"):
-        return ""
-    if name.name == "from":  # that of TRIM and EXTRACT; any other one was looked at
+    if name.name == "filter" and tokens[place + 1].name == "where":
         return ""
     if (refused := refused_function(name.text)) is not None:
         raise refused
@@ -397,8 +389,3 @@ def _check_word(tokens: list[Token], place: int) -> None:
             f"calls {token.text}, which is a function to Pinot",
             f'for a column of that name, write "{token.text}"',
         )
-
-
-def _is_table(name: Token, after: Token) -> bool:
-    """Whether a table's name stands behind FROM, and nothing of a join behind that."""
-    return name.kind in ("word", "quoted") and (after is END or after.name in _CLAUSES)

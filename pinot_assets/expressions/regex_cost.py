@@ -27,6 +27,8 @@ _MOST_TIMES: Final = 1_000
 
 _QUANTIFIER: Final = re.compile(r"(?:([*+?])|\{(\d{1,20})(,(\d{0,20}))?\})[?+]?", re.ASCII)
 _GROUP: Final = re.compile(r"\?(?:P?<[A-Za-z]\w*>|:|[imsu]*(?:-[imsu]+)?(?::|(?=\))))", re.ASCII)
+_CODE: Final = re.compile(r"x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})")
+_NAMED: Final = re.compile(r"\{[^}]*\}?")
 _SETS: Final = {"d": r"[0-9]", "w": r"[0-9A-Za-z_]", "s": r"\s"}
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 
@@ -159,9 +161,7 @@ class _Reader:
         char = self._take()
         if not char.isalnum():
             return char
-        if found := re.match(
-            r"x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})", self.pattern, self.place - 1
-        ):
+        if found := _CODE.match(self.pattern, self.place - 1):
             self.place = found.end()
             return chr(min(int(found[1] or found[2] or found[3], 16), 0x10FFFF))
         return _CONTROLS.get(char, "")
@@ -263,7 +263,7 @@ class _Reader:
             return lambda char: char > "\x7f" or bool(inside.match(char)) == kind.islower()
         if kind not in ("p", "P", "N"):
             return None
-        named = re.match(r"\{[^}]*\}?", self.pattern, self.place + 2)
+        named = _NAMED.match(self.pattern, self.place + 2)
         self.place = named.end() if named else self.place + 3
         return _anything
 

@@ -56,11 +56,14 @@ def refuse_reference(text: str) -> None:
         )
 
 
-def unknown_function(name: str, known: Collection[str], instead: str) -> ExpressionRefused:
+def function_refusal(name: str, why: str | None, known: Collection[str], instead: str) -> ExpressionRefused:
     """The refusal of a function that is not on the list.
 
+    :param why: what it does, where that is known.
     :param instead: what can be used, where no name on the list is near.
     """
+    if why is not None:
+        return ExpressionRefused(f"calls {name}(), which {why}", instead)
     near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.75)
     fix = f"did you mean {near[0]}?" if near else instead
     return ExpressionRefused(f"calls {name}(), which is not one of the functions that may be called", fix)

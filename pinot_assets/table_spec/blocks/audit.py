@@ -307,9 +307,10 @@ def _item(place: DocumentNode) -> tuple[Assertion | CheckBound | Replicas | None
             # What none of its keys has alone is about the SQL, read as `via` says.
             where = error["loc"] or (("sql",) if kind is Assertion else ())
             raised = error.get("ctx", {}).get("error")
-            is_refused = isinstance(raised, ExpressionRefused)
-            reason, fix = (raised.reason, raised.fix) if is_refused else (reason_of(error), None)
-            problems.append(place.at(*where).problem(reason, fix))
+            if isinstance(raised, ExpressionRefused):
+                problems.append(place.at(*where).problem(raised.reason, raised.fix))
+            else:
+                problems.append(place.at(*where).problem(reason_of(error)))
         return None, problems
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -85,7 +85,7 @@ class Case:
     spec: FileIngestion
     around: Surroundings
     written: frozenset[str]
-    broken: Collection[str]
+    broken: Set[str]
 
     @property
     def places(self) -> tuple[_Place, _Place]:

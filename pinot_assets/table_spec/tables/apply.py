@@ -165,18 +165,10 @@ def drift(spec: AnyTableSpec, store: PinotClient) -> list[SpecDifference]:
     :raises PinotError: Pinot could not be asked.
     """
     schema, table = store.get_schema(spec.name), held_config(spec, store)
-    return [
-        *(
-            [SpecDifference("schema", spec.name, None)]
-            if schema is None
-            else diff_schema(spec.schema_json, schema)
-        ),
-        *(
-            [SpecDifference("table", spec.name_with_type, None)]
-            if table is None
-            else diff_table(spec.table_json, table)
-        ),
-    ]
+    no_schema = SpecDifference("schema", spec.name, None)
+    no_table = SpecDifference("table", spec.name_with_type, None)
+    of_schema = [no_schema] if schema is None else diff_schema(spec.schema_json, schema)
+    return of_schema + ([no_table] if table is None else diff_table(spec.table_json, table))
 
 
 def held_config(spec: AnyTableSpec, store: PinotClient) -> JsonObject | None:
@@ -184,9 +176,8 @@ def held_config(spec: AnyTableSpec, store: PinotClient) -> JsonObject | None:
 
     :raises PinotError: Pinot could not be asked.
     """
-    if isinstance(spec, RealtimeTableSpec):
-        return store.get_realtime_config(spec.name)
-    return store.get_table_config(spec.name)
+    is_realtime = isinstance(spec, RealtimeTableSpec)
+    return store.get_realtime_config(spec.name) if is_realtime else store.get_table_config(spec.name)
 
 
 def held_table_config(spec: TableSpec, store: PinotClient) -> JsonMapping:
@@ -221,10 +212,8 @@ def _require_permitted(spec: AnyTableSpec) -> None:
     :raises SpecError: it refuses something; says which line of the policy would allow it.
     """
     of_table = (*refused_table(spec.table_json, spec.policy), *literal_secrets(spec.table_json))
-    for part, refused in (
-        ("schema", refused_schema(spec.schema_json, spec.policy)),
-        ("table", of_table),
-    ):
+    of_schema = refused_schema(spec.schema_json, spec.policy)
+    for part, refused in (("schema", of_schema), ("table", of_table)):
         for path, refusal in refused:
             raise SpecError(
                 f"{spec.path}: {show_path((part, *path))} {refusal.reason}; nothing was changed",

@@ -54,7 +54,8 @@ class Problem:
     fix: str | None = None
 
     def __str__(self) -> str:
-        return _sentence(self.file, self.line, self.key, self.reason, self.fix)
+        key = f"{self.key}: " if self.key else ""
+        return f"{self.file}:{self.line}: {key}{self.reason}." + (f" → {self.fix}" if self.fix else "")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,7 +68,7 @@ class Note:
     text: str
 
     def __str__(self) -> str:
-        return _sentence(self.file, self.line, self.key, self.text, None)
+        return str(Problem(self.file, self.line, self.key, self.text))
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -81,11 +82,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A fix to show: the nearest known word, None if nothing is near."""
     near = nearest(word, known)
     return None if near is None else f"did you mean {near}?"
-
-
-def _sentence(file: Path, line: int, key: str, text: str, fix: str | None) -> str:
-    where = f"{file}:{line}: {key}: " if key else f"{file}:{line}: "
-    return f"{where}{text}." + (f" → {fix}" if fix else "")
 
 
 MAX_VALUES: Final = 20_000
@@ -346,7 +342,7 @@ class _Reading:
         if self._characters > MAX_CHARACTERS:
             raise _TooLarge("holds more text than a file may, by repeating it through aliases")
         try:  # surrogate pairs, as JSON escapes spell them, are one character
-            return node.value.encode("utf-16", "surrogatepass").decode("utf-16")
+            return str(node.value.encode("utf-16", "surrogatepass").decode("utf-16"))
         except UnicodeDecodeError:
             return None
 
