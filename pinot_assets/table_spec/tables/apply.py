@@ -22,7 +22,7 @@ from pinot_assets.errors import (
     SwitchStateUnknown,
 )
 from pinot_assets.pinot.api import PinotClient
-from pinot_assets.table_spec.blocks.pinot_permissions import literal_secrets, refused_schema, refused_table
+from pinot_assets.table_spec.blocks.pinot_policy import literal_secrets, refused_schema, refused_table
 from pinot_assets.table_spec.tables.difference import SpecDifference, diff_schema, diff_table
 from pinot_assets.table_spec.tables.specs import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec
 from pinot_assets.table_spec.yaml.document import show_path
@@ -76,7 +76,7 @@ def refuse_unless_valid(plan: ApplyPlan, store: PinotClient) -> None:
     """
     if plan.changes_nothing:
         return
-    _require_permitted(plan.spec)
+    _require_allowed(plan.spec)
     try:
         store.validate_table(plan.spec.schema_json, plan.spec.table_json)
     except PinotUnreachable:
@@ -206,7 +206,7 @@ def _listed(differences: list[SpecDifference]) -> str:
     return "".join(f"\n  {difference}" for difference in differences)
 
 
-def _require_permitted(spec: AnyTableSpec) -> None:
+def _require_allowed(spec: AnyTableSpec) -> None:
     """Hand nothing to Pinot that the policy refuses, however the spec was made.
 
     :raises SpecError: it refuses something; says which line of the policy would allow it.

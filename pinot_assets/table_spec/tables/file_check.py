@@ -37,7 +37,7 @@ from pinot_assets.table_spec.blocks.pinot_json import (
     without_file_ingestion,
     writer_findings,
 )
-from pinot_assets.table_spec.blocks.pinot_permissions import refused_schema, refused_table
+from pinot_assets.table_spec.blocks.pinot_policy import refused_schema, refused_table
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS
 from pinot_assets.table_spec.blocks.realtime import merge_block, merged_from
 from pinot_assets.table_spec.tables.specs import EITHER, AnyTableSpec, RealtimeTableSpec, TableSpec
