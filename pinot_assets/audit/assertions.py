@@ -13,9 +13,8 @@ from pinot_assets.core.check_result import Severity
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import QueryResult
 from pinot_assets.pinot.client.data_table import DataTable, Scalar
-from pinot_assets.table_spec.blocks.assertion_query import MOST_GROUPS, Question
+from pinot_assets.table_spec.blocks.assertion import MOST_GROUPS, Question, Side
 from pinot_assets.table_spec.blocks.audit import Assertion
-from pinot_assets.table_spec.blocks.expectation import Side
 
 Group = tuple[Scalar, ...]
 Tally = Mapping[Group, tuple[float, ...]]

@@ -13,7 +13,7 @@ from pinot_assets.audit.built import file_name
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.core.check_result import Severity, base_name, some
 from pinot_assets.snapshot.receipt import Output, Receipt
-from pinot_assets.table_spec.blocks.audit_checks import EmptyOutputs, RowChange, TimeRange, moment_ms
+from pinot_assets.table_spec.blocks.audit import EmptyOutputs, RowChange, TimeRange, moment_ms
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

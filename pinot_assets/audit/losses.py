@@ -17,7 +17,7 @@ from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.core.check_result import Severity
 from pinot_assets.core.text import counted
 from pinot_assets.snapshot.receipt import Receipt
-from pinot_assets.table_spec.blocks.audit_checks import Loss, LossName
+from pinot_assets.table_spec.blocks.audit import Loss, LossName
 
 MOST_PERCENT: Final = 90
 """A file, or a table, that loses a larger part of its rows than this is held back."""

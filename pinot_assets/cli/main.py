@@ -61,8 +61,7 @@ from pinot_assets.settings.environment import load_settings
 from pinot_assets.settings.local_paths import default_home
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec import TableSpec
-from pinot_assets.table_spec.tables.apply import ApplyPlan
-from pinot_assets.table_spec.tables.apply_all import apply_each, exit_code_of, plan_each
+from pinot_assets.table_spec.tables.apply import ApplyPlan, apply_each, exit_code_of, plan_each
 
 app = typer.Typer(
     cls=Program,

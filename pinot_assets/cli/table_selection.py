@@ -12,7 +12,7 @@ from rich.markup import escape
 from pinot_assets.cli.terminal import Terminal
 from pinot_assets.settings.environment import tables_directory
 from pinot_assets.table_spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, read_tables
-from pinot_assets.table_spec.tables.left_out import spec_error
+from pinot_assets.table_spec.tables.specs import spec_error
 
 Spec = TypeVar("Spec", bound=AnyTableSpec)
 

@@ -7,11 +7,9 @@ from dataclasses import asdict
 
 from pinot_assets.cli.program import error_values
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.table_spec.tables.apply import ApplyPlan, Change
-from pinot_assets.table_spec.tables.apply_all import ApplyOutcome
-from pinot_assets.table_spec.tables.left_out import LeftOut
-from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec
-from pinot_assets.table_spec.yaml.problem import Note, Problem
+from pinot_assets.table_spec.tables.apply import ApplyOutcome, ApplyPlan, Change
+from pinot_assets.table_spec.tables.specs import AnyTableSpec, LeftOut, RealtimeTableSpec
+from pinot_assets.table_spec.yaml.document import Note, Problem
 
 
 def findings_values(

@@ -16,7 +16,7 @@ from pinot_assets.printable import visible
 from pinot_assets.sensors import left_out_sensor
 from pinot_assets.table_spec import AnyTableSpec, LeftOut, Problem
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX, REALTIME_SUFFIX
-from pinot_assets.table_spec.tables.asset_names import asset_name
+from pinot_assets.table_spec.tables.specs import asset_name
 
 _LOG = logging.getLogger(__name__)
 

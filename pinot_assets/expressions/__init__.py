@@ -2,8 +2,8 @@
 
 Whoever writes a table spec writes SQL that runs on Pinot's servers (`audit:`) and in Spark (`filter`,
 `transforms`). Both would run code for it, read files and other tables, and put variables of the environment
-into it. So an expression is read here first: by names of functions from a list (`spark_names`, `pinot_names`)
-and in forms that this package, Pinot and Spark read alike. `spark` and `pinot` are the checks. The commands
+into it. So an expression is read here first: by names of functions from a list and in forms
+that this package, Pinot and Spark read alike. `spark` and `pinot` have the lists and the checks. The commands
 that look at a spec call them, and so do the places where an expression is compiled or sent.
 
 Pinot's `transformConfigs` and `filterConfig` need no list here:

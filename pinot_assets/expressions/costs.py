@@ -14,10 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pinot_assets.expressions.calls import FunctionCall, calls_of, number_of, text_of
-from pinot_assets.expressions.refused import ExpressionRefused
-from pinot_assets.expressions.regular import check_pattern, check_wildcards
-from pinot_assets.expressions.tokens import END, Token, words
+from pinot_assets.expressions.regex_cost import check_pattern, check_wildcards
+from pinot_assets.expressions.syntax import (
+    END,
+    ExpressionRefused,
+    FunctionCall,
+    Token,
+    calls_of,
+    number_of,
+    text_of,
+    words,
+)
 
 MOST_GROWTH: Final = 10_000
 """Times that an expression may make a value longer."""
@@ -30,8 +37,8 @@ MOST_EXPONENT: Final = 400
 UNKNOWN_LENGTH: Final = 100
 """What a value of a row counts for, where it decides how long another one becomes."""
 
-_EXPONENT: Final = re.compile(r"[0-9.][eE][+-]?([0-9]+)")
 _JOINING: Final = words("and or not case when between in is like div")
+_GRAMMAR: Final = words("in and or not case when then else between")
 _FOLDING: Final = 2
 """The first argument of a fold that is called again and again."""
 _MOST_DEPTH: Final = 100
@@ -58,7 +65,7 @@ class Dialect:
         of their own, such as the path of a JSON function: each is one literal, and passes a check.
     :ivar settings: functions all of whose arguments decide about size, each with a check of a call.
     :ivar bounds: functions, which of their arguments are numbers that decide about size, and their most.
-    :ivar growth: functions that make a value longer.
+    :ivar growth: functions that make a value longer: always so many times, or as a call of it says.
     :ivar folds: functions that call another one, from their third argument on, with what it gave before;
         `numeric` are those that may stand in it.
     :ivar unquoted: what a text literal says.
@@ -67,7 +74,7 @@ class Dialect:
 
     patterns: Mapping[str, Sequence[int]]
     bounds: Mapping[str, Mapping[int, int]]
-    growth: Mapping[str, Growth]
+    growth: Mapping[str, Growth | float]
     unquoted: Callable[[str], str]
     canonical: Callable[[str], str] = str.lower
     texts: Mapping[str, Mapping[int, TextCheck]] = field(default_factory=dict)
@@ -111,22 +118,14 @@ def check_costs(tokens: Sequence[Token], dialect: Dialect) -> None:
         )
 
 
-def by_number(position: int) -> Growth:
+def by_number(position: int, call: FunctionCall, _: Dialect) -> float:
     """As long as one of its arguments says, a literal number (from the end where negative)."""
-
-    def growth(call: FunctionCall, _: Dialect) -> float:
-        return max(1.0, _literal_number(call, position))
-
-    return growth
+    return max(1.0, _literal_number(call, position))
 
 
-def by_text(*positions: int) -> Growth:
+def by_text(positions: Sequence[int], call: FunctionCall, dialect: Dialect) -> float:
     """As many times as some of its arguments are long, from 0."""
-
-    def growth(call: FunctionCall, dialect: Dialect) -> float:
-        return 1.0 + sum(_length(call, position, dialect) for position in positions)
-
-    return growth
+    return 1.0 + sum(_length(call, position, dialect) for position in positions)
 
 
 def by_separator(call: FunctionCall, dialect: Dialect) -> float:
@@ -134,22 +133,9 @@ def by_separator(call: FunctionCall, dialect: Dialect) -> float:
     return (1.0 + _length(call, 0, dialect)) * max(1, len(call.arguments) - 1)
 
 
-def by_options(factor: float) -> Growth:
-    """Always the same; far more with options, which may set what stands between values."""
-
-    def growth(call: FunctionCall, _: Dialect) -> float:
-        return factor if len(call.arguments) == 1 else factor * UNKNOWN_LENGTH
-
-    return growth
-
-
-def by(factor: float) -> Growth:
-    """Always the same."""
-
-    def growth(_: FunctionCall, __: Dialect) -> float:
-        return factor
-
-    return growth
+def by_options(call: FunctionCall, _: Dialect) -> float:
+    """Twice; far more with options, which may set what stands between values."""
+    return 2 if len(call.arguments) == 1 else 2 * UNKNOWN_LENGTH
 
 
 def by_range(call: FunctionCall, _: Dialect) -> float:
@@ -186,14 +172,14 @@ def _check_call(call: FunctionCall, dialect: Dialect, factor: float, fold: str =
     :returns: how many times longer it and all within make what they are given.
     """
     name = dialect.canonical(call.name)
-    if fold and name and name not in dialect.numeric and not _is_grammar(name):
+    if fold and name and name not in dialect.numeric | _GRAMMAR:
         raise ExpressionRefused(
             f"calls {call.name}() in {fold}(), where a value could grow with each step",
             f"only numbers are computed in {fold}()",
         )
     for position in dialect.patterns.get(name, ()):
         if position < len(call.arguments):
-            _check_regular(call.arguments[position], f"{call.name}()", dialect)
+            _check_pattern(call.arguments[position], f"{call.name}()", dialect)
     for position, check in dialect.texts.get(name, {}).items():
         if -len(call.arguments) <= position < len(call.arguments):
             _check_text(call.arguments[position], f"{call.name}() a setting", check, dialect)
@@ -202,7 +188,8 @@ def _check_call(call: FunctionCall, dialect: Dialect, factor: float, fold: str =
     for position, most in dialect.bounds.get(name, {}).items():
         if position < len(call.arguments) and abs(_literal_number(call, position)) > most:
             raise ExpressionRefused(f"gives {call.name}() a number above {most:,}", "write a smaller one")
-    own = dialect.growth[name](call, dialect) if name in dialect.growth else 1.0
+    growth = dialect.growth.get(name, 1.0)
+    own = growth(call, dialect) if callable(growth) else growth
     if own > 1:
         factor *= own
         if not factor <= MOST_GROWTH:
@@ -220,10 +207,6 @@ def _check_call(call: FunctionCall, dialect: Dialect, factor: float, fold: str =
     return own * longer
 
 
-def _is_grammar(name: str) -> bool:
-    return name in ("in", "and", "or", "not", "case", "when", "then", "else", "between")
-
-
 def _check_argument(argument: Sequence[Token | FunctionCall], dialect: Dialect, fold: str) -> None:
     """The patterns that stand behind LIKE and RLIKE, and what joins texts in a fold."""
     for place, item in enumerate(argument):
@@ -231,13 +214,12 @@ def _check_argument(argument: Sequence[Token | FunctionCall], dialect: Dialect, 
             name = item.name
             before = argument[place - 1] if place else None
             is_like = isinstance(before, Token) and before.name in _LIKES
-            if (name in _LIKES and len(item.arguments) == 1) or (name in _OF_SEVERAL and is_like):
-                for one in item.arguments:
-                    _check_like(one, name, dialect)
-            elif name in _LIKES:
-                _check_like(item.arguments[1], name, dialect)
-            elif name in _REGULAR and len(item.arguments) == 1:
-                _check_regular(item.arguments[0], name.upper(), dialect)
+            is_alone = len(item.arguments) == 1
+            patterns = item.arguments[1:2] if name in _LIKES and not is_alone else []
+            if (name in _LIKES | _REGULAR and is_alone) or (name in _OF_SEVERAL and is_like):
+                patterns = item.arguments
+            for pattern in patterns:
+                _check_pattern(pattern, name.upper(), dialect)
         elif item.name in _LIKES | _REGULAR and _is_operator(argument, place):
             _check_behind(argument[place + 1 :], item.text.upper(), dialect)
         elif fold and item.text == "|" and item.kind == "sign":
@@ -263,18 +245,13 @@ def _check_behind(rest: Sequence[Token | FunctionCall], what: str, dialect: Dial
         joined is not None and joined.name not in _AFTER_PATTERN and joined.text not in ("=", "<", ">", "!")
     ):
         raise _no_literal(f"{what} a pattern")
-    if what.lower() in _LIKES:
-        _check_like(rest[:1], what, dialect)
-    else:
-        _check_regular(rest[:1], what, dialect)
+    _check_pattern(rest[:1], what, dialect)
 
 
-def _check_regular(argument: Sequence[Token | FunctionCall], what: str, dialect: Dialect) -> None:
-    _check_text(argument, f"{what} a pattern", check_pattern, dialect)
-
-
-def _check_like(argument: Sequence[Token | FunctionCall], what: str, dialect: Dialect) -> None:
-    _check_text(argument, f"{what.upper()} a pattern", check_wildcards, dialect)
+def _check_pattern(argument: Sequence[Token | FunctionCall], what: str, dialect: Dialect) -> None:
+    """:param what: the word before it in upper case, or the function."""
+    check = check_wildcards if what.lower() in _LIKES | _OF_SEVERAL else check_pattern
+    _check_text(argument, f"{what} a pattern", check, dialect)
 
 
 def _check_text(
@@ -317,6 +294,6 @@ def _check_exponent(token: Token) -> None:
     text = token.text.strip("'\"")
     if token.kind == "text" and not re.fullmatch(r"\s*[+-]?[0-9.]+[eE][+-]?[0-9]+\s*", text):
         return
-    found = _EXPONENT.search(text)
+    found = re.search(r"[0-9.][eE][+-]?([0-9]+)", text)
     if found is not None and (len(found[1]) > 4 or int(found[1]) > MOST_EXPONENT):
         raise ExpressionRefused(f"has a number with an exponent above {MOST_EXPONENT}", "write a smaller one")

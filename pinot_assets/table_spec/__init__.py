@@ -2,7 +2,6 @@
 
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion, Mode
-from pinot_assets.table_spec.tables.left_out import LeftOut
 from pinot_assets.table_spec.tables.load import (
     check_files,
     check_tables,
@@ -11,10 +10,15 @@ from pinot_assets.table_spec.tables.load import (
     load_tables,
     read_tables,
 )
-from pinot_assets.table_spec.tables.offline import TableSpec
-from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec, label_of
-from pinot_assets.table_spec.tables.tables import Tables
-from pinot_assets.table_spec.yaml.problem import Note, Problem
+from pinot_assets.table_spec.tables.specs import (
+    AnyTableSpec,
+    LeftOut,
+    RealtimeTableSpec,
+    Tables,
+    TableSpec,
+    label_of,
+)
+from pinot_assets.table_spec.yaml.document import Note, Problem
 
 __all__ = [
     "AnyTableSpec",

@@ -20,7 +20,7 @@ from pinot_assets.pinot.shadow_table import (
     shadow_tables,
 )
 from pinot_assets.pinot.versions import brokers_keep_all_groups
-from pinot_assets.table_spec.blocks.assertion_query import MOST_GROUPS, MOST_WITH_HAVING
+from pinot_assets.table_spec.blocks.assertion import MOST_GROUPS, MOST_WITH_HAVING
 
 Lab = Any  # conftest.Lab; the folders of the tests are not packages
 

@@ -13,9 +13,9 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from pinot_assets.errors import BuildError
-from pinot_assets.expressions.spark_names import ALLOWED, OPERATORS, REFUSED
-from pinot_assets.expressions.tokens import SPARK, read_tokens
-from pinot_assets.expressions.whole import check_whole
+from pinot_assets.expressions.completeness import check_whole
+from pinot_assets.expressions.spark import ALLOWED, OPERATORS, REFUSED
+from pinot_assets.expressions.syntax import SPARK, read_tokens
 from pinot_assets.ingest.spark import expression
 from pinot_assets.ingest.spark.expression import compiled, parsed
 from pinot_assets.ingest.spark.local import local_session

@@ -13,8 +13,7 @@ from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete
 from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
-from pinot_assets.table_spec.blocks.audit import Assertion, Audit
-from pinot_assets.table_spec.blocks.audit_checks import EmptyOutputs
+from pinot_assets.table_spec.blocks.audit import Assertion, Audit, EmptyOutputs
 
 
 def staged_and_audited(driver: Driver) -> TriggerReport:

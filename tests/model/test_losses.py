@@ -20,8 +20,7 @@ from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.report import TriggerReport
 from pinot_assets.session.values.state import Session
-from pinot_assets.table_spec.blocks.audit import Audit
-from pinot_assets.table_spec.blocks.audit_checks import CheckBound, EmptyOutputs, Loss, LossName, RowChange
+from pinot_assets.table_spec.blocks.audit import Audit, CheckBound, EmptyOutputs, Loss, LossName, RowChange
 
 TEN = " ".join(f"A{n}" for n in range(10))
 TWENTY = " ".join(f"A{n}" for n in range(20))

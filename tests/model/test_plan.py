@@ -43,8 +43,7 @@ from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec import TableSpec
-from pinot_assets.table_spec.blocks.audit import Assertion, Audit
-from pinot_assets.table_spec.blocks.audit_checks import RowChange
+from pinot_assets.table_spec.blocks.audit import Assertion, Audit, RowChange
 
 STRAY = f"{TABLE}__cp1-0a1b2c_0_0_0"
 

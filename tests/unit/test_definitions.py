@@ -25,7 +25,7 @@ from pinot_assets.definitions import build_definitions
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
-from pinot_assets.table_spec.tables.asset_names import RESERVED, asset_name
+from pinot_assets.table_spec.tables.specs import RESERVED, asset_name
 
 
 @pytest.fixture

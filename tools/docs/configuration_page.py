@@ -17,16 +17,30 @@ from pydantic.fields import FieldInfo
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.settings.cluster_fields import Variable
 from pinot_assets.settings.variables import VARIABLES
-from pinot_assets.table_spec.blocks.audit import Assertion
-from pinot_assets.table_spec.blocks.audit_checks import CHECK_KINDS, Replicas
+from pinot_assets.table_spec.blocks.audit import CHECK_KINDS, Assertion, Replicas
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings
 from pinot_assets.table_spec.blocks.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
 from pinot_assets.table_spec.blocks.realtime import RealtimeBlock
-from pinot_assets.table_spec.yaml.descriptions import described_schema
-from pinot_assets.table_spec.yaml.values import KINDS, Size
+from pinot_assets.table_spec.tables.editor_schema import described_schema
+from pinot_assets.table_spec.yaml.values import Size
 
 _UNITS: Final = {"Sec": "seconds", "Seconds": "seconds", "Hours": "hours", "Days": "days"}
 """What a word in a key says of its number."""
+KINDS: Final = {
+    "_flag": "`true` or `false`",
+    "_whole": "whole number",
+    "_referring": "text",
+    "_pattern": "`glob:…` or `regex:…`",
+    "_size": "size: `500m`, `1g`",
+    "_period": "period: `6h`, `1d12h`",
+    "_bad_row_limit": "number, or `…%`",
+    "_server": "version",
+    "_quartz": "Quartz cron",
+    "_timezone": "IANA time zone",
+    "_file_name": "file name",
+    "_partition_group": "`directory`, `regex:…`, `hash:…`",
+}
+"""What a reader of `pinot_assets/table_spec/yaml/values.py` takes."""
 _WORDS: Final = {"object": "mapping", "array": "list", "number": "number", "string": "text"}
 
 
@@ -68,8 +82,8 @@ def cell(text: str) -> str:
 
 def _kind(field: FieldInfo, said: JsonObject) -> str:
     for validator in _validators(field):
-        if validator in KINDS:
-            return KINDS[validator]
+        if validator.__name__ in KINDS:
+            return KINDS[validator.__name__]
     shapes = [said, *said.get("anyOf", ())]
     words = dict.fromkeys(str(word) for shape in shapes for word in shape.get("enum", ()))
     if words:

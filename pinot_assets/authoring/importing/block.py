@@ -16,7 +16,7 @@ from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.source.settings import is_reference
 from pinot_assets.table_spec.blocks.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
-from pinot_assets.table_spec.yaml.environment import is_secret_key, is_secret_value, variable_for
+from pinot_assets.table_spec.yaml.values import is_secret_key, is_secret_value, variable_for
 from pinot_assets.table_spec.yaml.writer import dumped
 
 

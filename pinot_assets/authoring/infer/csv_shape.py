@@ -16,7 +16,7 @@ from typing import Final
 
 from pinot_assets.authoring.infer.kinds import ValueKind, of_cell
 from pinot_assets.core.file_errors import Unreadable
-from pinot_assets.table_spec.blocks.column_names import has_blank
+from pinot_assets.table_spec.blocks.pinot_json import has_blank
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -35,7 +35,7 @@ from pinot_assets.segment import SegmentSpec
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec import TableSpec
-from pinot_assets.table_spec.yaml.location import is_within
+from pinot_assets.table_spec.yaml.values import is_within
 
 ROWS: Final = 10_000
 """So many rows of a file are looked at, or as many as its first block holds."""

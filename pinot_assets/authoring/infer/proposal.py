@@ -17,8 +17,7 @@ from pinot_assets.segment.column.types import FieldType
 from pinot_assets.segment.functions.pinot_expression import quoted
 from pinot_assets.segment.functions.time_format import VALID_FROM_MS, VALID_TO_MS
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
-from pinot_assets.table_spec.blocks.pinot_json import schema_problems
-from pinot_assets.table_spec.blocks.writable import writer_findings
+from pinot_assets.table_spec.blocks.pinot_json import schema_problems, writer_findings
 from pinot_assets.table_spec.yaml.document import DocumentNode, parse_document
 
 GROUPS: Final = {

@@ -16,7 +16,7 @@ from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import SourceError
 from pinot_assets.source import ObjectInfo, ObjectStore, open_store
 from pinot_assets.source.uris import parse_root
-from pinot_assets.table_spec.yaml.location import normalise_location
+from pinot_assets.table_spec.yaml.values import normalise_location
 
 FILES: Final = 5
 """So many files are looked at."""

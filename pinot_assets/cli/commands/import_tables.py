@@ -20,15 +20,14 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import SpecError
+from pinot_assets.pinot.api import PinotClient
 from pinot_assets.settings.environment import tables_directory
 from pinot_assets.source.settings import referenced
 from pinot_assets.table_spec.blocks.pinot_json import NAMES, raw_table_name, usable_name
-from pinot_assets.table_spec.tables.apply import SchemaAndTableStore
-from pinot_assets.table_spec.tables.load import check_files
-from pinot_assets.table_spec.tables.new_spec import write_new_spec
+from pinot_assets.table_spec.tables.load import check_files, write_new_spec
 from pinot_assets.table_spec.yaml.document import parse_document, read_spec_bytes
 
-OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
+OpenStore = Callable[[], AbstractContextManager[PinotClient]]
 _COLOURS = {
     Disposition.CARRIED: "green",
     Disposition.CHANGED: "yellow",

@@ -19,10 +19,9 @@ from pinot_assets.settings.environment import tables_directory
 from pinot_assets.source.settings import is_reference
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.blocks.pinot_json import NAMES, usable_name
-from pinot_assets.table_spec.tables.load import load_table
-from pinot_assets.table_spec.tables.new_spec import write_new_spec
-from pinot_assets.table_spec.yaml.environment import is_secret_key, is_secret_value, variable_for
+from pinot_assets.table_spec.tables.load import load_table, write_new_spec
 from pinot_assets.table_spec.yaml.policy_file import policy_of
+from pinot_assets.table_spec.yaml.values import is_secret_key, is_secret_value, variable_for
 
 if TYPE_CHECKING:
     from pinot_assets.authoring.infer.draft import Draft

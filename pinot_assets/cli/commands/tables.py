@@ -23,24 +23,22 @@ from pinot_assets.cli.tables_rendering import fates_values, findings_values, kin
 from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SpecError
+from pinot_assets.pinot.api import PinotClient
 from pinot_assets.table_spec.blocks.pinot_json import NAMES, usable_name
-from pinot_assets.table_spec.tables.apply import ApplyPlan, SchemaAndTableStore
-from pinot_assets.table_spec.tables.apply_all import (
+from pinot_assets.table_spec.tables.apply import (
     ApplyOutcome,
+    ApplyPlan,
     apply_each,
     check_each,
     exit_code_of,
     plan_each,
 )
 from pinot_assets.table_spec.tables.editor_schema import editor_schema
-from pinot_assets.table_spec.tables.left_out import LeftOut
-from pinot_assets.table_spec.tables.load import NO_DIRECTORY, check_named
-from pinot_assets.table_spec.tables.new_spec import write_new_spec
-from pinot_assets.table_spec.tables.realtime import AnyTableSpec
-from pinot_assets.table_spec.yaml.document import canonical_json
-from pinot_assets.table_spec.yaml.problem import Note, Problem
+from pinot_assets.table_spec.tables.load import NO_DIRECTORY, check_named, write_new_spec
+from pinot_assets.table_spec.tables.specs import AnyTableSpec, LeftOut
+from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json
 
-OpenStore = Callable[[], AbstractContextManager[SchemaAndTableStore]]
+OpenStore = Callable[[], AbstractContextManager[PinotClient]]
 """Opens the connection to Pinot, only when a command needs it."""
 Gate = Callable[[ApplyPlan], None]
 """Looks whether a change may be made, tells what it found, and raises where it may not."""
@@ -118,7 +116,7 @@ def tables_app(open_store: OpenStore, realtime_gate: Gate) -> typer.Typer:
                 if fate.plan is not None:
                     _show_plan(console, fate.plan)
             fates = check_each(fates, store, realtime_gate)
-            if not dry_run and any(fate.is_due for fate in fates):
+            if not dry_run and any(fate.due for fate in fates):
                 if not yes:
                     show_failures(fates, chosen.left_out)
                     if not typer.confirm("Apply?"):

@@ -13,7 +13,7 @@ from pinot_assets.cli.completion import table_names
 from pinot_assets.errors import PinotNotFound
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.table_spec.yaml.problem import did_you_mean
+from pinot_assets.table_spec.yaml.document import did_you_mean
 
 TableName = Annotated[
     str,

@@ -15,9 +15,8 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from pinot_assets.errors import BuildError
-from pinot_assets.expressions.refused import ExpressionRefused
-from pinot_assets.expressions.spark import check_spark_expression, reads_table, refused_function
-from pinot_assets.expressions.spark_names import OPERATORS
+from pinot_assets.expressions.spark import OPERATORS, check_spark_expression, reads_table, refused_function
+from pinot_assets.expressions.syntax import ExpressionRefused
 from pinot_assets.ingest.spark.reader import use_in_thread
 
 _CALL: Final = "UnresolvedFunction"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-from pinot_assets.table_spec.yaml.problem import did_you_mean
+from pinot_assets.table_spec.yaml.document import did_you_mean
 
 USUAL: Final[Mapping[str, str]] = {
     "reassignInstances": "true",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.expressions.refused import ExpressionRefused
 from pinot_assets.expressions.spark import check_spark_expression
+from pinot_assets.expressions.syntax import ExpressionRefused
 from pinot_assets.segment.column.support import Feature
 from pinot_assets.segment.functions.pinot_expression import NotTranslated, Translation, translate
 

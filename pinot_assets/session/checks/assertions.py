@@ -25,9 +25,8 @@ from pinot_assets.session.checks.shadow import ShadowTable, ask_table
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.receipt import Output, Receipt
-from pinot_assets.table_spec.blocks.assertion_query import Question
+from pinot_assets.table_spec.blocks.assertion import Question, Side
 from pinot_assets.table_spec.blocks.audit import Assertion
-from pinot_assets.table_spec.blocks.expectation import Side
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 
 THREADS = 8

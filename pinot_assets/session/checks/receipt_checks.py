@@ -35,14 +35,7 @@ from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts
 from pinot_assets.session.values.state import Mode, Session
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output, Receipt
-from pinot_assets.table_spec.blocks.audit_checks import (
-    CutCheck,
-    EmptyOutputs,
-    Loss,
-    LossName,
-    RowChange,
-    TimeRange,
-)
+from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, Loss, LossName, RowChange, TimeRange
 
 _TAKES_AWAY: Final = (Mode.SYNC, Mode.SWAP)
 """Append takes nothing away: the rows of the published version stay. A rollback shows what was audited."""

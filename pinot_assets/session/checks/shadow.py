@@ -22,7 +22,7 @@ from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_confi
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.lineage.upload import push_missing
 from pinot_assets.snapshot.receipt import Output
-from pinot_assets.table_spec.blocks.assertion_query import Question
+from pinot_assets.table_spec.blocks.assertion import Question
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 
 POLL_SECONDS = 0.25

@@ -2,38 +2,118 @@
 
 A server answers for its segments alone, and what it sends of `AVG` or `DISTINCTCOUNT` only Pinot's brokers
 can merge. So an assertion asks for COUNT, SUM, MIN and MAX, filtered and grouped; everything else is refused
-by name, or asked of a shadow table (`shadow_sql`). Nothing of the text is rewritten but the table's name,
-which servers want with its type; comments are not sent.
+by name, or asked of a shadow table (`read_shadow_question`). Nothing of the text is rewritten but the table's
+name, which servers want with its type; comments are not sent.
+
+Of a shadow table a broker answers all of it: its rows stand in a table of their own, so nothing has to be put
+together here. Every column of the answer is either one that it groups by, or a number that is held against
+what is expected.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from pinot_assets.expressions.pinot import check_question, plain_question
-from pinot_assets.table_spec.blocks.assertion_query import Question
-from pinot_assets.table_spec.blocks.select import (
-    keys_of,
-    meaning_of,
-    named_in,
-    null_columns_of,
-    odd_keys,
-    odd_parts,
-    qualified_columns,
-    read_select,
-    table_place,
-    text_of,
-)
+from pinot_assets.table_spec.blocks.assertion import Question
 
-FOLDS: Final[dict[type, str]] = {
-    exp.Count: "COUNT",
-    exp.Sum: "SUM",
-    exp.Min: "MIN",
-    exp.Max: "MAX",
-}
+_QUERY: Final = re.compile(r"\s*(?:select|with|\()", re.IGNORECASE)
+
+
+def read_select(text: str) -> exp.Select:
+    """Read it.
+
+    :raises ValueError: it is no SQL, or not one SELECT.
+    """
+    if not _QUERY.match(text):  # of other statements, the parser would warn in the log
+        raise ValueError("is not one SELECT")
+    try:
+        parsed = sqlglot.parse(text)
+    except SqlglotError as error:
+        found = error.errors[0] if hasattr(error, "errors") and error.errors else {}
+        where = f" at line {found['line']}, column {found['col']}" if found.get("line") else ""
+        raise ValueError(f"is no SQL that is understood{where}: {found.get('description', error)}") from None
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+    if len(parsed) != 1 or not isinstance(parsed[0], exp.Select):
+        raise ValueError("is not one SELECT")
+    return parsed[0]
+
+
+def table_place(select: exp.Select) -> tuple[str, int, int]:
+    """The table that it reads, and where its name stands in the text: first character and the one behind.
+
+    :raises ValueError: it does not read one table by its name.
+    """
+    tables = list(select.find_all(exp.Table))
+    name = tables[0].this if len(tables) == 1 else None
+    # A name that stands in the text: no function, no text, no parameter.
+    if not isinstance(name, exp.Identifier) or "start" not in name.meta:
+        raise ValueError("does not read one table")
+    return tables[0].name, int(name.meta["start"]), int(name.meta["end"]) + 1
+
+
+def keys_of(select: exp.Select) -> list[exp.Expression]:
+    """What it groups by."""
+    group = select.args.get("group")
+    return list(group.expressions) if group is not None else []
+
+
+def named_in(*parts: exp.Expr | None) -> frozenset[str]:
+    """Every column that these name."""
+    return frozenset(
+        column.name for part in parts if part is not None for column in part.find_all(exp.Column)
+    )
+
+
+def null_columns_of(select: exp.Select) -> frozenset[str]:
+    """The columns that it asks whether they are null."""
+    tests = (test for test in select.find_all(exp.Is) if isinstance(test.expression, exp.Null))
+    return named_in(*tests)
+
+
+def text_of(part: exp.Expr) -> str:
+    """As people read it."""
+    return part.sql(comments=False)
+
+
+def meaning_of(part: exp.Expr) -> str:
+    """The same for `a` and `"a"`, which are the same to Pinot."""
+    return part.sql(comments=False, identify=True)
+
+
+def odd_parts(select: exp.Select, taken: dict[type, set[str]]) -> Iterator[str]:
+    """Parts of it, by name, that are not taken; a query in a query is none that is.
+
+    :param taken: which parts of a SELECT, a GROUP BY and a table are taken.
+    """
+    for node in select.find_all(exp.Select, exp.Group, exp.Table):
+        for part, value in node.args.items():
+            if value and part not in taken[type(node)]:
+                yield _PART_NAMES.get(part, part.strip("_").upper())
+    if any(node is not select for node in select.find_all(exp.Select)):
+        yield "a query in a query"
+
+
+def odd_keys(select: exp.Select) -> Iterator[str]:
+    """What it groups by that is no expression of a column: numbers, ROLLUP and its like."""
+    for key in keys_of(select):
+        if key.find(exp.Column) is None or isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
+            yield f"GROUP BY {text_of(key)}"
+
+
+def qualified_columns(select: exp.Select) -> Iterator[exp.Column]:
+    """Columns that are named with their table."""
+    return (column for column in select.find_all(exp.Column) if column.table)
+
+
+FOLDS: Final[dict[type, str]] = {exp.Count: "COUNT", exp.Sum: "SUM", exp.Min: "MIN", exp.Max: "MAX"}
 """Aggregations whose parts can be put together, by Pinot's name."""
 
 _TAKEN: Final[dict[type, set[str]]] = {
@@ -42,7 +122,7 @@ _TAKEN: Final[dict[type, set[str]]] = {
     exp.Table: {"this"},
 }
 """Parts of these that servers can be asked; all others are refused."""
-PART_NAMES: Final = {
+_PART_NAMES: Final = {
     "alias": "an alias of the table",
     "db": "a database",
     "distinct": "SELECT DISTINCT",
@@ -87,7 +167,7 @@ def read_question(sql: str) -> Question:
 
 def _refused(select: exp.Select) -> Iterator[str]:
     """What of it cannot be asked of servers."""
-    yield from odd_parts(select, _TAKEN, PART_NAMES)
+    yield from odd_parts(select, _TAKEN)
     for node in select.find_all(exp.Filter, exp.Window):
         yield "FILTER" if isinstance(node, exp.Filter) else "OVER"
     yield from odd_keys(select)
@@ -118,3 +198,73 @@ def _aggregates(select: exp.Select, keys: frozenset[str]) -> Iterator[exp.Expres
             raise ValueError(
                 f"asks for {text}, which is neither COUNT, SUM, MIN or MAX nor in GROUP BY: {_NO_DOOR}"
             )
+
+
+_SHADOW_TAKEN: Final = _TAKEN | {exp.Select: _TAKEN[exp.Select] | {"having", "order", "limit", "offset"}}
+
+
+def read_shadow_question(sql: str) -> Question:
+    """Read one assertion's SQL.
+
+    :raises ValueError: it is no SELECT that a broker can be asked of one table alone, or not every column of
+        its answer is a key or a value; the text says what and why.
+    """
+    text = plain_question(sql)
+    select = read_select(text)
+    for refused in _refused_of_shadow(select):
+        raise ValueError(f"asks for {refused}, which a shadow table does not answer")
+    for column in qualified_columns(select):
+        raise ValueError(f"names {text_of(column)}: write {column.name}, the table has another name there")
+    table, start, end = table_place(select)
+    check_question(text)
+    keys = keys_of(select)
+    places = tuple(_places(select, keys))
+    values = [column.unalias() for n, column in enumerate(select.expressions) if n not in places]
+    for value in values:
+        if isinstance(value, exp.Column | exp.Star):
+            raise ValueError(f"asks for {text_of(value)}, which is neither aggregated nor in GROUP BY")
+    if not values:
+        raise ValueError("asks for no value")
+    if len(set(map(meaning_of, values))) < len(values):
+        raise ValueError("asks twice for the same")
+    made = {column.alias for column in select.expressions if isinstance(column, exp.Alias)}
+    read_later = named_in(*(select.args.get(part) for part in ("group", "having", "order")))
+    return Question(
+        text[:start],
+        table,
+        text[end:],
+        tuple(map(text_of, keys)),
+        tuple((text_of(value), _fold(value)) for value in values),
+        named_in(*select.expressions, select.args.get("where")) | (read_later - made),
+        null_columns_of(select),
+        places,
+        select.args.get("limit") is not None,
+        select.args.get("having") is not None,
+    )
+
+
+def _refused_of_shadow(select: exp.Select) -> Iterator[str]:
+    yield from odd_parts(select, _SHADOW_TAKEN)
+    if select.find(exp.Window) is not None:
+        yield "OVER"
+    yield from odd_keys(select)
+
+
+def _places(select: exp.Select, keys: list[exp.Expression]) -> Iterator[int]:
+    """Where each key stands in the answer, in the order of GROUP BY."""
+    for key in keys:
+        meaning = meaning_of(key)
+        for place, column in enumerate(select.expressions):
+            if meaning_of(column.unalias()) == meaning or (column.alias and column.alias == key.name):
+                yield place
+                break
+        else:
+            raise ValueError(f"groups by {text_of(key)} without asking for it: its groups could not be told")
+
+
+def _fold(value: exp.Expression) -> str:
+    """COUNT and SUM, which are 0 of no rows; else nothing is known of it."""
+    if isinstance(value, exp.Sum):
+        return "SUM"
+    counts = isinstance(value, exp.Func) and text_of(value).upper().startswith(("COUNT", "DISTINCTCOUNT"))
+    return "COUNT" if counts else ""

@@ -1,41 +1,181 @@
-"""The `audit:` block: what queries must answer of staged segments before anybody else can ask them."""
+"""The `audit:` block: what must hold of staged segments before anybody else can ask them.
+
+Assertions, checks that have bounds to be set, and what is asked of a server that is down.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema, model_validator
-from pydantic_core import ErrorDetails
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
-from pinot_assets.expressions.refused import ExpressionRefused
-from pinot_assets.table_spec.blocks.assertion_query import Question
-from pinot_assets.table_spec.blocks.audit_checks import CHECKS, CheckBound, Replicas, Severity, TimeRange
-from pinot_assets.table_spec.blocks.expectation import Expectation, read_expectation
+from pinot_assets.expressions.syntax import ExpressionRefused
+from pinot_assets.pinot.table_config import period_ms
+from pinot_assets.table_spec.blocks.assertion import Expectation, Question, read_expectation
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
-from pinot_assets.table_spec.yaml.document import DocumentNode, canonical_json
-from pinot_assets.table_spec.yaml.environment import has_reference
-from pinot_assets.table_spec.yaml.problem import Problem, did_you_mean
-from pinot_assets.table_spec.yaml.values import any_case, one_of
+from pinot_assets.table_spec.yaml.document import DocumentNode, Problem, canonical_json, did_you_mean
+from pinot_assets.table_spec.yaml.values import AnyCase, has_reference, keys_of, reason_of, text_of
+
+_RELATIVE: Final = re.compile(r"now(?:\s*([-+])\s*(\S+))?", re.IGNORECASE)
+
+Severity = Annotated[Literal["error", "warn"], AnyCase()]
+"""error keeps the gate shut; warn is shown."""
+
+
+def _percent(value: object) -> object:
+    text = str(value).strip()
+    if not re.fullmatch(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,6})?\s*%", text):
+        raise ValueError("is no percentage; write -20% or 50%")
+    return float(text.rstrip("% "))
+
+
+def _moment(value: object) -> object:
+    text = " ".join(str(value).split())
+    moment_ms(text, 0)
+    return text
+
+
+def moment_ms(text: str, now_ms: int) -> int:
+    """A moment in epoch milliseconds.
+
+    :param text: `2020-01-01`, `2020-01-01T12:00:00Z` (without a zone UTC), `now`, `now - 90d`, `now + 1d12h`.
+    :raises ValueError: it is none.
+    """
+    if (found := _RELATIVE.fullmatch(text)) is not None:
+        period = period_ms(found[2]) if found[2] else 0
+        if period is not None:
+            return now_ms + (-period if found[1] == "-" else period)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("is no moment; write 2020-01-01, 2020-01-01T12:00:00Z or now + 1d") from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+Percent = Annotated[
+    float,
+    BeforeValidator(_percent),
+    WithJsonSchema({"type": "string", "pattern": r"^[-+]?[0-9]+(\.[0-9]+)?\s*%$"}),
+]
+Moment = Annotated[str, BeforeValidator(_moment), WithJsonSchema({"type": "string", "minLength": 3})]
+
+
+class _Item(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class RowChange(_Item):
+    """How far the number of rows may change by a switch."""
+
+    check: Literal["row_change"]
+    """What is looked at."""
+    of: Annotated[Literal["table", "file"], AnyCase()] = "table"
+    """table: all rows that queries see; file: those of each rewritten file."""
+    min: Percent | None = None
+    """Least change; -20% lets a fifth of the rows go."""
+    max: Percent | None = None
+    """Largest change; 50% lets half as many come."""
+    severity: Severity = "error"
+    """error keeps the gate shut; warn is shown."""
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.min is None and self.max is None:
+            raise ValueError("has no bound; write min: -20% or max: 50%")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"has a min of {self.min:g}%, above its max of {self.max:g}%")
+        return self
+
+
+class TimeRange(_Item):
+    """Between which moments the values of the time column must lie."""
+
+    check: Literal["time_range"]
+    """What is looked at."""
+    from_: Annotated[Moment | None, Field(alias="from")] = None
+    """The earliest moment: 2020-01-01, or now - 90d."""
+    to: Moment | None = None
+    """The latest moment: now + 1d, or 2030-01-01."""
+    severity: Severity = "error"
+    """error keeps the gate shut; warn is shown."""
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.from_ is None and self.to is None:
+            raise ValueError("has no bound; write from: 2020-01-01 or to: now + 1d")
+        bounds = [bound for bound in (self.from_, self.to) if bound]
+        same_kind = len({bound.lower().startswith("now") for bound in bounds}) == 1
+        if same_kind and moment_ms(bounds[0], 0) > moment_ms(bounds[-1], 0):
+            raise ValueError(f"ends before it begins: from {self.from_} to {self.to}")
+        return self
+
+
+class EmptyOutputs(_Item):
+    """Whether files without a row are taken."""
+
+    check: Literal["empty_outputs"]
+    """What is looked at."""
+    severity: Severity = "error"
+    """error keeps the gate shut; warn is shown, as it is without this check."""
+
+
+LossName = Literal["emptied_files", "shrunk_files", "vanished_columns", "shrunk_table"]
+
+
+class Loss(_Item):
+    """What a switch may take away: these checks keep the gate shut unless the table spec lets them warn."""
+
+    check: LossName
+    """A rewritten file without rows; with under a tenth of them; without a column; a swap of the table."""
+    severity: Severity = "error"
+    """error keeps the gate shut, as it is without this check; warn allows it, and is shown."""
+
+
+class CutCheck(_Item):
+    """Whether values may be cut that Pinot cannot hold as they are."""
+
+    check: Literal["cut_at_nul", "cut_at_max_length"]
+    """Texts that hold a NUL lose what follows it; longer values than maxLength are cut or replaced."""
+    severity: Severity = "error"
+    """error keeps the gate shut, as a NUL does without this check; warn is shown, as a length is."""
+
+
+class Replicas(_Item):
+    """Of how many replicas must be known that they are as built."""
+
+    replicas: Annotated[Literal["all", "one"], AnyCase()]
+    """all, or one of each segment: the others are told, where a server is down."""
+
+
+CheckBound = RowChange | TimeRange | EmptyOutputs | Loss | CutCheck
+CHECKS: Final[dict[str, type[CheckBound]]] = {
+    "row_change": RowChange,
+    "time_range": TimeRange,
+    "empty_outputs": EmptyOutputs,
+    **dict.fromkeys(get_args(LossName), Loss),
+    "cut_at_nul": CutCheck,
+    "cut_at_max_length": CutCheck,
+}
+"""Those with something to be set, by name; all others always hold, or the gate is shut."""
+CHECK_KINDS: Final = tuple(dict.fromkeys(CHECKS.values()))
+"""Their classes, each once."""
+
 
 Via = Literal["servers", "shadow"]
-
-
-def _read(sql: str, via: Via) -> Question:
-    # Here: few commands need their parser of SQL.
-    from pinot_assets.table_spec.blocks.assertion_sql import read_question
-    from pinot_assets.table_spec.blocks.shadow_sql import read_shadow_question
-
-    return read_shadow_question(sql) if via == "shadow" else read_question(sql)
-
-
-def _sql(value: object) -> object:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("is empty")
-    return value.strip()
 
 
 def _expect(value: object) -> object:
@@ -48,7 +188,7 @@ class Assertion(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    sql: Annotated[str, BeforeValidator(_sql), WithJsonSchema({"type": "string", "minLength": 1})]
+    sql: Annotated[str, BeforeValidator(text_of), WithJsonSchema({"type": "string", "minLength": 1})]
     """SELECT of COUNT, SUM, MIN, MAX from this table, with WHERE, GROUP BY; via shadow, any aggregation."""
     expect: Annotated[
         str, BeforeValidator(_expect), WithJsonSchema({"type": ["string", "number"], "minLength": 1})
@@ -56,9 +196,7 @@ class Assertion(BaseModel):
     """[staged | after] [= | != | < | <= | > | >=] number, or [factor *] live; for each value and group."""
     severity: Severity = "error"
     """error keeps the gate shut; warn is shown."""
-    via: Annotated[Via, BeforeValidator(one_of("servers", "shadow")), any_case("servers", "shadow")] = (
-        "servers"
-    )
+    via: Annotated[Via, AnyCase()] = "servers"
     """servers: each is asked for its staged segments. shadow: a broker is asked, of a table made for it."""
 
     @model_validator(mode="after")
@@ -69,7 +207,10 @@ class Assertion(BaseModel):
     @cached_property
     def question(self) -> Question:
         """The SQL, read."""
-        return _read(self.sql, self.via)
+        # Here: few commands need their parser of SQL.
+        from pinot_assets.table_spec.blocks.assertion_sql import read_question, read_shadow_question
+
+        return read_shadow_question(self.sql) if self.via == "shadow" else read_question(self.sql)
 
     @cached_property
     def expectation(self) -> Expectation:
@@ -121,18 +262,17 @@ def read_audit_block(
     problems: list[Problem] = []
     assertions: list[Assertion] = []
     checks: list[CheckBound] = []
-    replicas: list[Replicas] = []
-    for number in range(len(block.value)):
-        place = block.at(number)
+    replicas: Replicas | None = None
+    for place in block.items():
         item, found = _item(place)
         problems += found
         if isinstance(item, Assertion):
             problems += _misplaced(place.at("sql"), item.question, table, columns, nullable)
             assertions.append(item)
         elif isinstance(item, Replicas):
-            if replicas:
+            if replicas is not None:
                 problems.append(place.at("replicas").problem("is said twice", "keep one of the two"))
-            replicas.append(item)
+            replicas = item
         elif item is not None:
             if isinstance(item, TimeRange) and time_column is None:
                 reason = "time_range has nothing to look at: the table has no time column"
@@ -141,8 +281,7 @@ def read_audit_block(
             checks.append(item)
     if problems:
         return Audit(), problems
-    policy = replicas[0].replicas if replicas else "all"
-    return Audit(tuple(assertions), tuple(checks), policy), []
+    return Audit(tuple(assertions), tuple(checks), replicas.replicas if replicas else "all"), []
 
 
 def _item(place: DocumentNode) -> tuple[Assertion | CheckBound | Replicas | None, list[Problem]]:
@@ -167,20 +306,16 @@ def _item(place: DocumentNode) -> tuple[Assertion | CheckBound | Replicas | None
         for error in invalid.errors(include_input=False, include_url=False):
             # What none of its keys has alone is about the SQL, read as `via` says.
             where = error["loc"] or (("sql",) if kind is Assertion else ())
-            problems.append(place.at(*where).problem(*_reason(error)))
+            raised = error.get("ctx", {}).get("error")
+            if isinstance(raised, ExpressionRefused):
+                problems.append(place.at(*where).problem(raised.reason, raised.fix))
+            else:
+                problems.append(place.at(*where).problem(reason_of(error)))
         return None, problems
 
 
-def _reason(error: ErrorDetails) -> tuple[str, str | None]:
-    """What is wrong, and what to write instead where that is known."""
-    raised = error.get("ctx", {}).get("error")
-    if isinstance(raised, ExpressionRefused):
-        return raised.reason, raised.fix
-    return error["msg"].removeprefix("Value error, ").replace("Field required", "is missing"), None
-
-
 def _strange(place: DocumentNode, kind: type[BaseModel]) -> Iterator[Problem]:
-    keys = [field.alias or name for name, field in kind.model_fields.items()]
+    keys = keys_of(kind)
     for key, value in place.value.items():
         inner = place.at(key)
         if key not in keys:

@@ -9,32 +9,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from pinot_assets.core.json_object import JsonObject
-from pinot_assets.table_spec.yaml.document import DocumentNode
-from pinot_assets.table_spec.yaml.environment import has_reference
-from pinot_assets.table_spec.yaml.problem import Problem, did_you_mean
-from pinot_assets.table_spec.yaml.values import Count, Flag, Positive
+from pinot_assets.core.json_object import JsonObject, JsonValue
+from pinot_assets.table_spec.yaml.document import DocumentNode, Problem
+from pinot_assets.table_spec.yaml.values import (
+    Count,
+    Flag,
+    Positive,
+    has_reference,
+    keys_of,
+    reason_of,
+    text_of,
+)
 
-_GROUP: Final = re.compile(r"[A-Za-z0-9_]+(?:/[A-Za-z0-9_]+)*")
-_OWNER: Final = re.compile(r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
-_TAG_KEY: Final = re.compile(r"(?:[A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}")
-_TAG_VALUE: Final = re.compile(r"[A-Za-z0-9_.-]{0,63}")
 _SHORTEST_FRESHNESS_HOURS: Final = 1 / 60
 """Dagster takes no freshness window below a minute."""
 
 
 def _group(value: object) -> object:
-    if not isinstance(value, str) or not _GROUP.fullmatch(value):
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_]+(?:/[A-Za-z0-9_]+)*", value):
         raise ValueError("is no group name: letters, digits and _, with / between levels")
     return value
 
 
 def _owner(value: object) -> object:
-    if not isinstance(value, str) or not _OWNER.fullmatch(value):
+    if not isinstance(value, str) or not re.fullmatch(
+        r"team:.+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}", value
+    ):
         raise ValueError("is no owner: Dagster wants team:<name> or an e-mail address")
     return value
 
@@ -44,21 +48,15 @@ def _tags(value: object) -> object:
     for key, text in value.items():
         if key.startswith("dagster/"):
             raise ValueError(f"{key} is one of Dagster's own tags")
-        if not _TAG_KEY.fullmatch(key):
+        if not re.fullmatch(r"(?:[A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", key):
             raise ValueError(
                 f"{key} is no tag: letters, digits, _, - and ., up to 63, with one / after a namespace"
             )
-        if not _TAG_VALUE.fullmatch(text):
+        if not re.fullmatch(r"[A-Za-z0-9_.-]{0,63}", text):
             raise ValueError(
                 f"the value of {key} is none for a tag: letters, digits, _, - and ., up to 63 of them"
             )
     return value
-
-
-def _description(value: object) -> object:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("is empty")
-    return value.strip()
 
 
 def _hours(value: object) -> object:
@@ -88,7 +86,7 @@ class DagsterSettings(BaseModel):
         WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),
     ] = Field(default_factory=dict)
     """Tags of the table's assets."""
-    description: Annotated[str, BeforeValidator(_description), WithJsonSchema(_TEXT_JSON)] | None = None
+    description: Annotated[str, BeforeValidator(text_of), WithJsonSchema(_TEXT_JSON)] | None = None
     """What the table is, in Markdown."""
     automation: Flag = False
     """Whether automation conditions start runs, beside or instead of the files sensor."""
@@ -114,7 +112,7 @@ _NOT_OF: Final = {
     },
 }
 """Keys that mean nothing to the tables of one type, and why."""
-_KEYS: Final = tuple(field.alias or name for name, field in DagsterSettings.model_fields.items())
+_KEYS: Final = keys_of(DagsterSettings)
 
 
 def read_dagster_block(block: DocumentNode) -> tuple[DagsterSettings, list[Problem]]:
@@ -128,11 +126,9 @@ def read_dagster_block(block: DocumentNode) -> tuple[DagsterSettings, list[Probl
     problems: list[Problem] = []
     for key in block.value:
         place = block.at(key)
-        if key not in _KEYS:
-            fix = did_you_mean(key, _KEYS) or f"the keys are {', '.join(_KEYS)}"
-            problems.append(place.problem("is not a key of the dagster block", fix))
-            continue
-        found = list(_misshapen(place, key))
+        found = (
+            list(_misshapen(place, key)) if key in _KEYS else [place.unknown_key("the dagster block", _KEYS)]
+        )
         problems += found
         if not found:
             values[key] = _texts(place)
@@ -140,10 +136,7 @@ def read_dagster_block(block: DocumentNode) -> tuple[DagsterSettings, list[Probl
         return DagsterSettings.model_validate(values), problems
     except ValidationError as invalid:
         for error in invalid.errors(include_input=False, include_url=False):
-            where = block.at(*error["loc"])
-            reason = {"greater_than": "is not above 0", "less_than_equal": "is above 2147483647"}
-            text = reason.get(error["type"], error["msg"].removeprefix("Value error, "))
-            problems.append(where.problem(text))
+            problems.append(block.at(*error["loc"]).problem(reason_of(error)))
         return DagsterSettings(), problems
 
 
@@ -159,32 +152,23 @@ def stray_keys(block: DocumentNode, table_type: str) -> Iterator[Problem]:
 
 def _misshapen(place: DocumentNode, key: str) -> Iterator[Problem]:
     """What is wrong with a value's shape: owners are a list, tags a mapping, the rest single values."""
-    wanted, fix = {
-        "owners": (list, "write a list: [team:data]"),
-        "tags": (dict, "write a mapping: {tier: gold}"),
-    }.get(key, (None, None))
-    if wanted is not None and not isinstance(place.value, wanted):
-        yield place.problem(f"is no {'list' if wanted is list else 'mapping'}", fix)
-        return
-    inner = [place] if wanted is None else [place.at(step) for step in _steps(place.value)]
-    for part in inner:
-        text = part.text()
-        if isinstance(part.value, dict | list):
-            yield part.problem("holds more than a single value")
-        elif text is None:
-            yield part.problem("has no value", "write a value or leave it out")
-        elif has_reference(text):
-            yield part.problem("refers to the environment, which is not read here", "write the value")
+    if key == "owners" and not isinstance(place.value, list):
+        yield place.problem("is no list", "write a list: [team:data]")
+    elif key == "tags" and not isinstance(place.value, dict):
+        yield place.problem("is no mapping", "write a mapping: {tier: gold}")
+    else:
+        others = place.items() if key == "owners" else [place]
+        for part in [place.at(tag) for tag in place.value] if key == "tags" else others:
+            if problem := part.no_single_value():
+                yield problem
+            elif has_reference(part.text() or ""):
+                yield part.problem("refers to the environment, which is not read here", "write the value")
 
 
-def _steps(value: Any) -> list[Any]:
-    return list(range(len(value))) if isinstance(value, list) else list(value)
-
-
-def _texts(place: DocumentNode) -> Any:
+def _texts(place: DocumentNode) -> JsonValue:
     """The value with every scalar as it is written, so that `tier: 0.10` stays `0.10`."""
     if isinstance(place.value, dict):
         return {key: place.at(key).text() for key in place.value}
     if isinstance(place.value, list):
-        return [place.at(step).text() for step in _steps(place.value)]
+        return [part.text() for part in place.items()]
     return place.text()

@@ -11,11 +11,11 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.expressions.refused import ExpressionRefused
 from pinot_assets.expressions.spark import check_spark_expression
-from pinot_assets.table_spec.yaml.environment import has_reference, malformed_reference
+from pinot_assets.expressions.syntax import ExpressionRefused, words
 from pinot_assets.table_spec.yaml.quartz import to_cron
 from pinot_assets.table_spec.yaml.values import (
+    AnyCase,
     BadRowLimit,
     Count,
     FileName,
@@ -30,7 +30,9 @@ from pinot_assets.table_spec.yaml.values import (
     Size,
     Text,
     Timezone,
-    any_case,
+    has_reference,
+    keys_of,
+    malformed_reference,
     one_of,
     size_bytes,
 )
@@ -50,25 +52,12 @@ FILTER: Final = "filter"
 FAMILIES: Final = (INPUT_PROP, OUTPUT_PROP, READER_PROP, TRANSFORMS)
 """Keys that are the beginning of many: `input.fs.prop.region`."""
 
-CSV_READER_KEYS: Final = frozenset(
-    [
-        "commentMarker",
-        "delimiter",
-        "escapeCharacter",
-        "fileFormat",
-        "header",
-        "ignoreEmptyLines",
-        "ignoreSurroundingSpaces",
-        "multiValueDelimiter",
-        "multiValueDelimiterEnabled",
-        "nullStringValue",
-        "quoteCharacter",
-        "quoteMode",
-        "recordSeparator",
-        "skipHeader",
-        "skipUnParseableLines",
-        "stopOnError",
-    ]
+CSV_READER_KEYS: Final = words(
+    """
+    commentMarker delimiter escapeCharacter fileFormat header ignoreEmptyLines ignoreSurroundingSpaces
+    multiValueDelimiter multiValueDelimiterEnabled nullStringValue quoteCharacter quoteMode recordSeparator
+    skipHeader skipUnParseableLines stopOnError
+    """
 )
 """Properties of upstream's CSVRecordReaderConfig, 0.11 and 1.5."""
 
@@ -114,10 +103,7 @@ class FileIngestion(BaseModel):
     input_dir_uri: Annotated[Location, Field(alias="inputDirURI")]
     """Folder of the files: file, s3, gs or abfss URI, or path relative to this file; ${TABLE_…} allowed."""
     input_format: Annotated[
-        Literal["csv", "json", "parquet", "avro", "orc"],
-        BeforeValidator(one_of("csv", "json", "parquet", "avro", "orc")),
-        any_case("csv", "json", "parquet", "avro", "orc"),
-        Field(alias="inputFormat"),
+        Literal["csv", "json", "parquet", "avro", "orc"], AnyCase(), Field(alias="inputFormat")
     ]
     """Format of every file; gzip, bzip2 and zstd are recognised by the content."""
     include: Annotated[Pattern | None, Field(alias="includeFileNamePattern")] = None
@@ -131,12 +117,7 @@ class FileIngestion(BaseModel):
     output_props: Annotated[Props, Field(alias=OUTPUT_PROP)] = {}
     """How to reach the staging area; secrets as ${TABLE_…} only."""
 
-    ingestion_mode: Annotated[
-        Literal["append", "sync"],
-        BeforeValidator(one_of("append", "sync")),
-        any_case("append", "sync"),
-        Field(alias="ingestionMode"),
-    ] = "append"
+    ingestion_mode: Annotated[Literal["append", "sync"], AnyCase(), Field(alias="ingestionMode")] = "append"
     """append adds new and rewritten files; sync also replaces rewritten and removes deleted ones."""
     consistent_push: Annotated[Flag, Field(alias="consistentPushEnabled")] = False
     """Publish a session's files all together; without it, each file is shown as soon as it is pushed."""
@@ -166,27 +147,13 @@ class FileIngestion(BaseModel):
     """About how large a segment's rows may be in memory; a larger file becomes several segments."""
     reader: Annotated[dict[str, str], Field(alias=READER_PROP)] = {}
     """Settings of the csv reader: delimiter, header, skipHeader, nullStringValue, …"""
-    on_bad_row: Annotated[
-        Literal["fail", "quarantine"],
-        BeforeValidator(one_of("fail", "quarantine")),
-        any_case("fail", "quarantine"),
-        Field(alias="onBadRow"),
-    ] = "fail"
+    on_bad_row: Annotated[Literal["fail", "quarantine"], AnyCase(), Field(alias="onBadRow")] = "fail"
     """What a row that cannot be read does: fail its file, or be put aside into a Parquet file."""
     max_bad_rows: Annotated[BadRowLimit, Field(alias="maxBadRows")] = "1%"
     """How many rows of one file may be put aside: 100, or 0.5% of them."""
-    on_missing_column: Annotated[
-        Literal["null", "fail"],
-        BeforeValidator(one_of("null", "fail")),
-        any_case("null", "fail"),
-        Field(alias="onMissingColumn"),
-    ] = "null"
+    on_missing_column: Annotated[Literal["null", "fail"], AnyCase(), Field(alias="onMissingColumn")] = "null"
     """What a column becomes that a file lacks: null, or the file fails."""
-    engine: Annotated[
-        Literal["arrow", "spark"],
-        BeforeValidator(one_of("arrow", "spark")),
-        any_case("arrow", "spark"),
-    ] = "arrow"
+    engine: Annotated[Literal["arrow", "spark"], AnyCase()] = "arrow"
     """Who reads the files: the tasks themselves, or Spark's own readers, as transforms and filter need it."""
     transforms: dict[str, str] = {}
     """Columns of the table as Spark SQL expressions of the file's columns: transforms.day: to_date(at)."""
@@ -205,10 +172,7 @@ class FileIngestion(BaseModel):
     snapshot_days_to_keep: Annotated[Positive | None, Field(alias="snapshotDaysToKeep")] = None
     """Snapshots younger than so many days are kept; with snapshotsToKeep, what either of them asks for."""
     empty_source_action: Annotated[
-        Literal["APPLY", "REFUSE"],
-        BeforeValidator(one_of("APPLY", "REFUSE")),
-        any_case("APPLY", "REFUSE"),
-        Field(alias="emptySourceAction"),
+        Literal["APPLY", "REFUSE"], AnyCase(), Field(alias="emptySourceAction")
     ] = "APPLY"
     """What to do when every file is gone: empty the table, or refuse."""
     min_server: Annotated[Server, Field(alias="minServer")] = "0.11"
@@ -268,22 +232,21 @@ class FileIngestion(BaseModel):
         return None if self.schedule is None else to_cron(self.schedule)
 
 
-KNOWN_KEYS: Final = frozenset(
-    field.alias or name for name, field in FileIngestion.model_fields.items()
-) - frozenset(FAMILIES)
+KNOWN_KEYS: Final = frozenset(keys_of(FileIngestion)).difference(FAMILIES)
 """Keys with a meaning, the families left out."""
 
 REFERRING_KEYS: Final = frozenset(("inputDirURI", "output.segment.dir.uri", "notificationQueue"))
 """Keys outside the families that may refer to the environment."""
 
 
-def reader_problem(name: str, text: str, input_format: str) -> str | None:
-    """What is wrong with one `recordReader.prop.<name>`, None if nothing is.
+def reader_problem(key: str, text: str, input_format: str) -> str | None:
+    """What is wrong with one `recordReader.prop.<name>`, None if nothing is or the key is another one.
 
     :param text: its value.
     :param input_format: properties are only known for csv.
     """
-    if input_format != "csv":
+    family, name = family_of(key) or ("", "")
+    if family != READER_PROP or input_format != "csv":
         return None
     if name not in CSV_READER_KEYS:
         return "is not a property of the csv reader"
@@ -296,22 +259,17 @@ def reader_problem(name: str, text: str, input_format: str) -> str | None:
     return None
 
 
-def stray_reference(key: str, text: str) -> str | None:
-    """What is wrong with a reference at a key that is not resolved, None if there is none."""
+def text_problem(key: str, text: str) -> tuple[str, str | None] | None:
+    """What a value may not say, and what to write instead: a reference that is not resolved, or Spark SQL."""
     may_refer = key in REFERRING_KEYS or key.startswith((f"{INPUT_PROP}.", f"{OUTPUT_PROP}."))
-    if may_refer or not (has_reference(text) or malformed_reference(text)):
-        return None
-    return "refers to the environment, which is only read for directories and fs properties"
-
-
-def refused_expression(key: str, text: str) -> ExpressionRefused | None:
-    """What a value of Spark SQL may not say, None if it may or is none."""
-    if key != FILTER and not key.startswith(f"{TRANSFORMS}."):
-        return None
-    try:
-        check_spark_expression(text)
-    except ExpressionRefused as refused:
-        return refused
+    if not may_refer and (has_reference(text) or malformed_reference(text)):
+        reason = "refers to the environment, which is only read for directories and fs properties"
+        return reason, "write the value"
+    if key == FILTER or key.startswith(f"{TRANSFORMS}."):
+        try:
+            check_spark_expression(text)
+        except ExpressionRefused as refused:
+            return refused.reason, refused.fix
     return None
 
 

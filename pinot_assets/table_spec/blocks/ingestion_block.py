@@ -7,24 +7,19 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec.blocks.ingestion import (
     FAMILIES,
     KNOWN_KEYS,
-    READER_PROP,
     UNUSED_KEYS,
     FileIngestion,
     family_of,
     model_input,
     reader_problem,
-    refused_expression,
-    stray_reference,
+    text_problem,
 )
-from pinot_assets.table_spec.blocks.ingestion_rules import RULES, Case, RuleFinding, Surroundings
-from pinot_assets.table_spec.blocks.permissions import policy_findings
-from pinot_assets.table_spec.yaml.document import DocumentNode
-from pinot_assets.table_spec.yaml.environment import missing_variables
-from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, nearest
+from pinot_assets.table_spec.blocks.ingestion_rules import Case, Surroundings, findings
+from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Note, Problem, nearest
+from pinot_assets.table_spec.yaml.values import missing_variables, reason_of
 
 _REQUIRED: Final = {
     "inputDirURI": (
@@ -39,7 +34,7 @@ _REQUIRED: Final = {
 }
 """Required key → a stand-in, so that the rest can still be judged, and the fix to show."""
 
-_NAME_GENERATOR: Final = "segmentNameGenerator"
+_NAME_GENERATOR: Final = "segmentNameGenerator."
 _OWN_NAME_GENERATORS: Final = ("fixed", "inputfile")
 
 
@@ -87,20 +82,21 @@ class _Reading:
         elif text is None:
             self._refuse(key, "has no value", "write a value or leave the key out")
         elif key in KNOWN_KEYS or family_of(key) is not None:
-            if stray := stray_reference(key, text):
-                self._refuse(key, stray, "write the value")
-            elif refused := refused_expression(key, text):
-                self._refuse(key, refused.reason, refused.fix)
+            if problem := text_problem(key, text):
+                self._refuse(key, *problem)
             else:
                 self.texts[key] = text
-        elif key == _NAME_GENERATOR or key.startswith(f"{_NAME_GENERATOR}."):
-            self._name_generator(key, text)
-        elif key in UNUSED_KEYS:
-            self.notes.append(place.note(f"has no use here: {UNUSED_KEYS[key]}"))
+        elif f"{key}.".startswith(_NAME_GENERATOR) and text.replace("_", "").lower() in _OWN_NAME_GENERATORS:
+            reason = (
+                "would give two versions of a file the same segment name, which no atomic switch survives"
+            )
+            self._refuse(key, reason, "leave it out; the session names its segments")
+        elif key in UNUSED_KEYS or f"{key}.".startswith(_NAME_GENERATOR):
+            why = UNUSED_KEYS.get(key, UNUSED_KEYS["segmentNameGenerator.type"])
+            self.notes.append(place.note(f"has no use here: {why}"))
         else:
             meant = nearest(key, (*KNOWN_KEYS, *UNUSED_KEYS, *FAMILIES))
-            fix = None if meant is None else f"did you mean {meant}?"
-            self._refuse(key, "is not a key of FileIngestionTask", fix)
+            self._refuse(key, "is not a key of FileIngestionTask", meant and f"did you mean {meant}?")
             if meant is not None and meant not in self.block.value:
                 self.broken.add(meant)  # one slip, one problem
 
@@ -110,69 +106,34 @@ class _Reading:
             if key not in self.texts and key not in self.broken:
                 self.broken.add(key)
                 self.problems.append(self.block.problem(f"{key} is missing", fix))
-        self._check_reader()
-        values = model_input(self.texts)
+        input_format = self.texts.get("inputFormat", "csv").strip().lower()
+        for key, text in list(self.texts.items()):
+            if reason := reader_problem(key, text, input_format):
+                self._refuse(key, reason)
         try:
-            return FileIngestion.model_validate(values | self._stand_ins(values))
+            return self._model()
         except ValidationError as invalid:
             for error in invalid.errors(include_input=False, include_url=False):
-                self._refuse(".".join(map(str, error["loc"])), _reason(error["type"], error["msg"]))
-        values = model_input({k: v for k, v in self.texts.items() if k not in self.broken})
-        return FileIngestion.model_validate(values | self._stand_ins(values))
+                self._refuse(".".join(map(str, error["loc"])), reason_of(error))
+        return self._model()
+
+    def _model(self) -> FileIngestion:
+        stand_ins = {key: stand_in for key, (stand_in, _) in _REQUIRED.items()}
+        return FileIngestion.model_validate(stand_ins | model_input(self.texts))
 
     def apply_rules(self, ingestion: FileIngestion, surroundings: Surroundings) -> None:
         """Judge the keys together; a rule about a broken key says nothing."""
-        for rule in RULES:
-            if self.broken.isdisjoint(rule.keys):
-                for finding in rule.check(Case(ingestion, surroundings, frozenset(self.texts))):
-                    self._report(finding)
-        case = Case(ingestion, surroundings, frozenset(self.texts))
-        for finding in policy_findings(case, self.broken):
-            self._report(finding)
+        for finding in findings(Case(ingestion, surroundings, frozenset(self.texts), self.broken)):
+            place = self.block.at(finding.key) if finding.key in self.block.value else self.block
+            if finding.is_note:
+                self.notes.append(place.note(finding.text))
+            else:
+                self.problems.append(place.problem(finding.text, finding.fix))
         for key, text in self.texts.items():
             for name in missing_variables(text):
                 self.notes.append(self.block.at(key).note(f"the environment variable {name} is not set here"))
-
-    def _report(self, finding: RuleFinding) -> None:
-        place = self.block.at(finding.key) if finding.key in self.block.value else self.block
-        if finding.is_note:
-            self.notes.append(place.note(finding.text))
-        else:
-            self.problems.append(place.problem(finding.text, finding.fix))
-
-    def _check_reader(self) -> None:
-        input_format = self.texts.get("inputFormat", "csv").strip().lower()
-        for key, text in list(self.texts.items()):
-            family, name = family_of(key) or ("", "")
-            if family == READER_PROP and (reason := reader_problem(name, text, input_format)):
-                self._refuse(key, reason)
-
-    def _name_generator(self, key: str, text: str) -> None:
-        if text.replace("_", "").lower() in _OWN_NAME_GENERATORS:
-            reason = (
-                "would give two versions of a file the same segment name, which no atomic switch survives"
-            )
-            self._refuse(key, reason, "leave it out; the session names its segments")
-        else:
-            self.notes.append(
-                self.block.at(key).note(f"has no use here: {UNUSED_KEYS['segmentNameGenerator.type']}")
-            )
 
     def _refuse(self, key: str, reason: str, fix: str | None = None) -> None:
         self.broken.add(key)
         self.texts.pop(key, None)
         self.problems.append(self.block.at(key).problem(reason, fix))
-
-    def _stand_ins(self, values: JsonObject) -> dict[str, str]:
-        return {key: stand_in for key, (stand_in, _) in _REQUIRED.items() if key not in values}
-
-
-def _reason(kind: str, message: str) -> str:
-    if kind == "value_error":
-        return message.removeprefix("Value error, ")
-    limits = {
-        "greater_than": "is not above 0",
-        "greater_than_equal": "is negative",
-        "less_than_equal": "is above 2147483647",
-    }
-    return limits.get(kind, message.lower())

@@ -1,22 +1,25 @@
-"""What the keys of an ingestion block must not say together, one small rule each.
+"""What the keys of an ingestion block must not say together.
 
 The reasons for the refusals stand in the rules. Source: docs/tables.md#keys-of-fileingestion,
 docs/design/session.md#segment-names and #modes-and-kinds-of-push; edge cases E2, E16 and E17.
+
+What a block reaches (variables, directories, endpoints, the queue) is judged by the policy;
+`pinot_assets.source` asks the same questions again where a place is opened.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pinot_assets.core.policy import Policy
+from pinot_assets.core.policy import Policy, PolicyRefusal
 from pinot_assets.errors import BuildError, SourceError, SpecError
 from pinot_assets.source import resolve_env
-from pinot_assets.source.policy import refused_variables
+from pinot_assets.source.policy import refused_by_spark, refused_place, refused_queue, refused_variables
 from pinot_assets.source.settings import IN_NEED, KNOWN, incomplete_settings, unknown_settings
 from pinot_assets.source.uris import Root, parse_root
 from pinot_assets.table_spec.blocks.ingestion import (
@@ -27,9 +30,8 @@ from pinot_assets.table_spec.blocks.ingestion import (
     TRANSFORMS,
     FileIngestion,
 )
-from pinot_assets.table_spec.yaml.environment import missing_variables
-from pinot_assets.table_spec.yaml.location import is_within, normalise_location
-from pinot_assets.table_spec.yaml.problem import did_you_mean
+from pinot_assets.table_spec.yaml.document import did_you_mean
+from pinot_assets.table_spec.yaml.values import is_within, missing_variables, normalise_location
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,155 +63,168 @@ class RuleFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class _Place:
+    """A directory that the block names, with the settings by which it is reached."""
+
+    key: str
+    text: str
+    family: str
+    props: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """What a rule judges.
 
     :ivar spec: the block as values; broken keys hold defaults or stand-ins.
     :ivar around: the rest of the table spec.
     :ivar written: keys that the author wrote.
+    :ivar broken: keys that something else is wrong with, which are not judged.
     """
 
     spec: FileIngestion
     around: Surroundings
     written: frozenset[str]
+    broken: Set[str]
+
+    @property
+    def places(self) -> tuple[_Place, _Place]:
+        """The input and the staging area."""
+        spec = self.spec
+        return (
+            _Place("inputDirURI", spec.input_dir_uri, INPUT_PROP, spec.input_props),
+            _Place("output.segment.dir.uri", spec.staging_uri, OUTPUT_PROP, spec.output_props),
+        )
+
+    @property
+    def sql_keys(self) -> list[str]:
+        """Those of the written keys that hold Spark SQL."""
+        return [key for key in sorted(self.written) if key == "filter" or key.startswith(f"{TRANSFORMS}.")]
+
+    @property
+    def reads_by_spark(self) -> bool:
+        """Whether Spark's own readers read the files, as SQL needs it."""
+        return bool(self.sql_keys) or self.spec.engine == "spark" or self.around.has_transforms
+
+    def is_unknown(self, text: str) -> bool:
+        """Whether it refers to a variable that is not set here, or that the spec may not read."""
+        return bool(missing_variables(text)) or any(refused_variables(text, self.around.policy))
+
+    def location(self, text: str) -> str:
+        """One spelling of a directory.
+
+        :raises SourceError: it is none.
+        """
+        return normalise_location(resolve_env(text, self.around.policy), self.around.base)
+
+    def root(self, text: str) -> Root | None:
+        """The directory; None where it is not known here, or where another rule says that it is none."""
+        try:
+            return None if self.is_unknown(text) else parse_root(self.location(text))
+        except SourceError:
+            return None
 
 
-RuleCheck = Callable[[Case], Iterator[RuleFinding]]
+def findings(case: Case) -> Iterator[RuleFinding]:
+    """Everything to say of the keys together, and all that the policy refuses; of broken keys nothing."""
+    notes = [
+        (RuleFinding(key, text, is_note=True), applies)
+        for key, applies, text in (*_push_notes(case), *_other_notes(case))
+    ]
+    for finding, applies in (*notes, *_refusals(case)):
+        if applies and case.broken.isdisjoint((finding.key, *_BESIDE.get(finding.key, ()))):
+            yield finding
+    for keys, check in _CHECKS:
+        if case.broken.isdisjoint(keys):
+            yield from check(case)
+    for place in case.places:
+        if place.key not in case.broken:
+            yield from _refused_place(case, place)
+    if case.spec.notification_queue is not None and _QUEUE not in case.broken:
+        yield from _refused_queue(case, case.spec.notification_queue)
 
 
-@dataclass(frozen=True, slots=True)
-class IngestionRule:
-    """One check and the keys that it looks at."""
-
-    keys: frozenset[str]
-    check: RuleCheck
-
-
-RULES: list[IngestionRule] = []
-
-
-def _rule(*keys: str) -> Callable[[RuleCheck], RuleCheck]:
-    def register(check: RuleCheck) -> RuleCheck:
-        RULES.append(IngestionRule(frozenset(keys), check))
-        return check
-
-    return register
-
-
+_QUEUE: Final = "notificationQueue"
 _PLACES: Final = ("inputDirURI", "output.segment.dir.uri")
-_PUSH_KEYS = ("consistentPushEnabled", "consistentPushSwapEnabled", "enableAtomicUpload", "ingestionMode")
+_PUSH_KEYS: Final = (
+    *("consistentPushEnabled", "consistentPushSwapEnabled"),
+    *("enableAtomicUpload", "ingestionMode"),
+)
+_BESIDE: Final = {
+    **dict.fromkeys(
+        ("", "consistentPushEnabled", "enableAtomicUpload", "consistentPushMaxRetries"), _PUSH_KEYS
+    ),
+    "ingestionMode": ("consistentPushSwapEnabled",),
+    "consistentPushSwapEnabled": ("ingestionMode",),
+    "sensorRetries": ("consistentPushMaxRetries",),
+    "scheduleTimezone": ("schedule",),
+    "maxBadRows": ("onBadRow",),
+    "onBadRow": ("maxBadRows",),
+    "sweepSeconds": (_QUEUE, "inputDirURI"),
+    _QUEUE: ("sweepSeconds", "inputDirURI"),
+}
+"""What a rule of one line looks at beside its own key."""
 
 
-@_rule(*_PUSH_KEYS)
-def _plain_shows_file_by_file(case: Case) -> Iterator[RuleFinding]:
-    if case.spec.push_kind == "plain":
-        key = "consistentPushEnabled" if "consistentPushEnabled" in case.written else ""
-        text = (
-            "a plain push: queries see each file as soon as it is pushed, one after the other;"
-            ' consistentPushEnabled: "true" shows them all together'
-        )
-        yield RuleFinding(key, text, is_note=True)
+def _push_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
+    """What of the push is accepted, but worth knowing; of `enableAtomicUpload` see edge case E16."""
+    spec, kind = case.spec, case.spec.push_kind
+    plain = (
+        "a plain push: queries see each file as soon as it is pushed, one after the other;"
+        ' consistentPushEnabled: "true" shows them all together'
+    )
+    again = "a run that failed starts over" if kind == "atomic" else "failed files are tried again"
+    retries = f"has no effect without consistent push: {again} at the next trigger"
+    further = "has no effect: consistent push goes further"
+    of_sync = "has no effect in append mode: it is a switch of ingestionMode: sync"
+    swap = "has no effect: consistentPushSwapEnabled replaces the whole table"
+    return (
+        ("consistentPushEnabled" if "consistentPushEnabled" in case.written else "", kind == "plain", plain),
+        ("enableAtomicUpload", spec.atomic_upload and kind == "consistent", further),
+        ("enableAtomicUpload", spec.atomic_upload and kind == "plain", of_sync),
+        ("consistentPushMaxRetries", spec.max_retries > 0 and kind != "consistent", retries),
+        ("ingestionMode", spec.consistent_push_swap and "ingestionMode" in case.written, swap),
+    )
 
 
-@_rule(*_PUSH_KEYS)
-def _atomic_upload_has_limits(case: Case) -> Iterator[RuleFinding]:
-    """Edge case E16."""
-    if not case.spec.atomic_upload or case.spec.push_kind == "atomic":
-        return
-    if case.spec.push_kind == "consistent":
-        text = "has no effect: consistent push goes further"
-    else:
-        text = "has no effect in append mode: it is a switch of ingestionMode: sync"
-    yield RuleFinding("enableAtomicUpload", text, is_note=True)
+def _other_notes(case: Case) -> Iterable[tuple[str, bool, str]]:
+    spec, written = case.spec, case.written
+    retries = "has no effect: the table has no retries (consistentPushMaxRetries)"
+    clear = "is applied once; set it to false before it can be applied again"
+    skip = "files that cannot be read are left out of what is published, until they change"
+    lacks_avro = spec.input_format == "avro" and importlib.util.find_spec("datafusion") is None
+    avro = 'needs pip install "pinot-assets[avro]" where Spark\'s executors run; here it is missing'
+    limit_alone = spec.on_bad_row == "fail" and "maxBadRows" in written
+    bad_rows = f"rows that cannot be read are put aside, up to {spec.max_bad_rows} of each file"
+    sweep_alone = spec.notification_queue is None and "sweepSeconds" in written
+    zone_alone = spec.schedule is None and "scheduleTimezone" in written
+    return (
+        ("sensorRetries", spec.sensor_retries and spec.retries == 0, retries),
+        ("clearConsistentPushState", spec.clear_state, clear),
+        ("skipFileIfFailToInitReader", spec.skip_unreadable, skip),
+        ("scheduleTimezone", zone_alone, "has no effect without a schedule"),
+        ("inputFormat", lacks_avro, avro),
+        ("maxBadRows", limit_alone, "has no effect without onBadRow: quarantine"),
+        ("onBadRow", spec.on_bad_row == "quarantine", bad_rows),
+        ("sweepSeconds", sweep_alone, "has no effect without notificationQueue"),
+    )
 
 
-@_rule("consistentPushMaxRetries", *_PUSH_KEYS)
-def _retries_need_a_session(case: Case) -> Iterator[RuleFinding]:
-    if case.spec.max_retries and case.spec.push_kind != "consistent":
-        again = (
-            "a run that failed starts over"
-            if case.spec.push_kind == "atomic"
-            else "failed files are tried again"
-        )
-        text = f"has no effect without consistent push: {again} at the next trigger"
-        yield RuleFinding("consistentPushMaxRetries", text, is_note=True)
+def _refusals(case: Case) -> Iterator[tuple[RuleFinding, bool]]:
+    spec = case.spec
+    replacing = RuleFinding(
+        "consistentPushSwapEnabled" if spec.mode == "swap" else "ingestionMode",
+        f"{spec.mode} mode needs a REFRESH table: elsewhere Pinot deletes what is replaced at once,"
+        " and there would be no way back",
+        "write segmentIngestionType: REFRESH in table.ingestionConfig.batchIngestionConfig",
+    )
+    yield replacing, spec.mode != "append" and not case.around.is_refresh
+    yield RuleFinding("desiredSegmentSize", "is not above 0"), spec.desired_segment_bytes == 0
+    is_s3 = spec.input_dir_uri.lower().startswith(("s3:", "s3a:", "s3n:", "${"))
+    of_s3 = RuleFinding(_QUEUE, "is for buckets of S3 alone: nobody else sends to SQS", "remove it")
+    yield of_s3, spec.notification_queue is not None and not is_s3
 
 
-@_rule("ingestionMode", "consistentPushSwapEnabled")
-def _swap_wins(case: Case) -> Iterator[RuleFinding]:
-    if case.spec.consistent_push_swap and "ingestionMode" in case.written:
-        yield RuleFinding(
-            "ingestionMode", "has no effect: consistentPushSwapEnabled replaces the whole table", is_note=True
-        )
-
-
-@_rule("ingestionMode", "consistentPushSwapEnabled")
-def _replacing_needs_refresh(case: Case) -> Iterator[RuleFinding]:
-    if case.spec.mode != "append" and not case.around.is_refresh:
-        yield RuleFinding(
-            "consistentPushSwapEnabled" if case.spec.mode == "swap" else "ingestionMode",
-            f"{case.spec.mode} mode needs a REFRESH table: elsewhere Pinot deletes what is replaced at once,"
-            " and there would be no way back",
-            "write segmentIngestionType: REFRESH in table.ingestionConfig.batchIngestionConfig",
-        )
-
-
-@_rule("sensorRetries", "consistentPushMaxRetries")
-def _sensor_retries_need_retries(case: Case) -> Iterator[RuleFinding]:
-    if case.spec.sensor_retries and case.spec.retries == 0:
-        yield RuleFinding(
-            "sensorRetries",
-            "has no effect: the table has no retries (consistentPushMaxRetries)",
-            is_note=True,
-        )
-
-
-@_rule("clearConsistentPushState")
-def _clear_is_an_edge(case: Case) -> Iterator[RuleFinding]:
-    if case.spec.clear_state:
-        yield RuleFinding(
-            "clearConsistentPushState",
-            "is applied once; set it to false before it can be applied again",
-            is_note=True,
-        )
-
-
-@_rule("skipFileIfFailToInitReader")
-def _skipping_is_explicit(case: Case) -> Iterator[RuleFinding]:
-    if case.spec.skip_unreadable:
-        text = "files that cannot be read are left out of what is published, until they change"
-        yield RuleFinding("skipFileIfFailToInitReader", text, is_note=True)
-
-
-@_rule("schedule", "scheduleTimezone")
-def _timezone_needs_schedule(case: Case) -> Iterator[RuleFinding]:
-    if case.spec.schedule is None and "scheduleTimezone" in case.written:
-        yield RuleFinding("scheduleTimezone", "has no effect without a schedule", is_note=True)
-
-
-@_rule("desiredSegmentSize")
-def _size_is_above_nothing(case: Case) -> Iterator[RuleFinding]:
-    if case.spec.desired_segment_bytes == 0:
-        yield RuleFinding("desiredSegmentSize", "is not above 0")
-
-
-@_rule("inputFormat")
-def _avro_needs_its_extra(case: Case) -> Iterator[RuleFinding]:
-    if case.spec.input_format == "avro" and importlib.util.find_spec("datafusion") is None:
-        text = 'needs pip install "pinot-assets[avro]" where Spark\'s executors run; here it is missing'
-        yield RuleFinding("inputFormat", text, is_note=True)
-
-
-@_rule("onBadRow", "maxBadRows")
-def _limit_needs_quarantine(case: Case) -> Iterator[RuleFinding]:
-    if case.spec.on_bad_row == "fail" and "maxBadRows" in case.written:
-        yield RuleFinding("maxBadRows", "has no effect without onBadRow: quarantine", is_note=True)
-    if case.spec.on_bad_row == "quarantine":
-        text = f"rows that cannot be read are put aside, up to {case.spec.max_bad_rows} of each file"
-        yield RuleFinding("onBadRow", text, is_note=True)
-
-
-@_rule("inputFormat", *(f"{READER_PROP}.{name}" for name in sorted(SINGLE_CHARACTER)))
 def _reader_settings_are_known(case: Case) -> Iterator[RuleFinding]:
     keys = sorted(key for key in case.written if key.startswith(f"{READER_PROP}."))
     if not keys:
@@ -218,43 +233,35 @@ def _reader_settings_are_known(case: Case) -> Iterator[RuleFinding]:
         for key in keys:
             yield RuleFinding(key, f"has no use with inputFormat {case.spec.input_format}", is_note=True)
         return
-    from pinot_assets.ingest.contract.csv_settings import CsvSettings  # here, since it brings Spark along
+    # Here, since they bring Spark along.
+    from pinot_assets.ingest.contract.csv_settings import CsvSettings, twice
 
     try:
-        settings = CsvSettings.from_reader(case.spec.reader)
+        header = CsvSettings.from_reader(case.spec.reader).header or ()
     except BuildError as error:
         named = f"{READER_PROP}.{error.what.partition(' ')[0]}"
         yield RuleFinding(named if named in keys else keys[0], str(error.what), error.hint)
         return
-    if settings.header is not None:
-        yield from _header_names_columns(case, [name.strip() for name in settings.header])
-
-
-def _header_names_columns(case: Case, names: list[str]) -> Iterator[RuleFinding]:
-    """What the readers would refuse each file for: Arrow's look at the table's columns alone."""
-    from pinot_assets.ingest.contract.csv_settings import twice  # here, since it brings Spark along
-
-    by_spark = reads_by_spark(case)
-    looked_at = [name for name in names if by_spark or name in case.around.columns]
+    # What the readers would refuse each file for: Arrow's look at the table's columns alone.
+    names = [name.strip() for name in header]
+    looked_at = [name for name in names if case.reads_by_spark or name in case.around.columns]
     key = f"{READER_PROP}.header"
     if again := twice(looked_at):
         yield RuleFinding(key, f"names {', '.join(again)} twice", "give each column a name of its own")
-    elif case.around.columns and not looked_at:
-        yield RuleFinding(
-            key, "names none of the table's columns", "write the schema's names, in the files' order"
-        )
+    elif names and case.around.columns and not looked_at:
+        fix = "write the schema's names, in the files' order"
+        yield RuleFinding(key, "names none of the table's columns", fix)
 
 
-@_rule("engine", "filter")
 def _sql_needs_spark(case: Case) -> Iterator[RuleFinding]:
-    needs = _sql_keys(case)
+    needs = case.sql_keys
     if case.spec.engine == "arrow" and "engine" in case.written:
         for key in needs:
             yield RuleFinding(key, "is Spark SQL, which engine: arrow cannot do", "write engine: spark")
         if case.around.has_transforms:
             text = "cannot do the transformConfigs and filterConfig of the table, which are Spark's work"
             yield RuleFinding("engine", text, "write engine: spark, or leave engine out")
-    elif reads_by_spark(case):
+    elif case.reads_by_spark:
         text = (
             "files are read by Spark: csv, json (one object a line), parquet and orc need nothing else,"
             " s3 needs hadoop-aws"
@@ -267,10 +274,9 @@ def _sql_needs_spark(case: Case) -> Iterator[RuleFinding]:
         yield RuleFinding(needs[0] if needs else "engine", text, is_note=True)
 
 
-@_rule("inputDirURI", "engine", "filter")
 def _spark_reads_disk_and_s3(case: Case) -> Iterator[RuleFinding]:
     location = case.spec.input_dir_uri
-    if not reads_by_spark(case) or _is_unknown(location, case):
+    if not case.reads_by_spark or case.is_unknown(location):
         return
     scheme = resolve_env(location, case.around.policy).partition(":")[0].lower()
     if scheme in ("gs", "abfs", "abfss"):
@@ -282,94 +288,54 @@ def _spark_reads_disk_and_s3(case: Case) -> Iterator[RuleFinding]:
         )
 
 
-def _sql_keys(case: Case) -> list[str]:
-    return [key for key in sorted(case.written) if key == "filter" or key.startswith(f"{TRANSFORMS}.")]
-
-
-def reads_by_spark(case: Case) -> bool:
-    """Whether Spark's own readers read the files, as SQL needs it."""
-    return bool(_sql_keys(case)) or case.spec.engine == "spark" or case.around.has_transforms
-
-
-@_rule(*_PLACES)
 def _staging_is_apart(case: Case) -> Iterator[RuleFinding]:
-    places = {}
-    for key, text in (
-        ("inputDirURI", case.spec.input_dir_uri),
-        ("output.segment.dir.uri", case.spec.staging_uri),
-    ):
-        if _is_unknown(text, case):
+    locations = []
+    for place in case.places:
+        if case.is_unknown(place.text):
             continue  # a note or a refusal says so, and whoever runs it looks again
         try:
-            places[key] = normalise_location(resolve_env(text, case.around.policy), case.around.base)
+            locations.append(case.location(place.text))
         except SourceError as error:
-            yield RuleFinding(key, error.why or error.what, error.hint)
-    if len(places) == 2:
-        yield from _apart(*places.values())
-
-
-def _is_unknown(text: str, case: Case) -> bool:
-    """Whether it refers to a variable that is not set here, or that the spec may not read."""
-    return bool(missing_variables(text)) or any(refused_variables(text, case.around.policy))
+            yield RuleFinding(place.key, error.why or error.what, error.hint)
+    if len(locations) == 2:
+        yield from _apart(*locations)
 
 
 _STORES: Final = ("s3:", "s3a:", "s3n:", "gs:", "abfs:", "abfss:")
 
 
-@_rule(*_PLACES)
 def _props_are_for_stores(case: Case) -> Iterator[RuleFinding]:
-    locations = {INPUT_PROP: case.spec.input_dir_uri, OUTPUT_PROP: case.spec.staging_uri}
-    for key in sorted(case.written):
-        for family, location in locations.items():
-            is_local = "${" not in location and not location.lower().startswith(_STORES)
-            if key.startswith(f"{family}.") and is_local:
+    for place in case.places:
+        if "${" not in place.text and not place.text.lower().startswith(_STORES):
+            for key in sorted(key for key in case.written if key.startswith(f"{place.family}.")):
                 yield RuleFinding(key, "has no use with a local directory", is_note=True)
 
 
-@_rule(*_PLACES)
+_IN_NEED: Final = [f"{family}.{name}" for family in (INPUT_PROP, OUTPUT_PROP) for name in IN_NEED]
+
+
 def _props_are_those_of_the_store(case: Case) -> Iterator[RuleFinding]:
-    """Opening the place would refuse it at each run."""
-    for family, scheme, props in _stores(case):
-        for name in unknown_settings(scheme, props):
-            fix = did_you_mean(name, KNOWN[scheme]) or f"those are {', '.join(KNOWN[scheme])}"
-            yield RuleFinding(f"{family}.{name}", f"is no setting of {scheme}", fix)
+    """Opening the place would refuse them at each run. Of a part that is refused, another rule tells."""
+    for place in case.places:
+        root = case.root(place.text)
+        if root is None or root.scheme == "file":
+            continue
+        for name in unknown_settings(root.scheme, place.props):
+            known = KNOWN[root.scheme]
+            fix = did_you_mean(name, known) or f"those are {', '.join(known)}"
+            yield RuleFinding(f"{place.family}.{name}", f"is no setting of {root.scheme}", fix)
+        for name, lacking in incomplete_settings(root.scheme, place.props):
+            if case.broken.isdisjoint(_IN_NEED):
+                keys = " and ".join(f"{place.family}.{other}" for other in lacking)
+                fix = f"write {keys} as well, or leave all of them out"
+                yield RuleFinding(
+                    f"{place.family}.{name}", f"has no use without {' and '.join(lacking)}", fix
+                )
 
 
-@_rule(*_PLACES, *(f"{family}.{name}" for family in (INPUT_PROP, OUTPUT_PROP) for name in IN_NEED))
-def _credentials_are_whole(case: Case) -> Iterator[RuleFinding]:
-    """As above, of half a pair of keys. Of a part that is refused, another rule tells."""
-    for family, scheme, props in _stores(case):
-        for name, lacking in incomplete_settings(scheme, props):
-            keys = " and ".join(f"{family}.{other}" for other in lacking)
-            text = f"has no use without {' and '.join(lacking)}"
-            yield RuleFinding(f"{family}.{name}", text, f"write {keys} as well, or leave all of them out")
-
-
-def _stores(case: Case) -> Iterator[tuple[str, str, Mapping[str, str]]]:
-    """The buckets that are known here: family of their settings, scheme, settings by name."""
-    spec = case.spec
-    for family, location, props in (
-        (INPUT_PROP, spec.input_dir_uri, spec.input_props),
-        (OUTPUT_PROP, spec.staging_uri, spec.output_props),
-    ):
-        root = None if _is_unknown(location, case) else _root_of(location, case)
-        if root is not None and root.scheme != "file":
-            yield family, root.scheme, props
-
-
-def _root_of(location: str, case: Case) -> Root | None:
-    """The place, None where another rule says that it is none."""
-    try:
-        return parse_root(normalise_location(resolve_env(location, case.around.policy), case.around.base))
-    except SourceError:
-        return None
-
-
-@_rule("inputDirURI")
 def _local_input_is_there(case: Case) -> Iterator[RuleFinding]:
     """No problem: it may be mounted later, or on the machines that read it alone. A run fails without it."""
-    location = case.spec.input_dir_uri
-    root = None if _is_unknown(location, case) else _root_of(location, case)
+    root = case.root(case.spec.input_dir_uri)
     if root is None or root.scheme != "file" or case.around.policy.refuses_data(root.path):
         return
     if not os.path.lexists(root.path):
@@ -381,15 +347,16 @@ def _local_input_is_there(case: Case) -> Iterator[RuleFinding]:
     yield RuleFinding("inputDirURI", text, is_note=True)
 
 
-@_rule("notificationQueue", "sweepSeconds", "inputDirURI")
-def _hints_are_of_s3(case: Case) -> Iterator[RuleFinding]:
-    queue = case.spec.notification_queue
-    if queue is None and "sweepSeconds" in case.written:
-        yield RuleFinding("sweepSeconds", "has no effect without notificationQueue", is_note=True)
-    if queue is not None and not case.spec.input_dir_uri.lower().startswith(("s3:", "s3a:", "s3n:", "${")):
-        yield RuleFinding(
-            "notificationQueue", "is for buckets of S3 alone: nobody else sends to SQS", "remove it"
-        )
+_CHECKS: Final[tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[RuleFinding]]], ...]] = (
+    (("inputFormat", *(f"{READER_PROP}.{name}" for name in SINGLE_CHARACTER)), _reader_settings_are_known),
+    (("engine", "filter"), _sql_needs_spark),
+    (("inputDirURI", "engine", "filter"), _spark_reads_disk_and_s3),
+    (_PLACES, _staging_is_apart),
+    (_PLACES, _props_are_for_stores),
+    (_PLACES, _props_are_those_of_the_store),
+    (("inputDirURI",), _local_input_is_there),
+)
+"""Rules of several steps, each with the keys that it looks at."""
 
 
 def check_apart(input_uri: str, staging_uri: str) -> None:
@@ -411,3 +378,36 @@ def _apart(input_uri: str, staging_uri: str) -> Iterator[RuleFinding]:
     else:
         return
     yield RuleFinding("output.segment.dir.uri", text, "name a directory of its own")
+
+
+def _refused_place(case: Case, place: _Place) -> Iterator[RuleFinding]:
+    policy = case.around.policy
+    refused = [_finding(place.key, refusal) for refusal in refused_variables(place.text, policy)]
+    yield from refused
+    root = None if refused else case.root(place.text)
+    if root is None:  # where it lies is not known here; what the settings name is
+        for name, value in place.props.items():
+            for refusal in refused_variables(value, policy):
+                yield _finding(f"{place.family}.{name}", refusal)
+        return
+    of_place = [*refused_place(root, place.props, policy)]
+    for name, refusal in of_place:
+        yield _finding(f"{place.family}.{name}" if name else place.key, refusal)
+    if place.family == INPUT_PROP and not of_place and case.reads_by_spark:
+        for refusal in refused_by_spark(root, place.props, policy):
+            yield _finding(place.key, refusal)
+
+
+def _refused_queue(case: Case, url: str) -> Iterator[RuleFinding]:
+    policy = case.around.policy
+    yield from (_finding(_QUEUE, refusal) for refusal in refused_variables(url, policy))
+    try:
+        resolved = resolve_env(url, policy)
+    except SourceError:
+        return
+    for refusal in refused_queue(resolved, case.spec.input_props, policy):
+        yield _finding(_QUEUE, refusal)
+
+
+def _finding(key: str, refusal: PolicyRefusal) -> RuleFinding:
+    return RuleFinding(key, refusal.reason, refusal.fix)

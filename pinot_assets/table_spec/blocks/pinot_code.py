@@ -11,25 +11,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from pinot_assets.core.policy import Policy
-from pinot_assets.expressions.pinot import check_pinot_costs
-from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
-from pinot_assets.expressions.pinot_names import canonical
-from pinot_assets.expressions.refused import ExpressionRefused, refuse_length, refuse_reference
-from pinot_assets.expressions.tokens import END, PINOT, Token, read_tokens
-from pinot_assets.expressions.whole import check_whole
+from pinot_assets.expressions.completeness import check_whole
+from pinot_assets.expressions.costs import check_costs
+from pinot_assets.expressions.pinot import COSTS_OF_PINOT, canonical
+from pinot_assets.expressions.syntax import (
+    END,
+    PINOT,
+    ExpressionRefused,
+    Token,
+    read_tokens,
+    refuse_length,
+    refuse_reference,
+)
 from pinot_assets.table_spec.blocks.pinot_json import field_specs
-from pinot_assets.table_spec.yaml.document import DocumentNode
-from pinot_assets.table_spec.yaml.problem import Problem
+from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Problem, walk
 
 _GROOVY: Final = re.compile(
     r"groovy(?:[\s\"]|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|--[^\n]*+\n)*+\(|u&\"", re.IGNORECASE
 )
 """Its call as Pinot finds it, whatever stands between name and parenthesis; or a name spelled in escapes.
 How a comment was read is never tried again in another way: that would double the time with each comment."""
-_CALLED: Final = re.compile(r"\w+")
 _FUNCTIONS: Final = ("transformFunction", "filterFunction")
 """Keys whose value is an expression, and nothing else."""
 _FEEDS: Final = ("batchIngestionConfig", "streamIngestionConfig")
@@ -43,16 +47,11 @@ def code_problems(schema: DocumentNode, table: DocumentNode, policy: Policy) -> 
     :param table: a table config, a mapping.
     """
     ingestion = table.value.get("ingestionConfig")
-    parts = [
-        field.at("transformFunction")
-        for _, field in field_specs(schema)
-        if "transformFunction" in field.value
+    made = [
+        spec.at("transformFunction") for _, spec in field_specs(schema) if "transformFunction" in spec.value
     ]
-    parts += [
-        table.at("ingestionConfig", key)
-        for key in (ingestion if isinstance(ingestion, dict) else {})
-        if key not in _FEEDS
-    ]
+    keys = [key for key in (ingestion if isinstance(ingestion, dict) else ()) if key not in _FEEDS]
+    parts = [*made, *(table.at("ingestionConfig", key) for key in keys)]
     return [*_in_all(parts, policy), *query_code_problems(table, policy)]
 
 
@@ -62,31 +61,23 @@ def query_code_problems(table: DocumentNode, policy: Policy) -> list[Problem]:
 
 
 def _in_all(parts: Iterable[DocumentNode], policy: Policy) -> Iterator[Problem]:
+    """Of every text at or below these: keys, which are expressions in some maps, as well as values."""
     for part in parts:
-        for place, text in _texts(part, part.value):
-            if (problem := _problem(place, text, policy)) is not None:
-                yield problem
+        for path, value in walk(part.value, part.path):
+            key = path[-1] if path != part.path else None
+            for text in (key, value):
+                problem = _problem(part, path, text, policy) if isinstance(text, str) else None
+                if problem is not None:
+                    yield problem
 
 
-def _texts(part: DocumentNode, value: Any) -> Iterator[tuple[DocumentNode, str]]:
-    """Every text at or below a place: keys, which are expressions in some maps, as well as values."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield part.at(key), key
-            yield from _texts(part.at(key), inner)
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _texts(part.at(number), inner)
-    elif isinstance(value, str):
-        yield part, value
-
-
-def _problem(place: DocumentNode, text: str, policy: Policy) -> Problem | None:
+def _problem(part: DocumentNode, path: KeyPath, text: str, policy: Policy) -> Problem | None:
+    place = DocumentNode(part.document, path)
     try:
         refuse_reference(text)
         refuse_length(text)
         tokens = _tokens(text)
-        check_pinot_costs([END, *tokens, END])
+        check_costs([END, *tokens, END], COSTS_OF_PINOT)
         if tokens and place.path[-1] in _FUNCTIONS and not _GROOVY.search(canonical(text)):
             check_whole(tokens)
     except ExpressionRefused as refused:
@@ -106,6 +97,6 @@ def _tokens(text: str) -> list[Token]:
     try:
         return read_tokens(text, PINOT)
     except ExpressionRefused:
-        if any(name in COSTS_OF_PINOT.judged for name in map(canonical, _CALLED.findall(text))):
+        if not COSTS_OF_PINOT.judged.isdisjoint(map(canonical, re.findall(r"\w+", text))):
             raise
     return []

@@ -1,20 +1,40 @@
 """What must hold for the Pinot schema and table config of a spec; Pinot's own checks come on top.
 
-Only what this project relies on is looked at, and what would otherwise be noticed late.
+Only what this project relies on is looked at, and what would otherwise be noticed late. Whether the segment
+writer can build what a spec asks for is asked when it is read, not at the first run.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from pinot_assets.core.json_object import JsonObject
+from pinot_assets.errors import UnsupportedFeature
+from pinot_assets.pinot.table_config import setting
+from pinot_assets.segment import SegmentSpec
 from pinot_assets.segment.column.json_values import is_true
-from pinot_assets.table_spec.blocks.column_names import has_blank, without_blanks
-from pinot_assets.table_spec.blocks.pinot_settings import bearings
-from pinot_assets.table_spec.yaml.document import DocumentNode
-from pinot_assets.table_spec.yaml.problem import Note, Problem, did_you_mean
+from pinot_assets.table_spec.blocks.ingestion import TRANSFORMS
+from pinot_assets.table_spec.blocks.pinot_settings import TASKS, bearings
+from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAM_INGESTION, STREAMS
+from pinot_assets.table_spec.yaml.document import DocumentNode, Note, Problem, did_you_mean
+
+_BLANKS: Final = re.compile(
+    "[\t-\r\x1c-\x1f \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]+",
+)
+"""`Character.isWhitespace`: without the blanks at which no line is broken, as U+00A0."""
+
+
+def has_blank(name: str) -> bool:
+    """Whether Pinot refuses the name."""
+    return _BLANKS.search(name) is not None
+
+
+def without_blanks(name: str) -> str:
+    """A name for it that Pinot takes."""
+    return _BLANKS.sub("_", name).strip("_") or "column"
+
 
 FIELD_KINDS: Final = {
     "dimensionFieldSpecs": "DIMENSION",
@@ -31,7 +51,7 @@ OFFLINE_SUFFIX: Final = "_OFFLINE"
 REALTIME_SUFFIX: Final = "_REALTIME"
 FILE_INGESTION_TASK: Final = "FileIngestionTask"
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_COLUMN_LIST: Final = re.compile(r"sortedColumn|.*Columns", re.DOTALL)
 NAMES: Final = "use letters, digits, _ and -, and not __cp, our mark in segment names"
 """What a table may be called."""
 
@@ -44,18 +64,16 @@ def raw_table_name(name: str) -> str:
 def field_specs(schema: DocumentNode) -> Iterator[tuple[str, DocumentNode]]:
     """Every well-formed field spec of a schema with its kind (`DIMENSION`, …)."""
     for group, kind in FIELD_KINDS.items():
-        specs = schema.value.get(group)
-        if isinstance(specs, list):
-            for position, spec in enumerate(specs):
-                if isinstance(spec, dict) and isinstance(spec.get("name"), str):
-                    yield kind, schema.at(group, position)
+        for place in schema.items(group):
+            if isinstance(setting(place.value, "name"), str):
+                yield kind, place
 
 
 def nullable_columns(schema: DocumentNode, table: DocumentNode) -> frozenset[str]:
     """Columns whose segments say which rows are null: those of a table with `nullHandlingEnabled`, or, with
     the schema's `enableColumnBasedNullHandling`, those without `notNull`."""
     by_column = is_true(schema.value.get("enableColumnBasedNullHandling"))
-    of_table = is_true(_get(table.value, "tableIndexConfig", "nullHandlingEnabled"))
+    of_table = is_true(setting(table.value, "tableIndexConfig", "nullHandlingEnabled"))
     return frozenset(
         place.value["name"]
         for _, place in field_specs(schema)
@@ -78,13 +96,12 @@ def schema_notes(schema: DocumentNode) -> list[Note]:
         name = place.value["name"]
         other = first.setdefault(name.lower(), name)
         if other != name:
-            notes.append(
-                place.note(
-                    f"column {name} differs from {other} in upper and lower case alone, which Pinot's "
-                    "brokers do not tell apart (their setting enable.case.insensitive, on by default): "
-                    "queries reach one of the two; give one another name"
-                )
+            text = (
+                f"column {name} differs from {other} in upper and lower case alone, which Pinot's "
+                "brokers do not tell apart (their setting enable.case.insensitive, on by default): "
+                "queries reach one of the two; give one another name"
             )
+            notes.append(place.note(text))
     return notes
 
 
@@ -92,7 +109,8 @@ def table_problems(table: DocumentNode) -> list[Problem]:
     """What is wrong with the config of an OFFLINE table itself."""
     if not isinstance(table.value, dict):
         return [table.problem("is no mapping", "paste the Pinot table config as it is")]
-    return [*_table_name(table), *_is_offline(table), *_table_shape(table), *_refused_settings(table)]
+    settings = (table.at(*b.path).problem(b.text, b.fix) for b in bearings(table.value) if b.fix)
+    return [*_table_name(table), *_is_offline(table), *_table_shape(table), *settings]
 
 
 def realtime_table_problems(table: DocumentNode) -> list[Problem]:
@@ -114,10 +132,10 @@ def table_notes(table: DocumentNode) -> list[Note]:
 
 def without_file_ingestion(table: JsonObject) -> JsonObject:
     """The table config as open-source Pinot can take it: it does not know the task type."""
-    task = table.get("task")
-    by_type = _get(task, "taskTypeConfigsMap")
-    if not isinstance(task, dict) or not isinstance(by_type, dict) or FILE_INGESTION_TASK not in by_type:
+    by_type = setting(table, *TASKS)
+    if not isinstance(by_type, dict) or FILE_INGESTION_TASK not in by_type:
         return table
+    task = table["task"]
     others = {k: v for k, v in by_type.items() if k != FILE_INGESTION_TASK}
     rest = {k: v for k, v in table.items() if k != "task"}
     if others or len(task) > 1:
@@ -141,34 +159,27 @@ def _schema_shape(schema: DocumentNode) -> Iterator[Problem]:
 def _fields(schema: DocumentNode) -> Iterator[Problem]:
     first: dict[str, int] = {}
     for group in FIELD_KINDS:
-        specs = schema.value.get(group)
-        for position, spec in enumerate(specs if isinstance(specs, list) else ()):
-            place = schema.at(group, position)
-            if not isinstance(spec, dict) or not isinstance(spec.get("name"), str) or not spec["name"]:
+        for place in schema.items(group):
+            name, line = setting(place.value, "name"), place.document.line(place.path)
+            if not isinstance(name, str) or not name:
                 yield place.problem("has no name", "write name: <column>")
                 continue
-            name, line = spec["name"], place.document.line(place.path)
             if name in first:
                 yield place.problem(f"column {name} is there twice, first in line {first[name]}")
             first.setdefault(name, line)
             if has_blank(name):
-                yield place.problem(
-                    f"column {name} has a blank in its name, and Pinot refuses the schema",
-                    f"call it {without_blanks(name)}; docs/tables.md, Names of columns, says how it is read",
-                )
-            yield from _data_type(place, name, spec.get("dataType"))
-            if group == "dateTimeFieldSpecs":
-                for key in ("format", "granularity"):
-                    if not isinstance(spec.get(key), str):
-                        yield place.problem(f"column {name} has no {key}")
-
-
-def _data_type(place: DocumentNode, name: str, data_type: object) -> Iterator[Problem]:
-    if not isinstance(data_type, str):
-        yield place.problem(f"column {name} has no dataType", f"one of {', '.join(DATA_TYPES)}")
-    elif data_type not in DATA_TYPES:
-        fix = did_you_mean(data_type, DATA_TYPES) or f"one of {', '.join(DATA_TYPES)}"
-        yield place.at("dataType").problem(f"column {name} has an unknown type", fix)
+                fix = f"call it {without_blanks(name)}; docs/tables.md, Names of columns, says how it is read"
+                reason = f"column {name} has a blank in its name, and Pinot refuses the schema"
+                yield place.problem(reason, fix)
+            data_type, types = place.value.get("dataType"), f"one of {', '.join(DATA_TYPES)}"
+            if not isinstance(data_type, str):
+                yield place.problem(f"column {name} has no dataType", types)
+            elif data_type not in DATA_TYPES:
+                fix = did_you_mean(data_type, DATA_TYPES) or types
+                yield place.at("dataType").problem(f"column {name} has an unknown type", fix)
+            for key in ("format", "granularity") if group == "dateTimeFieldSpecs" else ():
+                if not isinstance(place.value.get(key), str):
+                    yield place.problem(f"column {name} has no {key}")
 
 
 def usable_name(name: str) -> bool:
@@ -176,7 +187,7 @@ def usable_name(name: str) -> bool:
 
     `__cp` marks our segments, a dot is Pinot's database separator, a comma joins lineage lists.
     """
-    return _NAME.fullmatch(name) is not None and "__cp" not in name
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) is not None and "__cp" not in name
 
 
 def _table_name(table: DocumentNode) -> Iterator[Problem]:
@@ -188,37 +199,31 @@ def _table_name(table: DocumentNode) -> Iterator[Problem]:
 
 
 def _is_offline(table: DocumentNode) -> Iterator[Problem]:
-    if _kind(table) != "OFFLINE":
-        place = table.at("tableType") if "tableType" in table.value else table
-        is_realtime = _kind(table) == "REALTIME"
-        reason = (
-            "REALTIME tables cannot be pushed to consistently: consuming segments cannot be replaced"
-            if is_realtime
-            else "tableType is not OFFLINE"
-        )
-        yield place.problem(reason, "write tableType: OFFLINE, or realtime: in place of fileIngestion:")
+    kind = str(table.value.get("tableType")).upper()
+    if kind != "OFFLINE":
+        reason = "tableType is not OFFLINE"
+        if kind == "REALTIME":
+            reason = "REALTIME tables cannot be pushed to consistently: consuming segments cannot be replaced"
+        fix = "write tableType: OFFLINE, or realtime: in place of fileIngestion:"
+        yield _type_place(table).problem(reason, fix)
     if str(table.value.get("isDimTable")).lower() == "true":
-        yield table.at("isDimTable").problem(
-            "dimension tables are not supported: servers load all their segments, lineage or not",
-            "remove isDimTable",
-        )
+        reason = "dimension tables are not supported: servers load all their segments, lineage or not"
+        yield table.at("isDimTable").problem(reason, "remove isDimTable")
 
 
 def _is_realtime(table: DocumentNode) -> Iterator[Problem]:
-    if _kind(table) != "REALTIME":
-        place = table.at("tableType") if "tableType" in table.value else table
+    if str(table.value.get("tableType")).upper() != "REALTIME":
         fix = "write tableType: REALTIME, or fileIngestion: in place of realtime:"
-        yield place.problem("tableType is not REALTIME", fix)
-    if not isinstance(_get(table.value, "segmentsConfig", "timeColumnName"), str):
+        yield _type_place(table).problem("tableType is not REALTIME", fix)
+    if not isinstance(setting(table.value, "segmentsConfig", "timeColumnName"), str):
         yield table.at("segmentsConfig").problem(
             "timeColumnName is missing, and Pinot wants it of a REALTIME table",
             "write timeColumnName: <column of dateTimeFieldSpecs>",
         )
 
 
-def _kind(table: DocumentNode) -> str | None:
-    kind = table.value.get("tableType")
-    return kind.upper() if isinstance(kind, str) else None
+def _type_place(table: DocumentNode) -> DocumentNode:
+    return table.at("tableType") if "tableType" in table.value else table
 
 
 def _table_shape(table: DocumentNode) -> Iterator[Problem]:
@@ -230,25 +235,14 @@ def _table_shape(table: DocumentNode) -> Iterator[Problem]:
             yield table.at(key).problem("is no mapping")
 
 
-def _refused_settings(table: DocumentNode) -> Iterator[Problem]:
-    for bearing in bearings(table.value):
-        if bearing.fix is not None:
-            yield table.at(*bearing.path).problem(bearing.text, bearing.fix)
-
-
 def _stream_shape(table: DocumentNode) -> Iterator[Problem]:
-    ingestion = table.value.get("ingestionConfig")
-    for path in (("ingestionConfig",), ("ingestionConfig", "streamIngestionConfig")):
-        value = _get(table.value, *path)
+    for path in (STREAM_INGESTION[:1], STREAM_INGESTION, FORMER_STREAM):
+        value = setting(table.value, *path)
         if value is not None and not isinstance(value, dict):
             yield table.at(*path).problem("is no mapping")
-    former = _get(table.value, "tableIndexConfig", "streamConfigs")
-    if former is not None and not isinstance(former, dict):
-        yield table.at("tableIndexConfig", "streamConfigs").problem("is no mapping")
-    streams = _get(ingestion, "streamIngestionConfig", "streamConfigMaps")
+    streams = setting(table.value, *STREAMS)
     if streams is not None and not (isinstance(streams, list) and all(isinstance(s, dict) for s in streams)):
-        place = table.at("ingestionConfig", "streamIngestionConfig", "streamConfigMaps")
-        yield place.problem("is no list of mappings", "write - streamType: kafka, …")
+        yield table.at(*STREAMS).problem("is no list of mappings", "write - streamType: kafka, …")
 
 
 def _same_name(schema: DocumentNode, table: DocumentNode) -> Iterator[Problem]:
@@ -257,47 +251,74 @@ def _same_name(schema: DocumentNode, table: DocumentNode) -> Iterator[Problem]:
         return
     raw = raw_table_name(table_name)
     if schema_name != raw:
-        place = schema.at("schemaName")
-        yield place.problem(
-            f"is not the table's name, {raw}: Pinot finds a schema by it", f"schemaName: {raw}"
-        )
-    other = _get(table.value, "segmentsConfig", "schemaName")
+        reason = f"is not the table's name, {raw}: Pinot finds a schema by it"
+        yield schema.at("schemaName").problem(reason, f"schemaName: {raw}")
+    other = setting(table.value, "segmentsConfig", "schemaName")
     if isinstance(other, str) and other != raw:
-        place = table.at("segmentsConfig", "schemaName")
-        yield place.problem(f"is not the table's name, {raw}", "remove it")
+        reason = f"is not the table's name, {raw}"
+        yield table.at("segmentsConfig", "schemaName").problem(reason, "remove it")
 
 
 def _columns_exist(schema: DocumentNode, table: DocumentNode) -> Iterator[Problem]:
-    columns = {place.value["name"] for _, place in field_specs(schema)}
-    for place, name in _mentioned_columns(table):
-        if name not in columns and not name.startswith("$"):
-            yield place.problem(f"column {name} is not in the schema", did_you_mean(name, columns))
-    time_column = _get(table.value, "segmentsConfig", "timeColumnName")
-    times = {place.value["name"] for kind, place in field_specs(schema) if kind == "DATE_TIME"}
-    if isinstance(time_column, str) and time_column in columns - times:
-        place = table.at("segmentsConfig", "timeColumnName")
-        yield place.problem(f"column {time_column} is none of the schema's dateTimeFieldSpecs")
+    kinds = {place.value["name"]: kind for kind, place in field_specs(schema)}
+    time = table.at("segmentsConfig", "timeColumnName")
+    time_column = setting(table.value, "segmentsConfig", "timeColumnName")
+    index = setting(table.value, "tableIndexConfig")
+    lists = [key for key in (index if isinstance(index, dict) else ()) if _COLUMN_LIST.fullmatch(key)]
+    named = [(time, time_column)]
+    named += [(place, place.value) for key in lists for place in table.items("tableIndexConfig", key)]
+    for field in table.items("fieldConfigList"):
+        named.append((field.at("name"), setting(field.value, "name")))
+    for place, name in named:
+        if isinstance(name, str) and name not in kinds and not name.startswith("$"):
+            yield place.problem(f"column {name} is not in the schema", did_you_mean(name, kinds))
+    if isinstance(time_column, str) and kinds.get(time_column, "DATE_TIME") != "DATE_TIME":
+        yield time.problem(f"column {time_column} is none of the schema's dateTimeFieldSpecs")
 
 
-def _mentioned_columns(table: DocumentNode) -> Iterator[tuple[DocumentNode, str]]:
-    """Places of the table config that name a column."""
-    segments, index = table.value.get("segmentsConfig"), table.value.get("tableIndexConfig")
-    if isinstance(segments, dict) and isinstance(segments.get("timeColumnName"), str):
-        yield table.at("segmentsConfig", "timeColumnName"), segments["timeColumnName"]
-    for key, value in index.items() if isinstance(index, dict) else ():
-        if key == "sortedColumn" or key.endswith("Columns"):
-            for position, name in enumerate(value if isinstance(value, list) else ()):
-                if isinstance(name, str):
-                    yield table.at("tableIndexConfig", key, position), name
-    fields = table.value.get("fieldConfigList")
-    for position, field in enumerate(fields if isinstance(fields, list) else ()):
-        if isinstance(field, dict) and isinstance(field.get("name"), str):
-            yield table.at("fieldConfigList", position, "name"), field["name"]
+def transform_problems(block: DocumentNode, schema: DocumentNode, transforms: Iterable[str]) -> list[Problem]:
+    """Columns that `transforms` makes and the table does not have."""
+    columns = [place.value["name"] for _, place in field_specs(schema)]
+    return [
+        block.at(f"{TRANSFORMS}.{name}").problem("makes no column of the schema", did_you_mean(name, columns))
+        for name in transforms
+        if name not in columns
+    ]
 
 
-def _get(value: Any, *steps: str) -> Any:
-    for step in steps:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(step)
-    return value
+def writer_findings(
+    schema: DocumentNode, table: DocumentNode, min_server: str
+) -> tuple[list[Problem], list[Note]]:
+    """What the segment writer refuses, and what it leaves to the server, each at its column's line.
+
+    :param schema: a schema without problems of its own.
+    :param table: a table config without problems of its own.
+    """
+    places = {place.value["name"]: place for _, place in field_specs(schema)}
+
+    def place_of(text: str) -> DocumentNode:
+        column = re.match(r"column (.*?):", text)
+        return places.get(column.group(1), table) if column else _expression_place(table, text)
+
+    try:
+        spec = SegmentSpec.from_pinot(schema.value, table.value, min_server=min_server)
+    except UnsupportedFeature as refused:
+        reasons = (refused.why or refused.what).split("; ")
+        fix = "the segment writer cannot do this yet; take it out"
+        return [place_of(reason).problem(reason, fix) for reason in reasons], []
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # Settings of another shape than Pinot's own classes have; which of them, Pinot says best.
+        reason = "has a setting that is not of the shape that Pinot gives it"
+        return [table.problem(reason, "compare it with a table config that Pinot has accepted")], []
+    return [], [place_of(text).note(text) for text in spec.notes]
+
+
+def _expression_place(table: DocumentNode, text: str) -> DocumentNode:
+    """Where the function is that a reason is about; the table config, where it is about none."""
+    if text.startswith("ingestionConfig.filterConfig:"):
+        return table.at("ingestionConfig", "filterConfig", "filterFunction")
+    if (made := re.match(r"ingestionConfig\.transformConfigs: column (.*?):", text)) is not None:
+        for number, entry in enumerate(table.value["ingestionConfig"]["transformConfigs"]):
+            if entry.get("columnName") == made[1]:
+                return table.at("ingestionConfig", "transformConfigs", number, "transformFunction")
+    return table

@@ -15,7 +15,7 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import is_refresh, period_ms, setting
 from pinot_assets.pinot.versions import ENTRY_KEPT, HOUR_MS, REPLACED_KEPT
-from pinot_assets.table_spec.yaml.problem import KeyPath
+from pinot_assets.table_spec.yaml.document import KeyPath
 
 CONSISTENT_DATA_PUSH: Final = ("ingestionConfig", "batchIngestionConfig", "consistentDataPush")
 TASKS: Final = ("task", "taskTypeConfigsMap")
@@ -57,8 +57,14 @@ def bearings(config: JsonMapping) -> Iterator[Bearing]:
 
     :param config: the table config; parts of a wrong shape are passed over.
     """
-    kinds = (_second_master, _tasks, _peers, _entry_kept, _replaced_kept)
-    found = [bearing for kind in kinds for bearing in kind(config)]
+    found = [*_tasks(config), *_peers(config), *_kept(config)]
+    if str(setting(config, *CONSISTENT_DATA_PUSH)).lower() == "true":
+        text = (
+            "makes every batch job of Pinot's own replace all visible segments, the session's too: "
+            "a table has one master"
+        )
+        fix = "remove it: the session does its switch by itself"
+        found.insert(0, Bearing(CONSISTENT_DATA_PUSH, text, fix))
     yield from sorted(found, key=lambda bearing: bearing.fix is None)
 
 
@@ -74,16 +80,6 @@ def refuse_settings(table: str, config: JsonMapping) -> None:
         raise SpecError(
             f"the config that Pinot holds for {table} has settings that a session cannot live with:{listed}",
             hint=f"{refused[0].fix}, in Pinot",
-        )
-
-
-def _second_master(config: JsonMapping) -> Iterator[Bearing]:
-    if str(setting(config, *CONSISTENT_DATA_PUSH)).lower() == "true":
-        yield Bearing(
-            CONSISTENT_DATA_PUSH,
-            "makes every batch job of Pinot's own replace all visible segments, the session's too: "
-            "a table has one master",
-            "remove it: the session does its switch by itself",
         )
 
 
@@ -119,40 +115,26 @@ def _peers(config: JsonMapping) -> Iterator[Bearing]:
         )
 
 
-def _entry_kept(config: JsonMapping) -> Iterator[Bearing]:
-    text = setting(config, *ENTRY_KEPT)
-    if text is None:
-        return
-    kept = period_ms(text)
-    if kept is None:
-        yield _unreadable(ENTRY_KEPT)
-    elif kept < SHORTEST_ENTRY_MS:
-        yield Bearing(
-            ENTRY_KEPT,
-            "is shorter than a switch may take: Pinot would delete what is pushed while it is still hidden",
-            "write 1h or more; without it, it is one day",
-        )
-    else:
-        yield Bearing(ENTRY_KEPT, f"a switch that waits is opened anew at half of it ({_LATER})")
-
-
-def _replaced_kept(config: JsonMapping) -> Iterator[Bearing]:
-    text = setting(config, *REPLACED_KEPT)
-    if text is None:
-        return
-    kept = period_ms(text)
-    if kept is None:
-        yield _unreadable(REPLACED_KEPT)
-        return
-    told = (
-        f"what a switch replaces is kept for {text}"
-        if kept
-        else "no way back by reverting: what a switch replaces is deleted at Pinot's next clean-up"
-    )
-    yield Bearing(REPLACED_KEPT, f"{told} ({_LATER}{'' if is_refresh(config) else ', or nothing'})")
-
-
-def _unreadable(path: tuple[str, str]) -> Bearing:
-    return Bearing(
-        path, "is no period that Pinot can read; it would take its default", "write it as 1d, 12h or 1d12h"
-    )
+def _kept(config: JsonMapping) -> Iterator[Bearing]:
+    """How long Pinot keeps an open entry, and what a switch replaced."""
+    for path in (ENTRY_KEPT, REPLACED_KEPT):
+        text = setting(config, *path)
+        kept = period_ms(text)
+        if text is None:
+            continue
+        if kept is None:
+            reason = "is no period that Pinot can read; it would take its default"
+            yield Bearing(path, reason, "write it as 1d, 12h or 1d12h")
+        elif path == REPLACED_KEPT:
+            told = f"what a switch replaces is kept for {text}"
+            if not kept:
+                told = "no way back by reverting: what a switch replaces is deleted at Pinot's next clean-up"
+            yield Bearing(path, f"{told} ({_LATER}{'' if is_refresh(config) else ', or nothing'})")
+        elif kept < SHORTEST_ENTRY_MS:
+            reason = (
+                "is shorter than a switch may take: Pinot would delete what is pushed while it is still "
+                "hidden"
+            )
+            yield Bearing(path, reason, "write 1h or more; without it, it is one day")
+        else:
+            yield Bearing(path, f"a switch that waits is opened anew at half of it ({_LATER})")

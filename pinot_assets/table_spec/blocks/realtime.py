@@ -8,16 +8,16 @@ StreamConfig and TableConfigUtils of Pinot 1.5.1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from copy import deepcopy
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.json_object import JsonObject, JsonValue
+from pinot_assets.pinot.table_config import setting
 from pinot_assets.source.settings import is_reference
-from pinot_assets.table_spec.yaml.document import DocumentNode
-from pinot_assets.table_spec.yaml.environment import has_reference
-from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, did_you_mean
-from pinot_assets.table_spec.yaml.values import Count, Flag, Period, Size, any_case, one_of
+from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Note, Problem
+from pinot_assets.table_spec.yaml.values import AnyCase, Count, Flag, Period, Size, has_reference, reason_of
 
 STREAM_INGESTION: Final = ("ingestionConfig", "streamIngestionConfig")
 STREAMS: Final = (*STREAM_INGESTION, "streamConfigMaps")
@@ -54,22 +54,14 @@ class RealtimeBlock(BaseModel):
     stream: Mapping[str, str] = Field(default_factory=dict)
     """The stream's settings, as in Pinot's streamConfigMaps; secrets as ${NAME} of Pinot's environment."""
     peer_scheme: Annotated[
-        Annotated[
-            Literal["http", "https"], BeforeValidator(one_of("http", "https")), any_case("http", "https")
-        ]
-        | None,
+        Annotated[Literal["http", "https"], AnyCase()] | None,
         Field(alias="peerSegmentDownloadScheme"),
     ] = None
     """Servers take segments from each other, and a commit passes a deep store that is down."""
     pauseless: Annotated[Flag | None, Field(alias="pauselessConsumptionEnabled")] = None
     """The next segment is consumed while this one is built and uploaded; Pinot 1.4 or newer."""
     recovery: Annotated[
-        Annotated[
-            Literal["DEFAULT", "ALWAYS"],
-            BeforeValidator(one_of("DEFAULT", "ALWAYS")),
-            any_case("DEFAULT", "ALWAYS"),
-        ]
-        | None,
+        Annotated[Literal["DEFAULT", "ALWAYS"], AnyCase()] | None,
         Field(alias="disasterRecoveryMode"),
     ] = None
     """ALWAYS: Pinot reads a lost segment again even where order matters (dedup, partial upsert)."""
@@ -113,7 +105,7 @@ def merged_from(block: DocumentNode, table: DocumentNode, *path: str | int) -> D
     for key, place in TABLE_PATHS.items():
         if path == place and key in block.value:
             return block.at(key)
-    if path[: len(STREAMS)] == STREAMS and _at(table.value, FORMER_STREAM):
+    if path[: len(STREAMS)] == STREAMS and setting(table.value, *FORMER_STREAM):
         return table.at(*FORMER_STREAM, *path[len(STREAMS) + 1 :])
     return table.at(*path)
 
@@ -125,55 +117,52 @@ class _Merging:
         self.block = block
         self.table = table
         self.refused = refused
-        self.config = _copy(table.value)
+        self.config: JsonObject = deepcopy(table.value)
         self.problems: list[Problem] = []
         self.notes: list[Note] = []
         self._streams: list[JsonObject] = []
 
     def settle_streams(self) -> None:
         """Put the streams where this Pinot and its newer settings want them."""
-        former, streams = _at(self.config, FORMER_STREAM), _at(self.config, STREAMS)
-        if former and streams:
-            self.problems.append(
-                self.table.at(*FORMER_STREAM).problem(
-                    f"stands beside {'.'.join(STREAMS)}, and Pinot refuses both", "keep one of the two"
-                )
-            )
+        former, streams = setting(self.config, *FORMER_STREAM), setting(self.config, *STREAMS)
         if former:
-            self.notes.append(
-                self.table.at(*FORMER_STREAM).note(
-                    f"is applied as {'.'.join(STREAMS)}, beside which Pinot's newer stream settings stand"
-                )
-            )
-        self._streams = [*(streams or ()), *([former] if former and not streams else ())]
-        if not self._streams:
-            if not _at(self.block.value, ("stream",)):
-                fix = "write stream: with streamType, stream.<type>.topic.name, … below it"
-                self.problems.append(self.block.problem("the table has no stream", fix))
-            self._streams = [{}]
-        index = self.config.get("tableIndexConfig")
-        if isinstance(index, dict):
-            index.pop("streamConfigs", None)
+            place, where = self.table.at(*FORMER_STREAM), ".".join(STREAMS)
+            if streams:
+                reason = f"stands beside {where}, and Pinot refuses both"
+                self.problems.append(place.problem(reason, "keep one of the two"))
+            text = f"is applied as {where}, beside which Pinot's newer stream settings stand"
+            self.notes.append(place.note(text))
+        elif not streams and not self.block.value.get("stream"):
+            fix = "write stream: with streamType, stream.<type>.topic.name, … below it"
+            self.problems.append(self.block.problem("the table has no stream", fix))
+        self._streams = streams or [former or {}]
+        self.config["tableIndexConfig"].pop("streamConfigs", None)
         _put(self.config, STREAMS, self._streams)
 
     def take(self, key: str) -> None:
         """One key of the block."""
         place = self.block.at(key)
         if key not in _FIELDS:
-            fix = did_you_mean(key, KEYS) or f"the keys are {', '.join(KEYS)}"
-            self.problems.append(place.problem("is not a key of the realtime block", fix))
+            self.problems.append(place.unknown_key("the realtime block", KEYS))
         elif key == "stream":
             self._take_stream(place)
-        elif (text := self._single(place)) is not None:
+        elif problem := place.no_single_value():
+            self.problems.append(problem)
+        else:
             try:
-                value = _reader(key).validate_python(text)
+                value = getattr(RealtimeBlock.model_validate({key: place.text()}), _FIELDS[key])
             except ValidationError as invalid:
-                self.problems.append(place.problem(_reason(invalid)))
+                self.problems.append(place.problem(reason_of(invalid.errors(include_input=False)[0])))
                 return
             if key in STREAM_KEYS:
                 self._into_streams(place, STREAM_KEYS[key], str(value))
-            else:
-                self._lay(place, TABLE_PATHS[key], value)
+                return
+            path = TABLE_PATHS[key]
+            said = setting(self.config, *path)
+            if said is None:
+                _put(self.config, path, value)
+            elif _text(said).lower() != _text(value).lower():
+                self._contradicts(place, self.table.at(*path))
 
     def judge_flush(self) -> None:
         """Pinot looks at a size only where no rows are said; before 1.0, where they are said to be 0."""
@@ -198,33 +187,30 @@ class _Merging:
             self.problems.append(place.problem(reason, "write its settings in the table config"))
             return
         for key in place.value:
-            setting = place.at(key)
-            text = None if setting.path in self.refused else self._single(setting)
-            if text is None:
+            inner = place.at(key)
+            text = inner.text() or ""
+            if inner.path in self.refused:
                 continue
-            if has_reference(text) and not is_reference(text):
+            if problem := inner.no_single_value():
+                self.problems.append(problem)
+            elif has_reference(text) and not is_reference(text):
                 reason = (
                     "refers to the environment in the midst of a text or with a default, which Pinot takes "
                     "as it is"
                 )
                 fix = "let the whole value be one ${NAME}; Pinot fills it in"
-                self.problems.append(setting.problem(reason, fix))
+                self.problems.append(inner.problem(reason, fix))
             else:
-                self._into_streams(setting, key, text)
+                self._into_streams(inner, key, text)
 
     def _into_streams(self, place: DocumentNode, key: str, value: str) -> None:
         for stream in self._streams:
             said = stream.setdefault(key, value)
             if _text(said) != value:
-                self._contradicts(place, self._stream_place(key))
+                stands_there = setting(self.table.value, *FORMER_STREAM)
+                path = FORMER_STREAM if stands_there else (*STREAMS, 0)
+                self._contradicts(place, self.table.at(*path, key))
                 return
-
-    def _lay(self, place: DocumentNode, path: KeyPath, value: Any) -> None:
-        said = _at(self.config, path)
-        if said is None:
-            _put(self.config, path, value)
-        elif _text(said).lower() != _text(value).lower():
-            self._contradicts(place, self.table.at(*path))
 
     def _contradicts(self, place: DocumentNode, other: DocumentNode) -> None:
         line = other.document.line(other.path)
@@ -235,51 +221,13 @@ class _Merging:
             place.problem(f"says something else than the table config in {where}", "keep one of the two")
         )
 
-    def _stream_place(self, key: str) -> DocumentNode:
-        former = self.table.at(*FORMER_STREAM)
-        return former.at(key) if _at(self.table.value, FORMER_STREAM) else self.table.at(*STREAMS, 0, key)
 
-    def _single(self, place: DocumentNode) -> str | None:
-        """The value as written, None where it is none, after a problem."""
-        text = place.text()
-        if isinstance(place.value, dict | list):
-            self.problems.append(place.problem("holds more than a single value"))
-        elif text is None:
-            self.problems.append(place.problem("has no value", "write a value or leave the key out"))
-        return text
-
-
-def _reader(key: str) -> TypeAdapter[Any]:
-    annotation: Any = RealtimeBlock.model_fields[_FIELDS[key]].annotation
-    return TypeAdapter(annotation)
-
-
-def _reason(invalid: ValidationError) -> str:
-    error = invalid.errors(include_input=False, include_url=False)[0]
-    limits = {"greater_than_equal": "is negative", "less_than_equal": "is above 2147483647"}
-    return limits.get(error["type"], error["msg"].removeprefix("Value error, "))
-
-
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
-def _at(value: Any, path: KeyPath) -> Any:
-    for step in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(step)
-    return value
-
-
-def _put(config: JsonObject, path: KeyPath, value: Any) -> None:
+def _put(config: JsonObject, path: KeyPath, value: JsonValue) -> None:
     *outer, last = path
     for step in outer:
         config = config.setdefault(str(step), {})
     config[str(last)] = value
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copy(inner) for key, inner in value.items()}
-    return [_copy(inner) for inner in value] if isinstance(value, list) else value

@@ -15,14 +15,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
-from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.table_spec.blocks.pinot_json import FIELD_KINDS, raw_table_name, without_file_ingestion
 from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAMS, TABLE_PATHS
 from pinot_assets.table_spec.yaml.document import canonical_json
-from pinot_assets.table_spec.yaml.environment import has_reference, is_secret_key
+from pinot_assets.table_spec.yaml.values import has_reference, is_secret_key
 
 _HIDDEN: Final = "(hidden)"
 _ELEMENT_KEYS: Final = ("name", "columnName")
@@ -81,14 +81,15 @@ class SpecDifference:
     """
 
     path: str
-    wanted: Any
-    found: Any
+    wanted: JsonValue
+    found: JsonValue
 
     def __str__(self) -> str:
-        return f"{self.path}: wanted {_shown(self.wanted)}, found {_shown(self.found)}"
+        shown = ["nothing" if value is None else canonical_json(value) for value in (self.wanted, self.found)]
+        return f"{self.path}: wanted {shown[0]}, found {shown[1]}"
 
 
-def diff_json(wanted: Any, found: Any, path: str = "") -> list[SpecDifference]:
+def diff_json(wanted: JsonValue, found: JsonValue, path: str = "") -> list[SpecDifference]:
     """Where `found` lacks or contradicts what `wanted` says; what only `found` has does not count.
 
     Equal are: numbers, booleans and their texts (`1`, `"1"`); an empty value, false or null and no value at
@@ -118,7 +119,7 @@ def diff_table(wanted: JsonMapping, found: JsonMapping) -> list[SpecDifference]:
     return [*diff_json(ours, theirs, "table"), *_surplus_settings(ours, theirs)]
 
 
-def _differences(wanted: Any, found: Any, path: str) -> Iterator[SpecDifference]:
+def _differences(wanted: JsonValue, found: JsonValue, path: str) -> Iterator[SpecDifference]:
     if isinstance(wanted, Mapping) and isinstance(found, Mapping | None):
         for name, value in wanted.items():
             yield from _differences(value, (found or {}).get(name), f"{path}.{name}" if path else name)
@@ -133,7 +134,7 @@ def _differences(wanted: Any, found: Any, path: str) -> Iterator[SpecDifference]
         yield SpecDifference(path, _without_secrets(wanted, path), _without_secrets(found, path))
 
 
-def _without_secrets(value: Any, path: str) -> Any:
+def _without_secrets(value: JsonValue, path: str) -> JsonValue:
     """The value as it may be shown: Pinot shows table configs with its own environment filled in."""
     if isinstance(value, Mapping):
         return {name: _without_secrets(inner, f"{path}.{name}") for name, inner in value.items()}
@@ -147,8 +148,8 @@ def _key_of(path: str) -> str:
     return path.rpartition("]." if ".streamConfigMaps[" in path else ".")[2]
 
 
-def _same(wanted: Any, found: Any, key: str) -> bool:
-    if _is_nothing(wanted) and (found is None or _is_nothing(found)):
+def _same(wanted: JsonValue, found: JsonValue, key: str) -> bool:
+    if _is_nothing(wanted) and _is_nothing(found):
         return True
     if isinstance(wanted, str) and has_reference(wanted):
         return found is not None  # Pinot's API shows table configs with its own environment filled in
@@ -158,24 +159,20 @@ def _same(wanted: Any, found: Any, key: str) -> bool:
     return one == other or (key in _ANY_CASE and one.lower() == other.lower())
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_nothing(value: JsonValue) -> bool:
     return value is None or value is False or value == "" or value == [] or value == {}
 
 
-def _text(value: Any) -> str:
+def _text(value: JsonValue) -> str:
     """One text for `1`, `1.0`, `"1"`, and for `true`, `"true"`."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if re.fullmatch(r"[-+]?[0-9]+(\.0*)?", text):
         return str(int(text.split(".")[0]))
-    if re.fullmatch(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?", text):
-        try:
-            return repr(float(text))
-        except ValueError:
-            return text
-    return text
+    is_number = re.fullmatch(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", text)
+    return repr(float(text)) if is_number else text
 
 
-def _by_name(value: Any) -> JsonObject | None:
+def _by_name(value: JsonValue) -> JsonObject | None:
     """A list of objects that all have a name, by that name; None for any other value."""
     if not isinstance(value, list) or not value:
         return None
@@ -184,10 +181,6 @@ def _by_name(value: Any) -> JsonObject | None:
         if all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
             return {str(name): element for name, element in zip(names, value, strict=True)}
     return None
-
-
-def _shown(value: Any) -> str:
-    return "nothing" if value is None else canonical_json(value)
 
 
 # --- schemas -------------------------------------------------------------------------------------
@@ -205,20 +198,16 @@ def _field(spec: JsonMapping, kind: str) -> JsonObject:
     data_type = str(spec.get("dataType")).upper()
     nulls = _METRIC_NULLS if kind == "METRIC" else _DIMENSION_NULLS
     null = spec.get("defaultNullValue")
+    null = nulls.get(data_type) if null is None else null
     field = {**_FIELD_DEFAULTS, **spec, "fieldType": kind}
-    field["defaultNullValue"] = _null_value(nulls.get(data_type) if null is None else null, data_type)
     if data_type == "TIMESTAMP":
         field.pop("format", None)  # 1.5 always says TIMESTAMP, 0.11 keeps what was written
-    return field
-
-
-def _null_value(value: Any, data_type: str) -> Any:
-    """One spelling for one default."""
-    if data_type == "TIMESTAMP" and value is not None:
-        return _epoch_ms(str(value))
-    if data_type == "BOOLEAN":
-        return str(value).lower() in ("true", "1")
-    return value if value is None else _text(value)
+        null = null if null is None else _epoch_ms(str(null))
+    elif data_type == "BOOLEAN":
+        null = str(null).lower() in ("true", "1")
+    elif null is not None:
+        null = _text(null)
+    return {**field, "defaultNullValue": null}
 
 
 def _epoch_ms(text: str) -> str:

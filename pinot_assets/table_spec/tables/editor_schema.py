@@ -1,25 +1,59 @@
 """The JSON Schema that gives editors completion and early warnings for `tables/*.yaml`.
 
 It is looser than `load_tables`, which stays the judge: it knows no rule between two keys.
+
+What a key means is read from the source, and only when somebody asks: Pydantic would do it each time that a
+command starts.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+import re
+import textwrap
+from collections.abc import Iterator
 from typing import Final
 
+from pydantic import BaseModel
+
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.table_spec.blocks.audit import Assertion
-from pinot_assets.table_spec.blocks.audit_checks import CHECK_KINDS, Replicas
+from pinot_assets.table_spec.blocks.audit import CHECK_KINDS, Assertion, Replicas
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings
 from pinot_assets.table_spec.blocks.ingestion import FAMILIES, UNUSED_KEYS, FileIngestion
 from pinot_assets.table_spec.blocks.pinot_json import DATA_TYPES, FILE_INGESTION_TASK
 from pinot_assets.table_spec.blocks.realtime import RealtimeBlock
-from pinot_assets.table_spec.yaml.descriptions import described_schema
+
+
+def described_schema(model: type[BaseModel]) -> JsonObject:
+    """JSON Schema of a model, by the keys in the YAML, each property with a `description`."""
+    schema = model.model_json_schema(by_alias=True)
+    keys = {name: field.alias or name for name, field in model.model_fields.items()}
+    for name, text in _texts_below(model):
+        if name in keys:
+            schema["properties"][keys[name]]["description"] = text
+    return schema
+
+
+def _texts_below(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Each field of a class, and the text that follows it."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    assert isinstance(definition, ast.ClassDef)
+    for field, text in zip(definition.body, definition.body[1:], strict=False):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, ast.Expr)
+        ):
+            assert isinstance(text.value, ast.Constant)
+            yield field.target.id, " ".join(str(text.value.value).split())
+
 
 FILE_NAME: Final = "table.schema.json"
 """What the committed file is called; sample tables refer to it in their first line."""
 
+_TABLE_PARTS: Final = ("segmentsConfig", "tenants", "tableIndexConfig", "metadata")
 _SCALAR: Final[JsonObject] = {"type": ["string", "number", "boolean"]}
 
 
@@ -38,7 +72,7 @@ def editor_schema() -> str:
             "fileIngestion": {"$ref": f"#/definitions/{FILE_INGESTION_TASK}"},
             "realtime": _realtime(),
             "audit": _audit(),
-            "dagster": _dagster(),
+            "dagster": _closed(described_schema(DagsterSettings)),
         },
         "allOf": [
             {"oneOf": [{"required": ["schema"]}, {"required": ["schemaFile"]}]},
@@ -52,32 +86,17 @@ def editor_schema() -> str:
 
 def _ingestion() -> JsonObject:
     generated = described_schema(FileIngestion)
-    properties = {
-        key: {k: v for k, v in value.items() if k != "title"}
-        for key, value in generated["properties"].items()
-    }
-    families = {family: properties.pop(family) for family in FAMILIES}
+    block = _closed(generated)
+    families = {family: block["properties"].pop(family) for family in FAMILIES}
     for key, why in UNUSED_KEYS.items():
-        properties[key] = {**_SCALAR, "deprecated": True, "description": f"Accepted without effect: {why}."}
-    return {
-        "description": generated["description"],
-        "type": "object",
-        "additionalProperties": False,
-        "properties": properties,
-        "patternProperties": {
-            f"^{family.replace('.', chr(92) + '.')}\\..": {
-                **_SCALAR,
-                "description": value.get("description", ""),
-            }
-            for family, value in families.items()
-        }
-        | {"^segmentNameGenerator(\\.|$)": _SCALAR},
-        "required": generated["required"],
+        unused = {**_SCALAR, "deprecated": True, "description": f"Accepted without effect: {why}."}
+        block["properties"][key] = unused
+    patterns = {
+        f"^{re.escape(family)}\\..": {**_SCALAR, "description": value.get("description", "")}
+        for family, value in families.items()
     }
-
-
-def _dagster() -> JsonObject:
-    return _closed(described_schema(DagsterSettings))
+    patterns["^segmentNameGenerator(\\.|$)"] = _SCALAR
+    return block | {"patternProperties": patterns, "required": generated["required"]}
 
 
 def _audit() -> JsonObject:
@@ -110,16 +129,10 @@ def _closed(generated: JsonObject) -> JsonObject:
 
 
 def _pinot_schema() -> JsonObject:
-    field: JsonObject = {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string"},
-            "dataType": {"enum": list(DATA_TYPES)},
-            "singleValueField": {"type": "boolean"},
-            "notNull": {"type": "boolean"},
-        },
-        "required": ["name", "dataType"],
-    }
+    flag = {"type": "boolean"}
+    types = {"name": {"type": "string"}, "dataType": {"enum": list(DATA_TYPES)}}
+    properties = {**types, "singleValueField": flag, "notNull": flag}
+    field = {"type": "object", "properties": properties, "required": ["name", "dataType"]}
     moment = field | {"required": ["name", "dataType", "format", "granularity"]}
     return {
         "type": "object",
@@ -135,21 +148,16 @@ def _pinot_schema() -> JsonObject:
 
 
 def _table_config() -> JsonObject:
-    pasted = {
-        "type": "object",
-        "properties": {FILE_INGESTION_TASK: {"$ref": f"#/definitions/{FILE_INGESTION_TASK}"}},
-    }
+    task = {FILE_INGESTION_TASK: {"$ref": f"#/definitions/{FILE_INGESTION_TASK}"}}
+    pasted = {"type": "object", "properties": task}
     return {
         "type": "object",
         "description": "The Pinot table config, as Pinot's own JSON.",
         "properties": {
             "tableName": {"type": "string"},
             "tableType": {"enum": ["OFFLINE", "offline", "REALTIME", "realtime"]},
-            "segmentsConfig": {"type": "object"},
-            "tenants": {"type": "object"},
-            "tableIndexConfig": {"type": "object"},
-            "metadata": {"type": "object"},
+            **{part: {"type": "object"} for part in _TABLE_PARTS},
             "task": {"type": "object", "properties": {"taskTypeConfigsMap": pasted}},
         },
-        "required": ["tableName", "tableType", "segmentsConfig", "tenants", "tableIndexConfig", "metadata"],
+        "required": ["tableName", "tableType", *_TABLE_PARTS],
     }

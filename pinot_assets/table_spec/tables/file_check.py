@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -33,23 +33,24 @@ from pinot_assets.table_spec.blocks.pinot_json import (
     schema_problems,
     table_notes,
     table_problems,
+    transform_problems,
     without_file_ingestion,
+    writer_findings,
 )
-from pinot_assets.table_spec.blocks.pinot_permissions import refused_schema, refused_table
+from pinot_assets.table_spec.blocks.pinot_policy import refused_schema, refused_table
+from pinot_assets.table_spec.blocks.pinot_settings import TASKS
 from pinot_assets.table_spec.blocks.realtime import merge_block, merged_from
-from pinot_assets.table_spec.blocks.writable import transform_problems, writer_findings
-from pinot_assets.table_spec.tables.left_out import EITHER
-from pinot_assets.table_spec.tables.offline import TableSpec
-from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec
+from pinot_assets.table_spec.tables.specs import EITHER, AnyTableSpec, RealtimeTableSpec, TableSpec
 from pinot_assets.table_spec.yaml.document import (
     TABLE_SPEC,
-    Document,
     DocumentNode,
+    KeyPath,
+    Note,
+    Problem,
     read_document,
     read_spec_bytes,
 )
-from pinot_assets.table_spec.yaml.literal_secret import secret_problems
-from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, did_you_mean
+from pinot_assets.table_spec.yaml.values import secret_problems
 
 _FILES: Final = "fileIngestion"
 _REALTIME: Final = "realtime"
@@ -58,7 +59,6 @@ _DAGSTER: Final = "dagster"
 _FILE_FOR: Final = {"schema": "schemaFile", "table": "tableFile"}
 _TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _FILES, _REALTIME, _AUDIT, _DAGSTER)
 _BLOCKS: Final = {_FILES: OFFLINE_SUFFIX, _REALTIME: REALTIME_SUFFIX}
-_TASK_PATH: Final = ("task", "taskTypeConfigsMap", FILE_INGESTION_TASK)
 
 
 class FileCheck:
@@ -93,15 +93,15 @@ class FileCheck:
             return None
 
     def _spec(self) -> AnyTableSpec | None:
-        document = self._read(self.file)
-        if document is None:
+        root = self._read(self.file, TABLE_SPEC)
+        if root is None:
             self.kinds = _kinds_in(self.file)
             return None
-        root = DocumentNode(document, ())
         if not isinstance(root.value, dict):
             self.problems.append(root.problem("is no mapping", f"write {', '.join(_TOP_KEYS)}"))
             return None
-        self._top_keys(root)
+        strange = [key for key in root.value if key not in _TOP_KEYS]
+        self.problems += [root.at(key).unknown_key("a table spec", _TOP_KEYS) for key in strange]
         schema, table = self._pinot_json(root, "schema"), self._pinot_json(root, "table")
         self._identify(root.value, table)
         if schema is not None:
@@ -115,8 +115,8 @@ class FileCheck:
         """Which table it is about, as far as that can be seen: also of a file that is wrong elsewhere."""
         config = table.value if table is not None and isinstance(table.value, dict) else {}
         name, kind = config.get("tableName"), str(config.get("tableType")).upper()
-        if isinstance(name, str) and (raw := raw_table_name(name)):
-            self.name = raw
+        if isinstance(name, str):
+            self.name = raw_table_name(name) or self.name
         if f"_{kind}" in EITHER:
             self.kinds = frozenset((f"_{kind}",))
         elif (_REALTIME in whole) != (_FILES in whole):
@@ -139,13 +139,10 @@ class FileCheck:
         block = self._block(root, table)
         if block is None:
             return None
-        around = Surroundings(
-            self.file.parent,
-            is_refresh(table_value),
-            has_transforms(table_value),
-            _column_names(schema),
-            self.policy,
-        )
+        known = field_specs(schema) if schema is not None and isinstance(schema.value, dict) else ()
+        columns = frozenset(place.value["name"] for _, place in known)
+        is_made = has_transforms(table_value)
+        around = Surroundings(self.file.parent, is_refresh(table_value), is_made, columns, self.policy)
         ingestion, problems, notes = read_block(block, self._refused, around)
         self.problems += problems
         self.notes += notes
@@ -214,9 +211,11 @@ class FileCheck:
         :param config: the table config as it is applied.
         :param place_of: where a path of it is written.
         """
-        found = [(schema.at(*path), refusal) for path, refusal in refused_schema(schema.value, self.policy)]
-        found += [(place_of(*path), refusal) for path, refusal in refused_table(config, self.policy)]
-        self.problems += [place.problem(refusal.reason, refusal.fix) for place, refusal in found]
+        for where, refused in (
+            (schema.at, refused_schema(schema.value, self.policy)),
+            (place_of, refused_table(config, self.policy)),
+        ):
+            self.problems += [where(*path).problem(one.reason, one.fix) for path, one in refused]
 
     def _audit(
         self, root: DocumentNode, schema: DocumentNode, table: DocumentNode, ingestion: FileIngestion | None
@@ -243,71 +242,62 @@ class FileCheck:
         self.problems += [*found, *stray_keys(root.at(_DAGSTER), kind)]
         return settings
 
-    def _read(self, file: Path, content: str = TABLE_SPEC) -> Document | None:
+    def _read(self, file: Path, content: str) -> DocumentNode | None:
         document, problems = read_document(file, content)
         self.problems += problems
-        if document is not None:
-            found, refused = secret_problems(DocumentNode(document, ()))
-            self.problems += found
-            if file == self.file:
-                self._refused |= refused
-        return document
-
-    def _top_keys(self, root: DocumentNode) -> None:
-        for key in root.value:
-            if key not in _TOP_KEYS:
-                fix = did_you_mean(key, _TOP_KEYS) or f"the keys are {', '.join(_TOP_KEYS)}"
-                self.problems.append(root.at(key).problem("is not a key of a table spec", fix))
+        if document is None:
+            return None
+        root = DocumentNode(document, ())
+        found, refused = secret_problems(root)
+        self.problems += found
+        if file == self.file:
+            self._refused |= refused
+        return root
 
     def _pinot_json(self, root: DocumentNode, key: str) -> DocumentNode | None:
         """The schema or the table config: written here, or in the file named."""
         file_key = _FILE_FOR[key]
-        if key in root.value and file_key in root.value:
-            self.problems.append(root.at(file_key).problem(f"stands beside {key}", "keep one of the two"))
+        place = root.at(file_key)
         if key in root.value:
+            if file_key in root.value:
+                self.problems.append(place.problem(f"stands beside {key}", "keep one of the two"))
             return root.at(key)
         if file_key not in root.value:
             fix = f"write {key}: with the Pinot JSON below it, or {file_key}: <path>"
             self.problems.append(root.problem(f"{key} is missing", fix))
             return None
         name = root.value[file_key]
+        other = self.file.parent / str(name)
         if not isinstance(name, str) or not name or "\0" in name:
-            self.problems.append(root.at(file_key).problem("is no path", "a path relative to this file"))
-            return None
-        other = self.file.parent / name
-        if not other.is_file():
-            self.problems.append(
-                root.at(file_key).problem(f"{other} is no file", "a path relative to this file")
-            )
-            return None
-        if refusal := self.policy.refuses_path(os.path.abspath(other)):
-            self.problems.append(root.at(file_key).problem(refusal.reason, refusal.fix))
-            return None
-        document = self._read(
-            other, f"write the Pinot {'schema' if key == 'schema' else 'table config'} into it"
-        )
-        return None if document is None else DocumentNode(document, ())
+            problem = place.problem("is no path", "a path relative to this file")
+        elif not other.is_file():
+            problem = place.problem(f"{other} is no file", "a path relative to this file")
+        elif refusal := self.policy.refuses_path(os.path.abspath(other)):
+            problem = place.problem(refusal.reason, refusal.fix)
+        else:
+            what = "schema" if key == "schema" else "table config"
+            return self._read(other, f"write the Pinot {what} into it")
+        self.problems.append(problem)
+        return None
 
     def _block(self, root: DocumentNode, table: DocumentNode | None) -> DocumentNode | None:
         """The ingestion block at either of its two places."""
+        tasks = setting(table.value, *TASKS) if table is not None else None
         pasted = None
-        if table is not None and _has(table.value, _TASK_PATH):
-            pasted = table.at(*_TASK_PATH)
-            self.notes.append(
-                pasted.note("is left out of what is applied: open-source Pinot does not know this task type")
-            )
-        if _FILES not in root.value:
-            if pasted is None:
-                fix = (
-                    f"write {_FILES}: with the FileIngestionTask keys below it,"
-                    f" or {_REALTIME}: for a REALTIME table"
-                )
-                self.problems.append(root.problem(f"{_FILES} is missing", fix))
-            return pasted
-        if pasted is not None:
-            reason = f"stands beside {_FILES}, and only one can hold"
-            self.problems.append(pasted.problem(reason, "keep one of the two"))
-        return root.at(_FILES)
+        if table is not None and isinstance(tasks, dict) and FILE_INGESTION_TASK in tasks:
+            pasted = table.at(*TASKS, FILE_INGESTION_TASK)
+            text = "is left out of what is applied: open-source Pinot does not know this task type"
+            self.notes.append(pasted.note(text))
+        if _FILES in root.value:
+            if pasted is not None:
+                reason = f"stands beside {_FILES}, and only one can hold"
+                self.problems.append(pasted.problem(reason, "keep one of the two"))
+            return root.at(_FILES)
+        if pasted is None:
+            keys = f"write {_FILES}: with the FileIngestionTask keys below it"
+            fix = f"{keys}, or {_REALTIME}: for a REALTIME table"
+            self.problems.append(root.problem(f"{_FILES} is missing", fix))
+        return pasted
 
 
 def _kinds_in(file: Path) -> frozenset[str]:
@@ -327,17 +317,3 @@ def _mappings(
     if schema is None or table is None:
         return None
     return (schema, table) if isinstance(schema.value, dict) and isinstance(table.value, dict) else None
-
-
-def _column_names(schema: DocumentNode | None) -> frozenset[str]:
-    if schema is None or not isinstance(schema.value, dict):
-        return frozenset()
-    return frozenset(place.value["name"] for _, place in field_specs(schema))
-
-
-def _has(value: object, steps: Iterable[str]) -> bool:
-    for step in steps:
-        if not isinstance(value, dict) or step not in value:
-            return False
-        value = value[step]
-    return True

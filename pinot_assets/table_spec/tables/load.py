@@ -1,23 +1,32 @@
-"""`tables/*.yaml` in, table specs out, and everything that is wrong with the files that are left out."""
+"""`tables/*.yaml` in, table specs out, and everything that is wrong with the files that are left out.
+
+A table spec that a command writes takes no other table of its folder with it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
+from pinot_assets.core.new_file import write_new
 from pinot_assets.errors import SpecError
-from pinot_assets.table_spec.tables.asset_names import asset_name
 from pinot_assets.table_spec.tables.file_check import FileCheck
-from pinot_assets.table_spec.tables.left_out import EITHER, LeftOut, in_order, spec_error
-from pinot_assets.table_spec.tables.offline import TableSpec
-from pinot_assets.table_spec.tables.realtime import AnyTableSpec, RealtimeTableSpec
-from pinot_assets.table_spec.tables.tables import Tables
-from pinot_assets.table_spec.yaml.document import canonical_json
+from pinot_assets.table_spec.tables.specs import (
+    EITHER,
+    AnyTableSpec,
+    LeftOut,
+    RealtimeTableSpec,
+    Tables,
+    TableSpec,
+    asset_name,
+    in_order,
+    spec_error,
+)
+from pinot_assets.table_spec.yaml.document import Note, Problem, canonical_json
 from pinot_assets.table_spec.yaml.policy_file import FOLDER_POLICY, policy_notes, policy_of
-from pinot_assets.table_spec.yaml.problem import Note, Problem
 
 NO_DIRECTORY: Final = "run this where tables/ lies, or name it with --tables or PINOT_ASSETS_TABLES"
 _ENDINGS: Final = (".yaml", ".yml")
@@ -155,8 +164,8 @@ def read_named(files: Mapping[Path, str]) -> SpecsRead:
     good = tuple(spec for spec in specs if spec.path not in clashes)
     for spec in specs:
         if spec.path in clashes:
-            kinds = frozenset((spec.name_with_type.removeprefix(spec.name),))
-            wrong.append(LeftOut(spec.path, spec.name, kinds, tuple(in_order(clashes[spec.path]))))
+            found = tuple(in_order(clashes[spec.path]))
+            wrong.append(LeftOut(spec.path, spec.name, frozenset((spec.kind,)), found))
     return SpecsRead(good, tuple(sorted(wrong, key=lambda one: one.file)), tuple(sorted(set(notes))))
 
 
@@ -243,3 +252,30 @@ def _torn_hybrids(specs: list[AnyTableSpec]) -> Iterator[tuple[Path, Problem]]:
             problem = Problem(spec.path, 1, "schema", reason, "let both name the same schemaFile:")
             yield spec.path, problem
             yield half.path, problem
+
+
+def write_new_spec(target: Path, text: str) -> None:
+    """Write a table spec into a folder of them, whole or not at all.
+
+    :raises SpecError: it would be taken for the folder's policy, or would keep another table from being used.
+    :raises FileExistsError: it is there; it stays as it is.
+    :raises OSError: it cannot be written; then there is none.
+    """
+    if target.name == FOLDER_POLICY:
+        raise SpecError(
+            f"a table spec cannot be written to {target}",
+            why=f"{FOLDER_POLICY} is the policy of its folder, without which no table spec there is read",
+            hint="name the table otherwise, or write a file of another name and say tableName: in it",
+        )
+    write_new(target, text, partial(_refuse_to_displace, target))
+
+
+def _refuse_to_displace(target: Path, written: Path) -> None:
+    lost = displaced_by(written, target)
+    if lost:
+        raise SpecError(
+            f"{target} is not written",
+            why=f"the table of {', '.join(map(str, lost))} would be left out beside it: two files about one "
+            "table, or two halves of a hybrid table with two schemas, are of no use",
+            hint="edit what is there, give another name, or write it into another folder and merge the two",
+        )

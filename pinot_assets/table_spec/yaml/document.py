@@ -1,4 +1,4 @@
-"""A YAML or JSON file as plain JSON values that remember their lines.
+"""A YAML or JSON file as plain JSON values that remember their lines, and what is wrong or worth knowing.
 
 PyYAML's own constructors are not used: they follow YAML 1.1, in which `NO` is false, `0.10` is `0.1` and
 `2013-01-01` is a date, none of which is what Pinot's JSON means. Scalars are read by the YAML 1.2 core
@@ -7,20 +7,82 @@ schema instead. Whatever the text, the outcome is a document or problems, never 
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
 import stat
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
-from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.limits import SPEC_BYTES
 from pinot_assets.errors import SpecError
-from pinot_assets.table_spec.yaml.problem import KeyPath, Note, Problem, show_path
+from pinot_assets.pinot.table_config import setting
+
+KeyPath = tuple[str | int, ...]
+"""Where a value stands in its file: mapping keys and list positions, outermost first."""
+
+
+def show_path(path: KeyPath) -> str:
+    """`("table", "tableIndexConfig", "sortedColumn", 0)` → `table.tableIndexConfig.sortedColumn[0]`."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One reason why a table spec cannot be used.
+
+    :ivar file: the file to open.
+    :ivar line: the line to go to, counted from 1.
+    :ivar key: dotted path of the key, empty for the file as a whole.
+    :ivar reason: what is wrong, without a final full stop; never shows a refused secret.
+    :ivar fix: what to write instead.
+    """
+
+    file: Path
+    line: int
+    key: str
+    reason: str
+    fix: str | None = None
+
+    def __str__(self) -> str:
+        key = f"{self.key}: " if self.key else ""
+        return f"{self.file}:{self.line}: {key}{self.reason}." + (f" → {self.fix}" if self.fix else "")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Note:
+    """Something accepted that the author should know about; fields as in `Problem`."""
+
+    file: Path
+    line: int
+    key: str
+    text: str
+
+    def __str__(self) -> str:
+        return str(Problem(self.file, self.line, self.key, self.text))
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that `word` was most likely meant to be, upper and lower case apart."""
+    by_lower = {k.lower(): k for k in known}
+    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7)
+    return by_lower[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """A fix to show: the nearest known word, None if nothing is near."""
+    near = nearest(word, known)
+    return None if near is None else f"did you mean {near}?"
+
 
 MAX_VALUES: Final = 20_000
 """Far above any real spec; aliases of aliases ("billion laughs") stop here."""
@@ -68,7 +130,7 @@ class Document:
     """
 
     file: Path
-    value: Any
+    value: JsonValue
     lines: dict[KeyPath, int] = field(repr=False)
     texts: dict[KeyPath, str | None] = field(repr=False)
 
@@ -87,7 +149,7 @@ class DocumentNode:
     path: KeyPath
 
     @property
-    def value(self) -> Any:
+    def value(self) -> JsonValue:
         """The JSON value at this place."""
         value = self.document.value
         for step in self.path:
@@ -98,6 +160,11 @@ class DocumentNode:
         """A place further in, which need not exist."""
         return DocumentNode(self.document, self.path + steps)
 
+    def items(self, *steps: str) -> list[DocumentNode]:
+        """The places of the items of a list that stands here or further in; none where there is no list."""
+        found = setting(self.value, *steps)
+        return [self.at(*steps, number) for number in range(len(found))] if isinstance(found, list) else []
+
     def text(self) -> str | None:
         """The scalar as written, None for null and for anything that is no scalar."""
         return self.document.texts.get(self.path)
@@ -105,6 +172,19 @@ class DocumentNode:
     def problem(self, reason: str, fix: str | None = None) -> Problem:
         """A problem at this place."""
         return Problem(*self._where(), reason, fix)
+
+    def unknown_key(self, what: str, known: Collection[str]) -> Problem:
+        """The problem of a key that is none of those of `what`."""
+        fix = did_you_mean(str(self.path[-1]), known) or f"the keys are {', '.join(known)}"
+        return self.problem(f"is not a key of {what}", fix)
+
+    def no_single_value(self) -> Problem | None:
+        """What is wrong with it where one value has to be; None if nothing is."""
+        if isinstance(self.value, dict | list):
+            return self.problem("holds more than a single value")
+        if self.text() is None:
+            return self.problem("has no value", "write a value or leave it out")
+        return None
 
     def note(self, text: str) -> Note:
         """A note at this place."""
@@ -121,7 +201,10 @@ def read_document(file: Path, content: str = TABLE_SPEC) -> tuple[Document | Non
     :returns: the document, None where the text is not YAML at all, and the problems found on the way.
     """
     try:
-        _require_no_pipe(file)
+        mode = file.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a directory says so when it is opened
+            # It would be waited for, and no other table be read.
+            return None, [Problem(file, 1, "", "is a pipe or a device and no file")]
         text = read_spec_bytes(file).decode("utf-8-sig")
     except SpecError as error:
         return None, [Problem(file, 1, "", error.why or error.what)]
@@ -133,13 +216,6 @@ def read_document(file: Path, content: str = TABLE_SPEC) -> tuple[Document | Non
         # JSON allows tabs between its tokens, YAML does not; inside strings JSON forbids raw tabs.
         text = text.replace("\t", " ")
     return parse_document(text, file, content)
-
-
-def _require_no_pipe(file: Path) -> None:
-    """A pipe that lies in a folder of tables would be waited for, and no other table be read."""
-    mode = file.stat().st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a directory says so when it is opened
-        raise SpecError(f"{file} cannot be read", why="is a pipe or a device and no file")
 
 
 def read_spec_bytes(file: Path) -> bytes:
@@ -185,7 +261,7 @@ def parse_document(text: str, file: Path, content: str = TABLE_SPEC) -> tuple[Do
 
 
 class _TooLarge(Exception):
-    pass
+    """A file holds more than is read."""
 
 
 class _Reading:
@@ -199,7 +275,7 @@ class _Reading:
         self._open: set[int] = set()
         self._characters = 0
 
-    def value(self, node: yaml.Node, path: KeyPath, line: int) -> Any:
+    def value(self, node: yaml.Node, path: KeyPath, line: int) -> JsonValue:
         self.lines[path] = line
         if len(self.lines) > MAX_VALUES:
             raise _TooLarge(f"holds more than {MAX_VALUES:,} values")
@@ -237,7 +313,7 @@ class _Reading:
                 result[key] = self.value(value_node, here, line)
         return result
 
-    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
+    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> JsonValue:
         line = self.lines[path]
         kind = node.tag.removeprefix(_TAG)
         text = self._text(node)
@@ -261,21 +337,17 @@ class _Reading:
         return self._refuse(path, line, "is too large a number", "quote it if it is a text")
 
     def _text(self, node: yaml.ScalarNode) -> str | None:
+        """The text of a scalar, None for one with half a pair of surrogates."""
         self._characters += len(node.value)
         if self._characters > MAX_CHARACTERS:
             raise _TooLarge("holds more text than a file may, by repeating it through aliases")
-        return _join_surrogates(node.value)
+        try:  # surrogate pairs, as JSON escapes spell them, are one character
+            return str(node.value.encode("utf-16", "surrogatepass").decode("utf-16"))
+        except UnicodeDecodeError:
+            return None
 
     def _refuse(self, path: KeyPath, line: int, reason: str, fix: str) -> None:
         self.problems.append(Problem(self.file, line, show_path(path), reason, fix))
-
-
-def _join_surrogates(text: str) -> str | None:
-    """Text whose surrogate pairs, as JSON escapes spell them, are one character; None with half a pair."""
-    try:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16")
-    except UnicodeDecodeError:
-        return None
 
 
 def _syntax_problem(file: Path, error: yaml.MarkedYAMLError) -> Problem:
@@ -299,6 +371,19 @@ def _without_literals(message: str) -> str:
     )
 
 
-def canonical_json(value: Any) -> str:
+def walk(value: JsonValue, path: KeyPath = ()) -> Iterator[tuple[KeyPath, JsonValue]]:
+    """Every value at or below a place with its path, outer ones first."""
+    yield path, value
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, one in inner:
+        yield from walk(one, (*path, step))
+
+
+def nearest_key(path: KeyPath) -> str:
+    """The key that a value stands at; the items of a list stand at the list's."""
+    return next((step for step in reversed(path) if isinstance(step, str)), "")
+
+
+def canonical_json(value: object) -> str:
     """JSON text that is the same for equal values: sorted keys, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

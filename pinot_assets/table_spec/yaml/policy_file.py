@@ -1,18 +1,137 @@
-"""The policy file of an installation, and that of a folder of tables: YAML in, a `Policy` out."""
+"""The policy file of an installation, and that of a folder of tables: YAML in, a `Policy` out.
+
+An item of its lists that would be read as something else is refused. Nothing here widens what an item allows.
+An item that means nothing would leave a table refused, and nobody told why; one that means more than it says
+(a path behind an endpoint) would let in more than was meant.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
+from pinot_assets.core.addresses import service_of
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.policy import FOR_SPECS, LOOPBACK, POLICY, PROJECT, Layer, Policy
+from pinot_assets.core.policy import (
+    FOR_SPECS,
+    LOOPBACK,
+    POLICY,
+    PROJECT,
+    PROVIDER,
+    Layer,
+    Policy,
+    is_never_read,
+    is_ours,
+)
 from pinot_assets.errors import SpecError
-from pinot_assets.table_spec.yaml.document import DocumentNode, read_document
-from pinot_assets.table_spec.yaml.policy_items import item_trouble, path_trouble, root_path
-from pinot_assets.table_spec.yaml.problem import Note, Problem, did_you_mean
+from pinot_assets.table_spec.yaml.document import DocumentNode, Note, Problem, did_you_mean, read_document
+
+Trouble = tuple[str, str]
+"""What is wrong, and what to write instead."""
+
+_WORDS: Final = {"endpoints": (LOOPBACK,), "ambientCredentials": (LOOPBACK, PROVIDER)}
+
+
+def item_trouble(key: str, item: str) -> Trouble | None:
+    """What is wrong with an item, None if it is good.
+
+    :param key: the list that it stands in, as it is written: `variables`, `endpoints`, `roots`,
+        `ambientCredentials`.
+    """
+    if key == "roots":
+        return _root_trouble(item)
+    if item != item.strip():
+        return "has a blank at its start or end", f"write {item.strip()}"
+    return _variable_trouble(item) if key == "variables" else _endpoint_trouble(key, item)
+
+
+def root_path(item: str, folder: str) -> str:
+    """The folder that a root means.
+
+    :param item: one without trouble, and not `project`.
+    :param folder: what relative ones start from.
+    """
+    # Of a folder that is a link, `..` is the folder around what it leads to, as it is to the system.
+    base = os.path.realpath(folder) if item.startswith("..") else folder
+    return os.path.abspath(os.path.join(base, os.path.expanduser(item)))
+
+
+def _root_trouble(item: str) -> Trouble | None:
+    if item == PROJECT:
+        return None
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", item)
+    behind = item if item.startswith("/") else item.lstrip("./")
+    troubles = (
+        (item != item.lstrip(), "has a blank at its start", f"write {item.strip()}"),
+        (item.lower() == PROJECT, "is no root", f"did you mean {PROJECT}?"),
+        (
+            scheme is not None and scheme[1].lower() == "file",
+            "is a URI, and a root is a path",
+            "write the path alone: /data/lake",
+        ),
+        (
+            scheme is not None,
+            "is no folder of this machine, and roots limit those alone",
+            "leave it out: buckets of the cloud's own service need no entry, another service is listed in "
+            "endpoints",
+        ),
+        (
+            "${" in item or item.startswith("$"),
+            "refers to the environment, which is not read here",
+            "write the path",
+        ),
+        (
+            os.path.expanduser(item).startswith("~"),
+            "names the home of a user that this machine does not have",
+            "write the path",
+        ),
+        ("\0" in item, "has a character that no path has", "write the path"),
+        (
+            ".." in behind.split("/"),
+            "has .. behind a name, and means another folder where that is a link",
+            "write what it means",
+        ),
+        (
+            not {"*", "**"}.isdisjoint(item.split("/")),
+            "has *, and roots are no patterns",
+            "write the folder: what lies below it is allowed as well",
+        ),
+    )
+    return next(((reason, fix) for applies, reason, fix in troubles if applies), None)
+
+
+def _variable_trouble(item: str) -> Trouble | None:
+    if not re.fullmatch(r"[A-Za-z_*][A-Za-z0-9_*]*", item):
+        if meant := re.fullmatch(r"\$\{?([A-Za-z_*][A-Za-z0-9_*]*)\}?", item):
+            return "is a reference, and a policy lists names", f"write {meant[1]}"
+        return "is no name of a variable", "write letters, digits and _; * stands for any text"
+    if is_ours(item) and not any(fnmatchcase(name, item) for name in FOR_SPECS):
+        return (
+            "is this installation's own, which no policy can let a table spec read",
+            "take it out; what a table needs stands in a variable of its own, TABLE_…",
+        )
+    return None
+
+
+def _endpoint_trouble(key: str, item: str) -> Trouble | None:
+    words = _WORDS[key]
+    if item in words:
+        return None
+    service = service_of(item)
+    if service is None or not re.fullmatch(r"[\w.:-]+", urlsplit(item).hostname or ""):
+        reason = "has * in its host, which stands for itself" if "*" in item else "is no endpoint"
+        return reason, f"write https://host[:port] or kafka://host[:port], or {' or '.join(words)}"
+    parts = urlsplit(item)
+    if parts.path not in ("", "/") or parts.query or parts.fragment or item.endswith(("?", "#")):
+        # Its text is not shown: a query may hold a signature.
+        return "has more than scheme, host and port, and would allow all of that service", f"write {service}"
+    return None
+
 
 FOLDER_POLICY: Final = "policy.yaml"
 """In a folder of tables: narrows what the installation allows."""
@@ -26,8 +145,7 @@ _LISTS: Final = {
     "roots": "roots",
     "ambientCredentials": "credentials",
 }
-_CODE: Final = "allowCode"
-_KEYS: Final = (*_LISTS, _CODE)
+_KEYS: Final = (*_LISTS, "allowCode")
 _EMPTY: Final = f"write one of {', '.join(_KEYS)}, or do without the file: the defaults count then"
 
 
@@ -40,10 +158,16 @@ def policy_of(folder: Path, environ: Mapping[str, str] | None = None) -> Policy:
     :raises SpecError: a policy file cannot be read, or something in it is wrong; tells all of it, with lines.
     """
     env = os.environ if environ is None else environ
+    from pinot_assets.settings.environment import (  # here: settings know all clients, and they this
+        Profile,
+        load_profile,
+    )
+
     layer = Layer()
     if named := env.get(POLICY):
         layer = _checked(Path(named).expanduser().absolute())
-    policy = Policy((layer.with_defaults(_usual_endpoints(env)),), _project(folder, env))
+    usual = (LOOPBACK,) if load_profile(env) is Profile.LOCAL else ()
+    policy = Policy((layer.with_defaults(usual),), _project(folder, env))
     own = folder.absolute() / FOLDER_POLICY
     return policy.narrowed(_checked(own)) if os.path.lexists(own) else policy
 
@@ -63,17 +187,15 @@ def policy_notes(folder: Path, environ: Mapping[str, str] | None = None) -> list
 
 def _absent_roots(file: Path) -> Iterator[Note]:
     document, _ = read_document(file, _EMPTY)
-    written = document.value.get("roots") if document and isinstance(document.value, dict) else None
-    for position, item in enumerate(written if isinstance(written, list) else ()):
-        if document is None or not isinstance(item, str) or item == PROJECT or item_trouble("roots", item):
+    for place in DocumentNode(document, ()).items("roots") if document else ():
+        item = place.value
+        if not isinstance(item, str) or item == PROJECT or item_trouble("roots", item):
             continue
-        place = DocumentNode(document, ("roots", position))
-        path = _root(place, item)
+        path = root_path(item, str(file.parent))
         if not os.path.lexists(path):
             text = f"{path} does not exist on this machine, and allows nothing until it does"
-            meant = did_you_mean(item, (PROJECT,))
-            star = "; * stands for itself in a root" if "*" in item else ""
-            yield place.note(f"{text}{star}" + (f"; {meant}" if meant else ""))
+            star = "* stands for itself in a root" if "*" in item else None
+            yield place.note("; ".join(filter(None, (text, star, did_you_mean(item, (PROJECT,))))))
 
 
 def read_layer(file: Path) -> tuple[Layer, list[Problem]]:
@@ -88,18 +210,16 @@ def read_layer(file: Path) -> tuple[Layer, list[Problem]]:
     if not isinstance(root.value, dict):
         return Layer(file=str(file)), [root.problem("is no mapping", f"write {', '.join(_KEYS)}")]
     said: JsonObject = {}
-    for key in root.value:
+    for key, value in root.value.items():
         place = root.at(key)
-        if key == _CODE:
-            if isinstance(place.value, bool):
-                said["allow_code"] = place.value
-            else:
-                problems.append(place.problem("is neither true nor false", "write true or false"))
-        elif key in _LISTS:
+        if key in _LISTS:
             said[_LISTS[key]] = tuple(_items(place, key, problems))
+        elif key not in _KEYS:
+            problems.append(place.unknown_key("a policy", _KEYS))
+        elif isinstance(value, bool):
+            said["allow_code"] = value
         else:
-            fix = did_you_mean(key, _KEYS) or f"the keys are {', '.join(_KEYS)}"
-            problems.append(place.problem("is not a key of a policy", fix))
+            problems.append(place.problem("is neither true nor false", "write true or false"))
     return Layer(**said, file=str(file)), problems
 
 
@@ -119,8 +239,8 @@ def _items(place: DocumentNode, key: str, problems: list[Problem]) -> list[str]:
         problems.append(place.problem("is no list", f"write {key}: [], or with what is allowed in it"))
         return []
     found = []
-    for position, item in enumerate(place.value):
-        inner = place.at(position)
+    for inner in place.items():
+        item = inner.value
         if not isinstance(item, str):
             problems.append(inner.problem("is no text", "quote it"))
         elif not item.strip():
@@ -128,25 +248,13 @@ def _items(place: DocumentNode, key: str, problems: list[Problem]) -> list[str]:
         elif trouble := item_trouble(key, item):
             problems.append(inner.problem(*trouble))
         elif key == "roots" and item != PROJECT:
-            found.append(_root(place, item))
-            if trouble := path_trouble(found[-1]):
-                problems.append(inner.problem(*trouble))
+            found.append(root_path(item, str(place.document.file.parent)))
+            if is_never_read(found[-1]):
+                reason = "is a folder of the system or of secrets, which no policy can allow"
+                problems.append(inner.problem(reason, "take it out"))
         else:
             found.append(item)
     return found
-
-
-def _root(place: DocumentNode, item: str) -> str:
-    return root_path(item, str(place.document.file.parent))
-
-
-def _usual_endpoints(env: Mapping[str, str]) -> tuple[str, ...]:
-    from pinot_assets.settings.environment import (  # here: settings know all clients, and they this
-        Profile,
-        load_profile,
-    )
-
-    return (LOOPBACK,) if load_profile(env) is Profile.LOCAL else ()
 
 
 def _project(folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:

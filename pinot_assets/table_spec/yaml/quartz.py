@@ -104,43 +104,26 @@ def _piece(text: str, field: _Field) -> Iterable[int]:
     match = _PIECE.fullmatch(text)
     if match is None or not text:
         raise ValueError(f"{where} is not Quartz cron")
-    step = _step(match["step"], field, where)
-    if match["first_name"]:
-        first, last = (_named(name, field, where) for name in match.group("first_name", "last_name"))
-    elif match["first"]:
-        first, last = (_number(number, field, where) for number in match.group("first", "last"))
-    else:
-        first, last = field.low, field.high
-    assert first is not None  # both patterns have a first value
-    if last is None:
-        last = first if step is None else field.high  # 5/15 runs on to the end
-    if last < first:
-        last += len(field.all)
-    return ((v - field.low) % len(field.all) + field.low for v in range(first, last + 1, step or 1))
-
-
-def _step(text: str | None, field: _Field, where: str) -> int | None:
-    if text is None:
-        return None
-    if not 1 <= int(text) <= field.largest_step:
+    step = int(match["step"] or 1)
+    if not 1 <= step <= field.largest_step:
         raise ValueError(f"{where} has a step that is not between 1 and {field.largest_step}")
-    return int(text)
+    written = [text for text in match.group("first", "last", "first_name", "last_name") if text]
+    first, *others = [_value(text, field, where) for text in written] or [field.low, field.high]
+    if others:
+        last = others[0] if others[0] >= first else others[0] + len(field.all)
+    else:
+        last = first if match["step"] is None else field.high  # 5/15 runs on to the end
+    return ((v - field.low) % len(field.all) + field.low for v in range(first, last + 1, step))
 
 
-def _number(text: str | None, field: _Field, where: str) -> int | None:
-    if text is None:
-        return None
+def _value(text: str, field: _Field, where: str) -> int:
+    if text in field.names:
+        return field.low + field.names.index(text)
+    if not text.isdecimal():
+        raise ValueError(f"{where} is not Quartz cron")
     if not field.low <= int(text) <= field.high:
         raise ValueError(f"{where} is not between {field.low} and {field.high}")
     return int(text)
-
-
-def _named(text: str | None, field: _Field, where: str) -> int | None:
-    if text is None:
-        return None
-    if text not in field.names:
-        raise ValueError(f"{where} is not Quartz cron")
-    return field.low + field.names.index(text)
 
 
 def _cron(values: Iterable[int], every: Iterable[int]) -> str:

@@ -2,24 +2,133 @@
 
 Each type carries its own part of the editors' JSON Schema. What is wrong is a ValueError whose text goes on
 from the key's name: "is not a size".
+
+A spec keeps `${NAME}` as it is written; `pinot_assets.source.resolve_env` looks the value up where it is used
+and it is never stored, so that no log, plan or fingerprint can show a secret.
+
+Secrets that stand in a spec are refused with the line to write instead; the value is never repeated.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import zoneinfo
-from collections.abc import Callable, Mapping
-from typing import Annotated, Final
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Final, get_args
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, ErrorDetails
+from pydantic_core.core_schema import no_info_before_validator_function
 
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SourceError
-from pinot_assets.expressions.refused import ExpressionRefused
-from pinot_assets.expressions.regular import check_pattern
+from pinot_assets.expressions.regex_cost import check_pattern
+from pinot_assets.expressions.syntax import ExpressionRefused
 from pinot_assets.pinot.table_config import period_ms
 from pinot_assets.source import compile_pattern
-from pinot_assets.table_spec.yaml.environment import malformed_reference
+from pinot_assets.source.settings import is_reference
+from pinot_assets.source.uris import parse_root
+from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Problem, nearest_key, walk
 from pinot_assets.table_spec.yaml.quartz import normalise_quartz
+
+_REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}")
+
+_SECRET_KEY: Final = re.compile(
+    r"secret|passw|passphrase|credential(?!s?[._-]?source$)|(access|account|api|gcp|private|shared|signing|encryption)[._-]?key"
+    r"|connection[._-]?string|auth[._-]?header"
+    r"|(^|[._-]|auth|authentication|sas|session|bearer|access|api|security|refresh|id)token$"
+    r"|jaas[._-]?config|auth[._-]?user[._-]?info",  # a stream's: both hold a password beside other text
+    re.IGNORECASE,
+)
+_SECRET_VALUE: Final = re.compile(
+    r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|AccountKey=|[?&](?:sig|X-Amz-Signature)="
+    r"|^[a-z][a-z0-9+.-]*://[^/?#@\s]*:[^?#@\s]*@",
+    re.IGNORECASE,
+)
+_VARIABLE_FOR: Final = {
+    "sasl.jaas.config": "KAFKA_JAAS_CONFIG",
+    "accesskey": "AWS_ACCESS_KEY_ID",
+    "secretkey": "AWS_SECRET_ACCESS_KEY",
+    "sessiontoken": "AWS_SESSION_TOKEN",
+}
+
+
+def has_reference(text: str) -> bool:
+    """Whether any `${NAME}` or `${NAME:-default}` occurs in the text."""
+    return _REFERENCE.search(text) is not None
+
+
+def malformed_reference(text: str) -> bool:
+    """Whether the text has a `${` that does not begin a whole reference."""
+    return "${" in _REFERENCE.sub("", text)
+
+
+def missing_variables(text: str) -> list[str]:
+    """Names that the text refers to without a default and that are not set here."""
+    return [name for name, default in _REFERENCE.findall(text) if not default and name not in os.environ]
+
+
+def is_secret_key(key: str) -> bool:
+    """Whether a value at this key is to be kept out of files (`input.fs.prop.secretKey`, `authToken`, …)."""
+    return _SECRET_KEY.search(key) is not None
+
+
+def is_secret_value(text: str) -> bool:
+    """Whether the text itself looks like a credential, whatever its key."""
+    return _SECRET_VALUE.search(text) is not None
+
+
+def variable_for(key: str) -> str:
+    """The environment variable to suggest for a secret at `key`: one that table specs may read by default."""
+    last = key.rsplit(".", 1)[-1]
+    known = _VARIABLE_FOR.get(key.lower()) or _VARIABLE_FOR.get(last.lower())
+    return "TABLE_" + (known or re.sub(r"\W", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last)).upper())
+
+
+def secret_problems(part: DocumentNode) -> tuple[list[Problem], set[KeyPath]]:
+    """Every literal secret at or below a place.
+
+    :returns: the problems, and the paths whose values must not be looked at any further.
+    """
+    problems, paths = [], set()
+    for path, value in walk(part.value, part.path):
+        key, place = nearest_key(path), DocumentNode(part.document, path)
+        text = place.text()
+        if not text or isinstance(value, bool) or is_reference(text):
+            continue
+        if is_secret_key(key) or is_secret_value(text):
+            what = "a literal secret" if is_secret_key(key) else "what looks like a credential"
+            fix = f"write {key}: ${{{variable_for(key)}}}" if key else "keep it in the environment"
+            problems.append(place.problem(f"holds {what}", fix))
+            paths.add(path)
+    return problems, paths
+
+
+def normalise_location(text: str, base: Path) -> str:
+    """One spelling for one directory: `file:///…` or `s3://bucket/prefix`, without a trailing slash.
+
+    :param text: a URI, or a path on the local disk, relative to `base`.
+    :raises SourceError: the text is no usable directory.
+    """
+    if text and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text):
+        # Not resolve(): a symbolic link that is switched later must not change the identity of the files.
+        text = os.path.abspath(base / os.path.expanduser(text))
+    return parse_root(text).uri
+
+
+def is_within(inner: str, outer: str) -> bool:
+    """Whether one normalised directory is the other or lies below it."""
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")
+
 
 INT_MAX: Final = 2_147_483_647
 OLDEST_SERVER: Final = (0, 11)
@@ -45,6 +154,24 @@ def _whole(value: object) -> object:
     raise ValueError("is not a whole number")
 
 
+def keys_of(model: type[BaseModel]) -> tuple[str, ...]:
+    """The keys of a block, as they are written in the YAML."""
+    return tuple(field.alias or name for name, field in model.model_fields.items())
+
+
+_LIMITS: Final = {
+    "greater_than": "is not above 0",
+    "greater_than_equal": "is negative",
+    "less_than_equal": f"is above {INT_MAX}",
+    "missing": "is missing",
+}
+
+
+def reason_of(error: ErrorDetails) -> str:
+    """What Pydantic found wrong with a value, as a problem says it."""
+    return _LIMITS.get(error["type"], error["msg"].removeprefix("Value error, "))
+
+
 def one_of(*words: str) -> Callable[[object], object]:
     """A reader that takes these words in any case and gives them as they are spelled here."""
     by_lower = {word.lower(): word for word in words}
@@ -58,26 +185,33 @@ def one_of(*words: str) -> Callable[[object], object]:
     return choose
 
 
-def any_case(*words: str) -> WithJsonSchema:
-    """The editors' schema of `one_of`: these words, and all of them in lower or upper case."""
-    spellings = {spelling: None for word in words for spelling in (word, word.lower(), word.upper())}
-    return WithJsonSchema({"enum": list(spellings)})
+class AnyCase:
+    """Reads the words of a `Literal` in any case; editors know them all in lower or upper case, too."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_before_validator_function(one_of(*get_args(source)), handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonObject:
+        words = handler(schema)["enum"]
+        spellings = (spelling for word in words for spelling in (word, word.lower(), word.upper()))
+        return {"enum": list(dict.fromkeys(spellings))}
 
 
-def _text(value: object) -> object:
+def text_of(value: object) -> str:
+    """A text with something in it, without the blanks around it."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError("is empty")
     return value.strip()
 
 
 def _referring(value: object) -> object:
-    if malformed_reference(str(_text(value))):
+    if malformed_reference(text := text_of(value)):
         raise ValueError("has a malformed reference; ${NAME} and ${NAME:-default} are understood")
-    return _text(value)
+    return text
 
 
 def _pattern(value: object) -> object:
-    text = str(_text(value))
+    text = text_of(value)
     if not re.match(r"(?:glob|regex):.", text, re.IGNORECASE):
         raise ValueError(f"lacks its syntax; write glob:{text.removeprefix('glob:') or '**/*'} or regex:…")
     try:
@@ -124,25 +258,25 @@ def _server(value: object) -> object:
 
 
 def _quartz(value: object) -> object:
-    return normalise_quartz(str(_text(value)))
+    return normalise_quartz(text_of(value))
 
 
 def _timezone(value: object) -> object:
-    text = str(_text(value))
+    text = text_of(value)
     if text not in zoneinfo.available_timezones():
         raise ValueError("is no time zone; write a name as UTC or Europe/Berlin")
     return text
 
 
 def _file_name(value: object) -> object:
-    text = str(_text(value))
+    text = text_of(value)
     if "/" in text or "\\" in text or text in (".", ".."):
         raise ValueError("is not a plain file name; write one without a directory, as _SUCCESS")
     return text
 
 
 def _partition_group(value: object) -> object:
-    text = str(_text(value))
+    text = text_of(value)
     kind, _, rest = text.partition(":")
     if kind == "hash" and re.fullmatch(r"[0-9]{1,6}", rest) and 1 <= int(rest) <= MOST_BUCKETS:
         return f"hash:{int(rest)}"
@@ -202,21 +336,5 @@ Size = Annotated[str, BeforeValidator(_size), WithJsonSchema({"type": ["string",
 Period = Annotated[
     str, BeforeValidator(_period), WithJsonSchema({"type": "string", "pattern": "^[0-9dhms]+$"})
 ]
-Text = Annotated[str, BeforeValidator(_text), WithJsonSchema({"type": ["string", "boolean"]})]
+Text = Annotated[str, BeforeValidator(text_of), WithJsonSchema({"type": ["string", "boolean"]})]
 Server = Annotated[str, BeforeValidator(_server), WithJsonSchema({"type": ["string", "number"]})]
-
-KINDS: Final[Mapping[Callable[[object], object], str]] = {
-    _flag: "`true` or `false`",
-    _whole: "whole number",
-    _referring: "text",
-    _pattern: "`glob:…` or `regex:…`",
-    _size: "size: `500m`, `1g`",
-    _period: "period: `6h`, `1d12h`",
-    _bad_row_limit: "number, or `…%`",
-    _server: "version",
-    _quartz: "Quartz cron",
-    _timezone: "IANA time zone",
-    _file_name: "file name",
-    _partition_group: "`directory`, `regex:…`, `hash:…`",
-}
-"""What a reader takes, in the words of the configuration reference."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
+from pinot_assets.core.json_object import JsonValue
 from pinot_assets.table_spec.yaml.document import CORE_RESOLVERS
 
-_WIDTH: Final = 110
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 """Such a text is no number, no date and nothing that YAML has a sign for."""
 _NO_TEXT: Final = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
@@ -23,7 +23,7 @@ _NO_TEXT: Final = frozenset(("true", "false", "yes", "no", "on", "off", "null", 
 class _Dumper(yaml.SafeDumper):
     """PyYAML's emitter. Bare is only what both versions of YAML take for a text."""
 
-    def ignore_aliases(self, _: Any) -> bool:
+    def ignore_aliases(self, _: object) -> bool:
         return True  # nobody who reads a spec wants to look up what *id001 is
 
 
@@ -40,9 +40,9 @@ def _represented(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _represented)
 
 
-def dumped(value: Any) -> str:
+def dumped(value: JsonValue) -> str:
     """A JSON value as lines of YAML; mappings keep their order."""
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def in_line(value: object) -> str:

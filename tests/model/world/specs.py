@@ -13,8 +13,7 @@ from model.world.table import TABLE
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.table_spec import TableSpec
-from pinot_assets.table_spec.blocks.audit import Audit
-from pinot_assets.table_spec.blocks.audit_checks import Loss, LossName
+from pinot_assets.table_spec.blocks.audit import Audit, Loss, LossName
 
 FOLDERS = {"inputDirURI": "s3://model/source", "output.segment.dir.uri": "s3://model/staging"}
 

@@ -19,10 +19,9 @@ from pinot_assets.audit.assertions import (
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import QueryResult
 from pinot_assets.pinot.client.data_table import DataTable
-from pinot_assets.table_spec.blocks.assertion_query import MOST_GROUPS
-from pinot_assets.table_spec.blocks.assertion_sql import read_question
+from pinot_assets.table_spec.blocks.assertion import MOST_GROUPS
+from pinot_assets.table_spec.blocks.assertion_sql import read_question, read_shadow_question
 from pinot_assets.table_spec.blocks.audit import Assertion
-from pinot_assets.table_spec.blocks.shadow_sql import read_shadow_question
 
 ALL = "SELECT COUNT(*), SUM(x), MIN(x), MAX(x) FROM t"
 BY_DAY = "SELECT day, COUNT(*), MAX(x) FROM t GROUP BY day"

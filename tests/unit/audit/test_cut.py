@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pinot_assets.audit.cut import cut_values
 from pinot_assets.segment.values.truncation import Cut
-from pinot_assets.table_spec.blocks.audit_checks import CutCheck
+from pinot_assets.table_spec.blocks.audit import CutCheck
 
 LOST = {
     "file:///a.csv": {"name": Cut(2, 0), "note": Cut(1, 3)},

@@ -18,7 +18,7 @@ from pinot_assets.audit.losses import (
 )
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import ColumnFacts, Receipt, SegmentFacts
-from pinot_assets.table_spec.blocks.audit_checks import Loss, LossName
+from pinot_assets.table_spec.blocks.audit import Loss, LossName
 
 COLUMNS = ("a", "b")
 

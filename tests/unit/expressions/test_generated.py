@@ -9,15 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.expressions import pinot_names, spark_names
-from pinot_assets.expressions.pinot import check_question, plain_question
+from pinot_assets.expressions import pinot, spark
+from pinot_assets.expressions.pinot import COSTS_OF_PINOT, check_question, plain_question
 from pinot_assets.expressions.pinot import refused_function as refused_by_pinot
-from pinot_assets.expressions.pinot_costs import COSTS_OF_PINOT
-from pinot_assets.expressions.refused import ExpressionRefused
-from pinot_assets.expressions.spark import check_spark_expression
+from pinot_assets.expressions.spark import COSTS_OF_SPARK, check_spark_expression
 from pinot_assets.expressions.spark import refused_function as refused_by_spark
-from pinot_assets.expressions.spark_costs import COSTS_OF_SPARK
-from pinot_assets.expressions.tokens import words
+from pinot_assets.expressions.syntax import ExpressionRefused, words
 
 GENERATED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A busy machine makes a test slow, and not wrong."""
@@ -45,8 +42,8 @@ Check = Callable[[str], None]
 CHECKS = [check_spark_expression, check_pinot]
 REFUSED = {check_spark_expression: refused_by_spark, check_pinot: refused_by_pinot}
 LISTED = {
-    check_spark_expression: sorted(spark_names.ALLOWED - COSTS_OF_SPARK.judged),
-    check_pinot: sorted(pinot_names.ALLOWED - COSTS_OF_PINOT.judged - KEYWORDS),
+    check_spark_expression: sorted(spark.ALLOWED - COSTS_OF_SPARK.judged),
+    check_pinot: sorted(pinot.ALLOWED - COSTS_OF_PINOT.judged - KEYWORDS),
 }
 
 

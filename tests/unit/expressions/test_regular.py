@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.expressions.refused import ExpressionRefused
-from pinot_assets.expressions.regular import MOST_LOOSE, check_pattern, check_wildcards
+from pinot_assets.expressions.regex_cost import MOST_LOOSE, check_pattern, check_wildcards
+from pinot_assets.expressions.syntax import ExpressionRefused
 
 HARMLESS = [
     "",

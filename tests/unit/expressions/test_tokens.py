@@ -7,9 +7,15 @@ import time
 
 import pytest
 
-from pinot_assets.expressions.refused import MOST_DEPTH, ExpressionRefused
 from pinot_assets.expressions.spark import check_spark_expression
-from pinot_assets.expressions.tokens import PINOT, SPARK, read_tokens, without_comments
+from pinot_assets.expressions.syntax import (
+    MOST_DEPTH,
+    PINOT,
+    SPARK,
+    ExpressionRefused,
+    read_tokens,
+    without_comments,
+)
 from pinot_assets.table_spec.blocks.assertion_sql import read_question
 from pinot_assets.table_spec.blocks.pinot_code import _GROOVY
 

@@ -9,11 +9,10 @@ import pytest
 from fakes.expressions.legitimate import LEGITIMATE
 
 from pinot_assets.errors import BuildError
+from pinot_assets.expressions.completeness import CLAUSES, check_whole
 from pinot_assets.expressions.pinot import check_question
-from pinot_assets.expressions.refused import ExpressionRefused
 from pinot_assets.expressions.spark import check_spark_expression
-from pinot_assets.expressions.tokens import PINOT, SPARK, read_tokens
-from pinot_assets.expressions.whole import CLAUSES, check_whole
+from pinot_assets.expressions.syntax import PINOT, SPARK, ExpressionRefused, read_tokens
 from pinot_assets.ingest.spark.expression import compiled
 
 TORN = [

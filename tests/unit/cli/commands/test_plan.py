@@ -22,8 +22,7 @@ from pinot_assets.pinot import ServerDisk
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.plan_report.rendering import SHOWN
 from pinot_assets.session.values.state import Owner
-from pinot_assets.table_spec.blocks.audit import Audit
-from pinot_assets.table_spec.blocks.audit_checks import RowChange
+from pinot_assets.table_spec.blocks.audit import Audit, RowChange
 
 CHANGED = "a new, a rewritten, a deleted"
 

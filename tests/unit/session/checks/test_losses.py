@@ -20,8 +20,7 @@ from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import PublishedFile
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import open_store
-from pinot_assets.table_spec.blocks.audit import Audit
-from pinot_assets.table_spec.blocks.audit_checks import CheckBound, Loss
+from pinot_assets.table_spec.blocks.audit import Audit, CheckBound, Loss
 
 WHOLE = "name,count,at\na,1,2020-01-01T00:00:00Z\nb,2,2020-01-01T00:00:00Z\n"
 RENAMED = WHOLE.replace("count", "Count", 1)

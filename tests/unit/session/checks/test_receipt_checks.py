@@ -10,7 +10,7 @@ from pinot_assets.session.checks.receipt_checks import coming, rows_seen, within
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Output, Receipt
-from pinot_assets.table_spec.blocks.audit_checks import RowChange, TimeRange
+from pinot_assets.table_spec.blocks.audit import RowChange, TimeRange
 
 
 def receipt(uri: str, rows: int) -> Receipt:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.table_spec.blocks.assertion_query import MOST_GROUPS
+from pinot_assets.table_spec.blocks.assertion import MOST_GROUPS
 from pinot_assets.table_spec.blocks.assertion_sql import read_question
 
 

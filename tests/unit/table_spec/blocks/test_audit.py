@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.table_spec.blocks.audit import Audit
-from pinot_assets.table_spec.blocks.audit_checks import EmptyOutputs, Loss, RowChange, TimeRange, moment_ms
+from pinot_assets.table_spec.blocks.audit import Audit, EmptyOutputs, Loss, RowChange, TimeRange, moment_ms
 
 ROWS = {"sql": "SELECT COUNT(*) FROM flights WHERE distance < 0", "expect": "= 0"}
 

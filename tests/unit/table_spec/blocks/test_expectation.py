@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.table_spec.blocks.expectation import Side, read_expectation
+from pinot_assets.table_spec.blocks.assertion import Side, read_expectation
 
 
 @pytest.mark.parametrize(

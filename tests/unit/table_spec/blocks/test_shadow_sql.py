@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from pinot_assets.table_spec.blocks.assertion_query import MOST_GROUPS, MOST_WITH_HAVING
-from pinot_assets.table_spec.blocks.shadow_sql import read_shadow_question
+from pinot_assets.table_spec.blocks.assertion import MOST_GROUPS, MOST_WITH_HAVING
+from pinot_assets.table_spec.blocks.assertion_sql import read_shadow_question
 
 
 def test_what_servers_cannot_answer_in_parts_is_asked_as_it_is_written() -> None:

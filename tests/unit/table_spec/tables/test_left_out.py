@@ -47,8 +47,9 @@ def test_all_of_them_or_none_is_still_to_be_had(folder):
 def test_one_that_is_left_out_says_why_and_nothing_of_the_others(folder, name):
     folder.spec({"inputFormat": "thrift"}, change=named("trains"), name="c.yaml")
     folder.text("schema: [", "b.yaml")
+    (wrong,) = read_tables(folder.path).sort_out([name])[1]
     with pytest.raises(SpecError, match=r"1 problem:\n.*c\.yaml:\d+: fileIngestion.inputFormat") as caught:
-        read_tables(folder.path).choose_any([name])
+        raise wrong.error
     assert "b.yaml" not in str(caught.value)
 
 
@@ -58,7 +59,7 @@ def test_a_name_that_is_nowhere_is_told_with_all_that_are_there(folder):
     with pytest.raises(SpecError, match="there are: flights, trains"):
         read_tables(folder.path).choose(["ships"])
     with pytest.raises(SpecError, match="did you mean trains"):
-        read_tables(folder.path).choose_any(["train"])
+        read_tables(folder.path).sort_out(["train"])
 
 
 def test_two_files_about_one_table_are_both_left_out(folder):
@@ -109,7 +110,7 @@ def test_a_half_that_says_nothing_of_its_kind_leaves_the_other_one(folder, text)
     assert (list(tables), list(tables.realtime)) == ([], ["flights"])
     assert [(one.file.name, one.kinds) for one in tables.left_out] == [("flights.yaml", {"_OFFLINE"})]
     assert tables.find_realtime("flights") == tables.realtime["flights"]
-    assert tables.choose_any(["flights_REALTIME"]) == [tables.realtime["flights"]]
+    assert tables.sort_out(["flights_REALTIME"])[0] == [tables.realtime["flights"]]
     with pytest.raises(SpecError, match=r"flights\.yaml:"):
         tables.choose(["flights"])
 

@@ -246,10 +246,10 @@ def test_both_halves_of_a_hybrid_table(folder):
     folder.realtime()
     tables = load_tables(folder.path)
     assert list(tables) == list(tables.realtime) == ["flights"]
-    assert [type(spec) for spec in tables.choose_any(["flights"])] == [TableSpec, RealtimeTableSpec]
-    assert tables.choose_any(["flights_REALTIME"]) == [tables.realtime["flights"]]
-    assert tables.choose_any(["flights_OFFLINE"]) == [tables["flights"]]
-    assert tables.choose_any([]) == tables.choose_any(["flights"])
+    assert [type(spec) for spec in tables.sort_out(["flights"])[0]] == [TableSpec, RealtimeTableSpec]
+    assert tables.sort_out(["flights_REALTIME"])[0] == [tables.realtime["flights"]]
+    assert tables.sort_out(["flights_OFFLINE"])[0] == [tables["flights"]]
+    assert tables.sort_out([])[0] == tables.sort_out(["flights"])[0]
     assert tables.choose(["flights"]) == [tables["flights"]]
 
 
@@ -273,16 +273,15 @@ def test_names_of_the_wrong_type(folder):
     with pytest.raises(SpecError, match="flights is a REALTIME table"):
         tables.choose(["flights"])
     with pytest.raises(SpecError, match="did you mean flights"):
-        tables.choose_realtime("flight")
+        tables.sort_out(["flight"])
     with pytest.raises(SpecError, match="there is no table spec for trains"):
-        tables.choose_any(["trains"])
-    assert tables.choose_realtime("flights_REALTIME") is tables.realtime["flights"]
+        tables.sort_out(["trains"])
+    assert tables.sort_out(["flights_REALTIME"])[0] == [tables.realtime["flights"]]
 
 
 def test_an_offline_table_is_no_realtime_one(folder):
     folder.spec()
-    with pytest.raises(SpecError, match="flights is an OFFLINE table"):
-        load_tables(folder.path).choose_realtime("flights")
+    assert load_tables(folder.path).find_realtime("flights") is None
 
 
 def test_single_files(folder):

@@ -12,7 +12,7 @@ from pinot_assets.table_spec.blocks.audit import Assertion
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings
 from pinot_assets.table_spec.blocks.ingestion import FAMILIES, FileIngestion
 from pinot_assets.table_spec.blocks.realtime import RealtimeBlock
-from pinot_assets.table_spec.yaml.descriptions import described_schema
+from pinot_assets.table_spec.tables.editor_schema import described_schema
 from tools.docs.configuration_page import configuration_page
 
 PAGE = ROOT / "docs" / "reference" / "configuration.md"

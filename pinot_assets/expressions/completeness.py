@@ -11,8 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.expressions.refused import ExpressionRefused
-from pinot_assets.expressions.tokens import END, Token, words
+from pinot_assets.expressions.syntax import END, ExpressionRefused, Token, words
 
 CLAUSES: Final = words("by from having limit offset where")
 """Words of a SELECT between two values."""
@@ -23,7 +22,6 @@ _AFTER_NOT: Final = words("between ilike in like regexp rlike")
 _STAGES: Final = {"when": ("case", "then"), "then": ("when",), "else": ("then",), "end": ("then", "else")}
 """The words of a CASE, and those that each of them comes after."""
 _CASE: Final = "write CASE WHEN … THEN … ELSE … END"
-_MISSING: Final = "write what is missing; a column of that name needs quotes"
 
 
 @dataclass(slots=True)
@@ -56,7 +54,11 @@ def check_whole(tokens: Sequence[Token], clauses: Collection[str] = ()) -> None:
     reader = _Reader(_joined(tokens), clauses)
     while reader.place < len(reader.tokens):
         reader.take()
-    reader.finish()
+    if reader.last is END:
+        raise ExpressionRefused("is empty")
+    if len(reader.frames) > 1:
+        raise _unclosed(reader.frames[-1])
+    reader.needs_value(END)
 
 
 class _Reader:
@@ -76,14 +78,6 @@ class _Reader:
         elif token.kind != "word" or self.last.text == "." or not self._keyword(token, self.frames[-1]):
             self.has_value = True
         self.last = token
-
-    def finish(self) -> None:
-        """The end of the text."""
-        if self.last is END:
-            raise ExpressionRefused("is empty")
-        if len(self.frames) > 1:
-            raise _unclosed(self.frames[-1])
-        self._needs_value(END)
 
     def _sign(self, token: Token, frame: _Frame) -> None:
         text = token.text
@@ -115,7 +109,7 @@ class _Reader:
         if {"(": ")", "[": "]"}.get(frame.opener.text) != token.text:
             raise ExpressionRefused(f"has {_at(token)} that nothing opened", "close each bracket once")
         if not (frame.is_call and self.last is frame.opener):
-            self._needs_value(token)
+            self.needs_value(token)
         if frame.stage == "cast":
             raise ExpressionRefused(
                 f"casts without AS and a type, at {_at(token)}", "write CAST(value AS type)"
@@ -161,7 +155,7 @@ class _Reader:
             )
             raise ExpressionRefused(f"has {_at(token)} {where}", _CASE)
         if self.last is not frame.opener or name != "when":
-            self._needs_value(token)
+            self.needs_value(token)
         frame.stage, self.has_value = name, name == "end"
         if name == "end":
             self.frames.pop()
@@ -175,12 +169,13 @@ class _Reader:
 
     def _between_values(self, token: Token) -> None:
         if not self.has_value or token.text == ",":
-            self._needs_value(token)
+            self.needs_value(token)
         if token.text == "~":
             raise ExpressionRefused(f"has {_at(token)} between two values", "write ~ before a value")
         self.has_value = False
 
-    def _needs_value(self, token: Token) -> None:
+    def needs_value(self, token: Token) -> None:
+        """Refuse what ends without its value, right before a token."""
         if not self.has_value:
             raise self._lacks(token)
         if self.frames[-1].betweens:
@@ -190,7 +185,10 @@ class _Reader:
 
     def _lacks(self, token: Token) -> ExpressionRefused:
         behind = f" behind {_at(self.last)}" if self.last is not END else ""
-        return ExpressionRefused(f"lacks a value{behind}, before {_at(token)}", _MISSING)
+        return ExpressionRefused(
+            f"lacks a value{behind}, before {_at(token)}",
+            "write what is missing; a column of that name needs quotes",
+        )
 
     def _skip(self, opening: str, closing: str, depth: int) -> None:
         """Pass by a type: to where its own brackets are closed, or before the one that it stands in."""

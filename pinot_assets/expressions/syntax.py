@@ -3,16 +3,73 @@
 Parsers differ in where a comment ends, in what an escape is and in which letters are the same. A check that
 reads an expression in one way while Pinot or Spark reads it in another checks nothing. So what they read
 differently is refused.
+
+Calls with their arguments are made of the tokens; `ExpressionRefused` says why an expression may not run.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeVar
 
-from pinot_assets.expressions.refused import MOST_DEPTH, ExpressionRefused, refuse_length
+MOST_DEPTH = 32
+"""Parentheses in parentheses, at the most: parsers that recurse give up not far above."""
 
+MOST_LENGTH = 100_000
+"""Characters of an expression: enough for a list of ten thousand values."""
+
+
+class ExpressionRefused(ValueError):
+    """An expression says what it may not say.
+
+    :ivar reason: what, and why not; the name of its key can stand before it.
+    :ivar fix: what to write instead, where that is known.
+    """
+
+    def __init__(self, reason: str, fix: str | None = None) -> None:
+        super().__init__(reason if fix is None else f"{reason}: {fix}")
+        self.reason = reason
+        self.fix = fix
+
+
+def refuse_length(text: str) -> None:
+    """Refuse what takes long to read.
+
+    :raises ExpressionRefused: the text has more than `MOST_LENGTH` characters.
+    """
+    if len(text) > MOST_LENGTH:
+        raise ExpressionRefused(f"has more than {MOST_LENGTH:,} characters", "write a shorter one")
+
+
+def refuse_reference(text: str) -> None:
+    """Refuse what Spark, or Pinot, would take for a variable of its environment.
+
+    :raises ExpressionRefused: the text has a `${`, wherever it is.
+    """
+    if "${" in text:
+        raise ExpressionRefused(
+            "holds ${, which would be replaced by a variable of the environment and could become table data",
+            "write the value; for the two characters, concat('$', '{')",
+        )
+
+
+def function_refusal(name: str, why: str | None, known: Collection[str], instead: str) -> ExpressionRefused:
+    """The refusal of a function that is not on the list.
+
+    :param why: what it does, where that is known.
+    :param instead: what can be used, where no name on the list is near.
+    """
+    if why is not None:
+        return ExpressionRefused(f"calls {name}(), which {why}", instead)
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.75)
+    fix = f"did you mean {near[0]}?" if near else instead
+    return ExpressionRefused(f"calls {name}(), which is not one of the functions that may be called", fix)
+
+
+T = TypeVar("T")
 TokenKind = Literal["word", "quoted", "text", "number", "sign"]
 
 _NUMBER: Final = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
@@ -73,6 +130,11 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def each_of(table: Mapping[str, T]) -> dict[str, T]:
+    """A value for each of the words that a key lists."""
+    return {word: value for listed, value in table.items() for word in listed.split()}
+
+
 def read_tokens(text: str, dialect: re.Pattern[str]) -> list[Token]:
     """The tokens of an expression, without its comments.
 
@@ -118,13 +180,9 @@ def without_comments(text: str, dialect: re.Pattern[str]) -> str:
         place += len(piece)
         if match is not None and match["comment"]:
             _check_comment(piece)
-            piece = _blank(piece)
+            piece = re.sub(r"[^\r\n]", " ", piece)
         found.append(piece)
     return "".join(found)
-
-
-def _blank(comment: str) -> str:
-    return re.sub(r"[^\r\n]", " ", comment)
 
 
 def _check_comment(comment: str) -> None:
@@ -171,3 +229,59 @@ def word_before(tokens: list[Token], place: int) -> Token | None:
             f"calls a function with a dot in its name, {name.text}()", "write the function's plain name"
         )
     return name
+
+
+@dataclass(slots=True)
+class FunctionCall:
+    """A call, or parentheses around values (`name` is then "", or a word such as `in`).
+
+    :ivar name: as it is written, in lower case.
+    :ivar arguments: the pieces of each.
+    """
+
+    name: str
+    arguments: list[list[Token | FunctionCall]] = field(default_factory=lambda: [[]])
+
+
+def calls_of(tokens: Sequence[Token]) -> FunctionCall:
+    """The whole expression, as the one argument of a call without a name."""
+    whole = FunctionCall("")
+    stack = [whole]
+    for token in tokens:
+        argument = stack[-1].arguments[-1]
+        if token.kind != "sign":
+            argument.append(token)
+        elif token.text in ("(", "["):
+            last = argument[-1] if argument else None
+            is_named = token.text == "(" and isinstance(last, Token) and last.kind == "word"
+            call = FunctionCall(last.text.lower() if is_named and isinstance(last, Token) else "")
+            if is_named:
+                argument.pop()
+            argument.append(call)
+            stack.append(call)
+        elif token.text in (")", "]"):
+            if len(stack) > 1:
+                stack.pop()
+        elif token.text == ",":
+            stack[-1].arguments.append([])
+        elif token.text:
+            argument.append(token)
+    return whole
+
+
+def text_of(argument: Sequence[Token | FunctionCall]) -> str | None:
+    """The text literal that an argument is, with its quotes; None if it is anything else."""
+    if len(argument) == 1 and isinstance(argument[0], Token) and argument[0].kind == "text":
+        return argument[0].text
+    return None
+
+
+def number_of(argument: Sequence[Token | FunctionCall]) -> float | None:
+    """The number that an argument is, with or without a sign before it; None if it is anything else."""
+    *signs, last = [item if isinstance(item, Token) else None for item in argument] or [None]
+    if last is None or last.kind != "number" or len(signs) > 1:
+        return None
+    if signs and (signs[0] is None or signs[0].text not in ("-", "+")):
+        return None
+    value = float(last.text.rstrip("lLsSyYfFdDbB"))
+    return -value if signs and signs[0] is not None and signs[0].text == "-" else value

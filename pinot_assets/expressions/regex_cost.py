@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.expressions.refused import ExpressionRefused
+from pinot_assets.expressions.syntax import ExpressionRefused
 
 MOST_LENGTH: Final = 1_000
 """Characters of a pattern."""
@@ -28,7 +28,7 @@ _MOST_TIMES: Final = 1_000
 _QUANTIFIER: Final = re.compile(r"(?:([*+?])|\{(\d{1,20})(,(\d{0,20}))?\})[?+]?", re.ASCII)
 _GROUP: Final = re.compile(r"\?(?:P?<[A-Za-z]\w*>|:|[imsu]*(?:-[imsu]+)?(?::|(?=\))))", re.ASCII)
 _CODE: Final = re.compile(r"x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})")
-_ANCHORS: Final = "bBAzZG"
+_NAMED: Final = re.compile(r"\{[^}]*\}?")
 _SETS: Final = {"d": r"[0-9]", "w": r"[0-9A-Za-z_]", "s": r"\s"}
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 
@@ -59,27 +59,28 @@ def check_pattern(pattern: str, most_loose: int = MOST_LOOSE) -> None:
     :raises ExpressionRefused: it may take long, or is not read here; the reason goes on from "a pattern".
     """
     if len(pattern) > MOST_LENGTH:
-        raise _refused(f"has more than {MOST_LENGTH:,} characters", "write a shorter one")
+        raise ExpressionRefused(f"has more than {MOST_LENGTH:,} characters", "write a shorter one")
     reader = _Reader(pattern)
     piece = reader.alternatives(0)
     if reader.place < len(pattern):
-        raise _refused("has a ) without its (")
+        raise ExpressionRefused("has a ) without its (")
     if piece.loose > most_loose:
-        raise _refused(
+        raise ExpressionRefused(
             f"has more than {most_loose} repetitions that may end at several places",
             "let a character follow each that it does not match: [^,]*, instead of .*,",
         )
 
 
-def check_wildcards(pattern: str) -> None:
-    """Refuse a pattern of LIKE whose parts may be found at too many places.
+def check_wildcards(pattern: str, sign: str = "%") -> None:
+    """Refuse a pattern of LIKE, or one like it, whose parts may be found at too many places.
 
-    :raises ExpressionRefused: it has too many %.
+    :param sign: what stands for any text in it.
+    :raises ExpressionRefused: it has too many of them.
     """
     if len(pattern) > MOST_LENGTH:
-        raise _refused(f"has more than {MOST_LENGTH:,} characters", "write a shorter one")
-    if len(re.findall("%+", pattern)) > MOST_LOOSE + 1:
-        raise _refused(f"has more than {MOST_LOOSE + 1} %", "write several conditions")
+        raise ExpressionRefused(f"has more than {MOST_LENGTH:,} characters", "write a shorter one")
+    if len(re.findall(f"{re.escape(sign)}+", pattern)) > MOST_LOOSE + 1:
+        raise ExpressionRefused(f"has more than {MOST_LOOSE + 1} {sign}", "write several conditions")
 
 
 class _Reader:
@@ -92,7 +93,7 @@ class _Reader:
     def alternatives(self, depth: int) -> _Piece:
         """Up to the parenthesis that closes the group, or the end."""
         if depth > _MOST_DEPTH:
-            raise _refused("has too many groups in each other")
+            raise ExpressionRefused("has too many groups in each other")
         found = [self._sequence(depth)]
         while self._sees("|"):
             self.place += 1
@@ -116,18 +117,18 @@ class _Reader:
             return piece
         self.place = found.end()
         if _QUANTIFIER.match(self.pattern, self.place):
-            raise _refused("repeats a repetition")
+            raise ExpressionRefused("repeats a repetition")
         least, most = _times(found)
         if most is not None and most < least:
-            raise _refused("repeats something at most less often than at least")
+            raise ExpressionRefused("repeats something at most less often than at least")
         if max(least, most or 0) > _MOST_TIMES:
-            raise _refused(f"repeats something more than {_MOST_TIMES:,} times", "write * or +")
+            raise ExpressionRefused(f"repeats something more than {_MOST_TIMES:,} times", "write * or +")
         if most == least:
             return _Piece(_power(piece.ways, least), piece.loose * least, piece.varies)
         if most == 1:
             return _Piece(_few(piece.ways + 1), piece.loose, piece.varies)
         if piece.varies or (piece.ways > 1 and most is None):
-            raise _refused(
+            raise ExpressionRefused(
                 "repeats what can itself match in several ways",
                 "repeat a single character or class: [ab]* instead of (a|b)*, [^/]* instead of ([^/]+)*",
             )
@@ -184,14 +185,14 @@ class _Reader:
         if self._sees("?"):
             found = _GROUP.match(self.pattern, self.place)
             if found is None:
-                raise _refused(
+                raise ExpressionRefused(
                     "looks ahead or behind, or has a group that is not known here",
                     "write a group as (…) or (?:…)",
                 )
             self.place = found.end()
         piece = self.alternatives(depth + 1)
         if not self._sees(")"):
-            raise _refused("has a ( without its )")
+            raise ExpressionRefused("has a ( without its )")
         self.place += 1
         return piece
 
@@ -199,25 +200,20 @@ class _Reader:
         start = self.place
         kind = self.pattern[start + 1 : start + 2]
         if not kind:
-            raise _refused("ends too early")
+            raise ExpressionRefused("ends too early")
         if kind == "Q":
             end = self.pattern.find("\\E", start)
             self.place = len(self.pattern) if end < 0 else end + 2
             return _Piece()
-        if kind in _ANCHORS:
+        if kind in "bBAzZG":
             self.place += 2
             return _Piece()
         if kind.isdigit() and kind != "0":
-            raise _refused("refers back to a group", "write out what should follow")
+            raise ExpressionRefused("refers back to a group", "write out what should follow")
         if kind in ("k", "X", "g"):
-            raise _refused(f"has \\{kind}, whose length is not known")
-        if kind.lower() in _SETS:
-            self.place += 2
-            return _Piece(matches=_set(kind))
-        if kind in ("p", "P", "N"):
-            self.place += 2
-            self._skip_braces()
-            return _Piece(matches=_anything)
+            raise ExpressionRefused(f"has \\{kind}, whose length is not known")
+        if (members := self._set(kind)) is not None:
+            return _Piece(matches=members)
         char = self.literal()
         return _Piece(2 if kind == "R" else 1, matches=char.__eq__ if char else _anything)
 
@@ -228,28 +224,25 @@ class _Reader:
         negated = self._sees("^")
         self.place += negated
         if self._sees("]"):
-            raise _refused("has a ] at the start of a class", "write \\]")
+            raise ExpressionRefused("has a ] at the start of a class", "write \\]")
         members: list[Matches] = []
         while not self._sees("]"):
             members.append(self._member())
         self.place += 1
-        if _doubtful(self.pattern[start : self.place]):
+        text = self.pattern[start : self.place]
+        # Engines read it differently, or negate a set that is not known here.
+        if "&&" in text or (text.startswith("[^") and re.search(r"\\[pPNhHvVRcx0u]", text)):
             return _anything
         return lambda char: negated != any(member(char) for member in members)
 
     def _member(self) -> Matches:
         kind = self.pattern[self.place + 1 : self.place + 2] if self._sees("\\") else ""
         if self._sees("["):
-            raise _refused("has a class in a class", "write one flat class")
-        if kind.lower() in _SETS and kind:
-            self.place += 2
-            return _set(kind)
-        if kind in ("p", "P", "N") and kind:
-            self.place += 2
-            self._skip_braces()
-            return _anything
-        if kind in ("Q", "E") and kind:
-            raise _refused(f"has \\{kind} in a class", "write each character")
+            raise ExpressionRefused("has a class in a class", "write one flat class")
+        if (members := self._set(kind)) is not None:
+            return members
+        if kind in ("Q", "E"):
+            raise ExpressionRefused(f"has \\{kind} in a class", "write each character")
         first = self.literal()
         ends = self.pattern[self.place + 1 : self.place + 2]
         if not self._sees("-") or ends in ("]", ""):
@@ -258,23 +251,28 @@ class _Reader:
         if self._sees("[") or (
             ends == "\\" and self.pattern[self.place + 1 : self.place + 2].lower() in _SETS
         ):
-            raise _refused("has a range without an end")
+            raise ExpressionRefused("has a range without an end")
         last = self.literal()
         return lambda char: not (first and last) or first <= char <= last
 
-    def _skip_braces(self) -> None:
-        if self._sees("{"):
-            end = self.pattern.find("}", self.place)
-            self.place = len(self.pattern) if end < 0 else end + 1
-        else:
-            self.place += 1
+    def _set(self, kind: str) -> Matches | None:
+        """Pass by a set of characters, `\\d` or `\\p{L}`; None where none is here."""
+        if kind.lower() in _SETS:
+            self.place += 2
+            inside = re.compile(_SETS[kind.lower()], re.ASCII)
+            return lambda char: char > "\x7f" or bool(inside.match(char)) == kind.islower()
+        if kind not in ("p", "P", "N"):
+            return None
+        named = _NAMED.match(self.pattern, self.place + 2)
+        self.place = named.end() if named else self.place + 3
+        return _anything
 
     def _sees(self, char: str) -> bool:
-        return self.pattern.startswith(char, self.place) and self.place < len(self.pattern)
+        return self.pattern.startswith(char, self.place)
 
     def _take(self) -> str:
         if self.place >= len(self.pattern):
-            raise _refused("ends too early")
+            raise ExpressionRefused("ends too early")
         self.place += 1
         return self.pattern[self.place - 1]
 
@@ -287,23 +285,13 @@ def _times(found: re.Match[str]) -> tuple[int, int | None]:
     return least, least if found[3] is None else int(found[4]) if found[4] else None
 
 
-def _doubtful(text: str) -> bool:
-    """Whether engines read a class differently, or negate a set that is not known here."""
-    return "&&" in text or (text.startswith("[^") and re.search(r"\\[pPNhHvVRcx0u]", text) is not None)
-
-
 def _anything(_: str) -> bool:
     return True
 
 
-def _set(kind: str) -> Matches:
-    inside = re.compile(_SETS[kind.lower()], re.ASCII)
-    return lambda char: char > "\x7f" or bool(inside.match(char)) == kind.islower()
-
-
 def _few(ways: int) -> int:
     if ways > MOST_WAYS:
-        raise _refused(
+        raise ExpressionRefused(
             f"can match in more than {MOST_WAYS:,} ways", "write fewer alternatives and optional parts"
         )
     return ways
@@ -311,7 +299,3 @@ def _few(ways: int) -> int:
 
 def _power(ways: int, times: int) -> int:
     return 1 if ways == 1 else _few(ways ** min(times, 14))
-
-
-def _refused(reason: str, fix: str | None = None) -> ExpressionRefused:
-    return ExpressionRefused(reason, fix)

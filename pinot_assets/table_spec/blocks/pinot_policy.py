@@ -15,11 +15,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
-from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.policy import Policy, PolicyRefusal
 from pinot_assets.errors import SourceError
 from pinot_assets.source.policy import refused_place, refused_variables
@@ -27,8 +26,8 @@ from pinot_assets.source.settings import is_reference, referenced
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec.blocks.pinot_json import raw_table_name
 from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAMS, TABLE_PATHS
-from pinot_assets.table_spec.yaml.environment import is_secret_key, variable_for
-from pinot_assets.table_spec.yaml.problem import KeyPath
+from pinot_assets.table_spec.yaml.document import KeyPath, walk
+from pinot_assets.table_spec.yaml.values import is_secret_key, variable_for
 
 Refused = tuple[KeyPath, PolicyRefusal]
 """The place of a setting, and why."""
@@ -41,35 +40,24 @@ _EXPRESSIONS: Final = {
     ),
 }
 """Judged by `pinot_code` and by the segment writer, each text as an expression."""
-_NOTES: Final = ("metadata",)
 """What people write beside a table; Pinot opens none of it."""
 _BATCH: Final = ("ingestionConfig", "batchIngestionConfig", "batchConfigMaps")
 _TASKS: Final = ("task",)
 _FEEDS: Final = (STREAMS, FORMER_STREAM, _BATCH, _TASKS, ("tierConfigs",))
 """Settings of readers and plugins, where a relative path is one, too."""
 _PEER_SCHEME: Final = TABLE_PATHS["peerSegmentDownloadScheme"]
-_PEER_SCHEMES: Final = ("http", "https")
 
 _CODE: Final = re.compile(
     r"class(?!ic)|factory|implementation|serializer|interceptor|reporter|provider|strateg|handler|jarfile"
     r"|plugin|valuetype$"
 )
-_COMMAND: Final = re.compile(r"cmd$|command$|script$")
-"""Kafka's `sasl.kerberos.kinit.cmd` is run as it is."""
-_NO_CODE: Final = re.compile(r"protoclassname$")
-"""A message of a descriptor file; in a jar, it is the jar that is refused."""
-_JAAS: Final = re.compile(r"jaasconfig$")
 _BROKERS: Final = {
-    re.compile(r"brokerlist$|bootstrapservers?$"): "kafka",
-    re.compile(r"zkbrokerurl$|zkconnectstring$|zookeeperconnect$"): "zookeeper",
-    re.compile(r"proxyhost$"): "http",
+    ("brokerlist", "bootstrapserver", "bootstrapservers"): "kafka",
+    ("zkbrokerurl", "zkconnectstring", "zookeeperconnect"): "zookeeper",
+    ("proxyhost",): "http",
 }
-_SERVICE: Final = re.compile(r"(?:url|endpoint)$")
-_FILE: Final = re.compile(r"(?:location|file|path|dir|directory|keytab|uri)$")
-_DATA: Final = re.compile(r"(?:input|output)diruri$")
-_PATTERN: Final = re.compile(r"pattern$")
-_TABLE: Final = re.compile(r"tables?$|tablenames?(?:withtype)?$")
-_SQL: Final = re.compile(r"(?:sql|query)$")
+"""Ends of keys, and what the brokers there speak."""
+_FILES: Final = ("location", "file", "path", "dir", "directory", "keytab", "uri")
 _SELECT: Final = re.compile(r"\bselect\b.*\bfrom\b|^\W*(?:table|values|with)\s", re.IGNORECASE | re.DOTALL)
 """A query, whatever comments stand in it."""
 _VIEW: Final = "materializedview"
@@ -100,9 +88,6 @@ _KEYS: Final = ("accessKey", "secretKey")
 _ENDPOINT: Final = "endpoint"
 _STORE_ENDPOINT: Final = f".fs.prop.{_ENDPOINT}"
 """Of `input.fs.prop.endpoint` and its like: of a bucket's file system (`S3Config`)."""
-_FACTORY: Final = "factory.class.name"
-_KINESIS: Final = ".stream.kinesis."
-_STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss")
 
 
 def refused_table(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
@@ -111,13 +96,16 @@ def refused_table(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
     :param config: as it is applied, a `realtime:` block laid into it.
     """
     table = raw_table_name(str(config.get("tableName", "")))
-    for path, text in _texts((), config):
+    for path, text in _texts(config):
         if any(path[: len(part)] == part for part in _EXPRESSIONS):
             continue
-        judge = _in_notes if path[:1] == _NOTES else _in_feed if _is_feed(path) else _in_table
+        judge = _in_notes if path[:1] == ("metadata",) else _in_feed if _is_feed(path) else _in_table
         refusal = judge(str(path[-1]), text, policy)
-        if refusal is None and path == _PEER_SCHEME and not is_reference(text):
-            refusal = _peer_scheme(text)
+        is_peer_scheme = path == _PEER_SCHEME and not is_reference(text)
+        if refusal is None and is_peer_scheme and text.lower() not in ("http", "https"):
+            refusal = PolicyRefusal(
+                "is none of the ways by which servers take segments from each other", "write http or https"
+            )
         if refusal is None and path[:1] == _TASKS:
             refusal = _in_task(path, text, table, policy)
         if refusal is not None:
@@ -127,7 +115,7 @@ def refused_table(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
 
 def refused_schema(schema: JsonMapping, policy: Policy) -> Iterator[Refused]:
     """Everything in a schema that the policy refuses: classes that fill columns, and variables."""
-    for path, text in _texts((), schema):
+    for path, text in _texts(schema):
         if "transformFunction" in path:
             continue
         key = str(path[-1])
@@ -189,29 +177,24 @@ def _refused_reach(key: str, text: str, policy: Policy) -> PolicyRefusal | None:
     plain = _plain(key)
     is_own = is_reference(text)
     text = _value_of(text) if is_own else text.strip()
-    for kind, scheme in _BROKERS.items():
-        if kind.search(plain):
-            return _first(partial(_refused_broker, policy, scheme), text)
+    if scheme := next((scheme for ends, scheme in _BROKERS.items() if plain.endswith(ends)), None):
+        return _first(lambda one: policy.refuses_endpoint(_broker(one, scheme)), text)
     if plain.endswith("topicname") and _TOPIC.fullmatch(text):
         return None
-    if is_secret_key(key) or _PATTERN.search(plain):
+    if is_secret_key(key) or plain.endswith("pattern"):
         return None  # a password may begin with a slash, and a pattern opens nothing
-    if _SERVICE.search(plain) or (is_own and _URL.match(text)):
+    if plain.endswith(("url", "endpoint")) or (is_own and _URL.match(text)):
         return _first(lambda one: _refused_service(one, policy), text)
     if is_own:
         return None
-    if text and (_FILE.search(plain) or _PATH.match(text) or _URL.match(text)):
+    if text and (plain.endswith(_FILES) or _PATH.match(text) or _URL.match(text)):
         return _refused_places(key, text, policy)
     return None
 
 
-def _refused_broker(policy: Policy, scheme: str, text: str) -> PolicyRefusal | None:
-    return policy.refuses_endpoint(_broker(text, scheme))
-
-
 def _refused_service(url: str, policy: Policy) -> PolicyRefusal | None:
     scheme = _URL.match(url)
-    if scheme and scheme[1].lower() in _STORES:
+    if scheme and scheme[1].lower() in ("s3", "s3a", "s3n", "gs", "abfs", "abfss"):
         return _refused_store(url, policy)
     return policy.refuses_endpoint(url)
 
@@ -230,7 +213,9 @@ def _refused_location(key: str, text: str, policy: Policy) -> PolicyRefusal | No
             return None
         what = "names a file of Pinot's machines without saying where it lies"
         return _or_variable(PolicyRefusal(what, "write its whole path"), key)
-    refuses = policy.refuses_data if _DATA.search(_plain(key)) else policy.refuses_path
+    refuses = (
+        policy.refuses_data if _plain(key).endswith(("inputdiruri", "outputdiruri")) else policy.refuses_path
+    )
     # Pinot takes some paths for URIs, whose escapes are other characters, and others not.
     for one in (unquote(path), path):
         if refusal := refuses(re.sub("^/+", "/", one)):
@@ -250,8 +235,8 @@ def _refused_store(url: str, policy: Policy) -> PolicyRefusal | None:
 
 
 def literal_secrets(config: JsonMapping) -> Iterator[Refused]:
-    """Of a spec that no file was checked for; `literal_secret` judges those of files."""
-    for path, text in _texts((), config):
+    """Of a spec that no file was checked for; `secret_problems` judges those of files."""
+    for path, text in _texts(config):
         key = str(path[-1])
         if text and _is_feed(path) and is_secret_key(key) and not is_reference(text):
             yield path, PolicyRefusal("holds a literal secret", f"write {key}: ${{{variable_for(key)}}}")
@@ -263,8 +248,8 @@ def _ambient(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
     Keys are looked for by the very names that Pinot's plugins know: one that is written otherwise, or holds
     nothing, is none to them, and they take the machine's.
     """
-    for path, settings in _maps((), config):
-        if not _is_feed(path):
+    for path, settings in walk(config):
+        if not isinstance(settings, dict) or not _is_feed(path):
             continue
         places = {"": str(settings.get(_ENDPOINT) or "")} if _is_kinesis(settings) else {}
         places |= {
@@ -285,7 +270,9 @@ def _is_kinesis(settings: JsonMapping) -> bool:
     if str(settings.get("streamType")).lower() == "kinesis":
         return True
     return any(
-        key.endswith(_FACTORY) and _KINESIS in text for key, text in settings.items() if isinstance(text, str)
+        key.endswith("factory.class.name") and ".stream.kinesis." in text
+        for key, text in settings.items()
+        if isinstance(text, str)
     )
 
 
@@ -301,43 +288,36 @@ def _is_feed(path: KeyPath) -> bool:
 def _is_code(key: str, text: str) -> bool:
     """Whether a value names a class that is none of Pinot's, or where to find one."""
     plain = _plain(key)
-    if _COMMAND.search(plain):
-        return bool(text)
-    if _JAAS.search(plain):
+    if plain.endswith(("cmd", "command", "script")):
+        return bool(text)  # Kafka's `sasl.kerberos.kinit.cmd` is run as it is
+    if plain.endswith("jaasconfig"):
         return not re.fullmatch(f"(?:{_LOGIN.pattern})+", text)
-    if not _CODE.search(plain) or _NO_CODE.search(plain):
+    # A protoClassName is a message of a descriptor file; in a jar, it is the jar that is refused.
+    if not _CODE.search(plain) or plain.endswith("protoclassname"):
         return False
-    names = [name.strip() for name in text.split(",")]
+    names = (name.strip() for name in text.split(","))
     return any(("." in name or "/" in name) and not _KNOWN_CLASS.fullmatch(name) for name in names)
 
 
 def _broker(text: str, scheme: str) -> str:
     """A broker as a URL; what is written in another way stays as it is, and is no endpoint."""
-    host = text if scheme == "kafka" else text.partition("/")[0]
-    if url := _URL.match(text):
-        return text if url[1].lower().startswith("pulsar") else f"{scheme}://{_host(text) or '@'}"
-    return f"{scheme}://{_host(host) or '@'}"
-
-
-def _host(text: str) -> str:
-    match = _BROKER.fullmatch(text)
-    return match[1] if match else ""
-
-
-def _peer_scheme(text: str) -> PolicyRefusal | None:
-    if text.lower() in _PEER_SCHEMES:
-        return None
-    return PolicyRefusal(
-        "is none of the ways by which servers take segments from each other", "write http or https"
-    )
+    url = _URL.match(text)
+    if url and url[1].lower().startswith("pulsar"):
+        return text
+    host = _BROKER.fullmatch(text if url or scheme == "kafka" else text.partition("/")[0])
+    return f"{scheme}://{host[1] if host else '@'}"
 
 
 def _in_task(path: KeyPath, text: str, table: str, policy: Policy) -> PolicyRefusal | None:
     """What a task may not work on: a query reads any table, with the rights of Pinot's minions."""
     key = _plain(path[-1])
-    if _TABLE.search(key):
-        return _first(lambda name: _other_table(name, table), text)
-    is_query = _SQL.search(key) or _SELECT.search(text) or any(_VIEW in _plain(step) for step in path)
+    if re.search("tables?$|tablenames?(?:withtype)?$", key):
+        if all(raw_table_name(name.strip()) in ("", table) for name in text.split(",")):
+            return None
+        return PolicyRefusal("names another table than its own", f"write {table}, or remove it")
+    is_query = (
+        key.endswith(("sql", "query")) or _SELECT.search(text) or any(_VIEW in _plain(step) for step in path)
+    )
     if not is_query or is_reference(text):
         return None
     refusal = policy.refuses_code()
@@ -345,12 +325,6 @@ def _in_task(path: KeyPath, text: str, table: str, policy: Policy) -> PolicyRefu
         return None
     reason = "is, or is of, a query that Pinot's minions would run, and that may read any table"
     return _or_variable(PolicyRefusal(reason, refusal.fix, refusal.line), str(path[-1]))
-
-
-def _other_table(text: str, table: str) -> PolicyRefusal | None:
-    if raw_table_name(text) == table:
-        return None
-    return PolicyRefusal("names another table than its own", f"write {table}, or remove it")
 
 
 def _or_variable(refusal: PolicyRefusal, key: str) -> PolicyRefusal:
@@ -362,36 +336,15 @@ def _or_variable(refusal: PolicyRefusal, key: str) -> PolicyRefusal:
 def _first(judge: Callable[[str], PolicyRefusal | None], text: str) -> PolicyRefusal | None:
     """Of a list with commas, the first one that is refused."""
     items = (item.strip() for item in text.split(","))
-    return next((refusal for item in items if item and (refusal := judge(item))), None)
+    return next(filter(None, map(judge, filter(None, items))), None)
 
 
 def _plain(key: object) -> str:
-    return re.sub(r"[._-]", "", str(key)).lower()
+    return re.sub(r"[._\n-]", "", str(key)).lower()
 
 
-def _texts(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, str]]:
+def _texts(config: JsonMapping) -> Iterator[tuple[KeyPath, str]]:
     """Every text, at the path of the nearest key: the items of a list stand at the list's."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _texts((*path, key), inner)
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            inner_path = (*path, number) if isinstance(inner, dict | list) else path
-            yield from _texts(inner_path, inner)
-    elif isinstance(value, str):
-        yield path, value
-
-
-def _maps(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, JsonObject]]:
-    """Every mapping, with its path."""
-    if isinstance(value, dict):
-        yield path, value
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, one in inner:
-        yield from _maps((*path, step), one)
-
-
-def _at(value: Any, path: KeyPath) -> Any:
-    for step in path:
-        value = value.get(step) if isinstance(value, dict) else None
-    return value
+    for path, value in walk(config):
+        if isinstance(value, str):
+            yield path if isinstance(path[-1], str) else path[:-1], value
