@@ -23,7 +23,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest import BuildSpec, build_file
 from pinot_assets.ingest.contract import heartbeat
-from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.contract.build_spec import Query
 from pinot_assets.ingest.spark import expression, file_jobs, reader
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_session

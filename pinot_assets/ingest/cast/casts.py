@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from pinot_assets.ingest.contract.target_schema import TargetSchema
+from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.segment.column.decimals import unstorable
 
 Cast = Callable[[pa.ChunkedArray], pa.ChunkedArray]

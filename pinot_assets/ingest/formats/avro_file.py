@@ -1,7 +1,8 @@
 """Avro through DataFusion, whose decoder makes Arrow columns without a Python object per value.
 
-DataFusion is an extra (`pip install "pinot-assets[avro]"`), since it is large and few tables need it.
-Rows are counted from 1.
+DataFusion is an extra (`pip install "pinot-assets[avro]"`), since it is large and few tables need it. It
+takes a file cut short for a whole one, so the file's frame is walked block by block first (the Avro
+specification, object container files). Rows are counted from 1.
 """
 
 from __future__ import annotations
@@ -17,12 +18,73 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pinot_assets.core.file_errors import ReaderSettings, Unreadable, one_line
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.contract.machine_trouble import trouble_of
-from pinot_assets.ingest.contract.target_schema import TargetSchema
-from pinot_assets.ingest.formats.avro_blocks import count_rows
-from pinot_assets.ingest.formats.typed import BATCH_ROWS, columns_of, conform_all
+from pinot_assets.ingest.formats.columnar import BATCH_ROWS, columns_of
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
+
+_SYNC_BYTES = 16
+
+
+def count_rows(path: Path, limits: FileLimits = DEFAULTS) -> int:
+    """How many rows the blocks of a file promise, nothing of which is decoded.
+
+    :raises Unreadable: a block is cut short, or does not end with the file's mark.
+    :raises TooLarge: a block promises far more rows than its bytes can hold, one byte each.
+    """
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        position = rows = 0
+        try:
+            position = _behind_header(data)
+            mark = data[position - _SYNC_BYTES : position]
+            while position < len(data):
+                count, position = _long(data, position)
+                size, position = _long(data, position)
+                position += size + _SYNC_BYTES
+                if count < 0 or size < 0 or data[position - _SYNC_BYTES : position] != mark:
+                    raise IndexError
+                limits.check_unpacked(size, count)
+                rows += count
+        except IndexError as error:
+            raise Unreadable(
+                "the Avro file is damaged or cut short",
+                why=f"a block that ends at byte {position} of {len(data)} does not end with the file's mark",
+                hint="write the file again; nothing that was read of it is used",
+            ) from error
+        return rows
+
+
+def _behind_header(data: mmap.mmap) -> int:
+    position = 4
+    while True:
+        count, position = _long(data, position)
+        if count == 0:
+            break
+        if count < 0:
+            _, position = _long(data, position)
+        for _ in range(2 * abs(count)):  # keys and values
+            size, position = _long(data, position)
+            position += size
+            if size < 0 or position > len(data):
+                raise IndexError
+    if position + _SYNC_BYTES > len(data):
+        raise IndexError
+    return position + _SYNC_BYTES
+
+
+def _long(data: mmap.mmap, position: int) -> tuple[int, int]:
+    """A zigzag number of variable length, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+        shift += 7
+        if shift > 63:
+            raise IndexError
+
 
 _LOADED: Final = 64 << 20
 """Bytes that DataFusion takes at the least once it is loaded."""
@@ -36,16 +98,6 @@ def check_avro() -> None:
     :raises ReaderSettings: the library is not installed, or cannot be loaded.
     """
     _datafusion()
-
-
-def read_avro(
-    path: Path, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS
-) -> Iterator[pa.Table]:
-    """Rows as the columns of `wanted`, some at a time.
-
-    :raises FileRejected: the file is damaged, has none of the columns, or a value does not fit.
-    """
-    yield from conform_all(_batches(path, wanted, verdicts, limits), wanted, verdicts, limits)
 
 
 def first_avro(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.Table:
@@ -98,9 +150,13 @@ def _memory(size: int) -> mmap.mmap:
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
-def _batches(
+def avro_batches(
     path: Path, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
 ) -> Iterator[pa.Table]:
+    """Rows with the columns of `wanted` that the file has, in its own types, some at a time.
+
+    :raises FileRejected: the file is damaged, or has none of the columns.
+    """
     datafusion = _datafusion()
     expected = count_rows(path, limits)
     verdicts.holds(expected)

@@ -24,13 +24,10 @@ import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import BadRow, Unreadable, one_line, shown
 from pinot_assets.ingest.cast.conform import conform
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.contract.csv_settings import CsvSettings, twice
-from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.content import BLOCK_BYTES, Readable
-from pinot_assets.ingest.formats.csv_bytes import ForeignBytes
-from pinot_assets.ingest.formats.csv_comments import without_comments
-from pinot_assets.ingest.formats.csv_quotes import Quotes
+from pinot_assets.ingest.formats.csv_text import ForeignBytes, Quotes, without_comments
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _HEADER_BYTES: Final = 1 << 20

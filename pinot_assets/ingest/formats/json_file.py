@@ -20,12 +20,17 @@ import pyarrow.types as pt
 from pinot_assets.core.file_errors import BadRow, FileRejected, TypeMismatch, Unreadable, shown
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.cast.conform import conform
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
-from pinot_assets.ingest.contract.target_schema import TargetSchema
-from pinot_assets.ingest.formats.json_blocks import document_blocks, enough_for
-from pinot_assets.ingest.formats.json_documents import BLANKS, is_document, key_pattern, members_of
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
+from pinot_assets.ingest.formats.columnar import check_values
+from pinot_assets.ingest.formats.json_documents import (
+    BLANKS,
+    document_blocks,
+    enough_for,
+    is_document,
+    key_pattern,
+    members_of,
+)
 from pinot_assets.ingest.formats.json_values import NOT_UTF_8, Real, arrow_type, converter, parsed
-from pinot_assets.ingest.formats.typed import check_values
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _LOOK_AHEAD: Final = 1 << 16

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from pinot_assets.ingest.contract.target_schema import TargetSchema
+from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.segment.column.decimals import MAX_DIGITS, is_storable
 
 Convert = Callable[[Any], Any]

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.ingest.spark.home import temporary_files_in, usual_signals
 from pinot_assets.settings.environment import Profile, load_profile
 
 if TYPE_CHECKING:
@@ -78,8 +77,12 @@ def environment_context(
 @contextmanager
 def _jvm(settings: Mapping[str, str]) -> Iterator[None]:
     """This process's JVM, started where there is none: around what makes a context of it."""
-    from pinot_assets.ingest.spark.jvm import start_jvm
-    from pinot_assets.ingest.spark.stopped import forget_what_is_gone
+    from pinot_assets.ingest.spark.jvm import (
+        forget_what_is_gone,
+        start_jvm,
+        temporary_files_in,
+        usual_signals,
+    )
 
     forget_what_is_gone()
     with usual_signals():

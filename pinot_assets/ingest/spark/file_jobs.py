@@ -1,4 +1,12 @@
-"""Files that Spark reads itself: one job per file, so that one file's trouble stays its own."""
+"""Files that Spark reads itself: one job per file, so that one file's trouble stays its own.
+
+A JVM that dies, of memory mostly, takes the jobs of all files with it: in this process the only one there is.
+So another Spark is started. The files that were under way are built in it one by one; under whichever Spark
+ends again, that file fails, and all others are built.
+
+While a JSON file is read for its columns' types, and while a filter leaves nothing of the rows, no task of
+Python's has anything to do: those signs of life are Spark's alone. Executors tell with every heartbeat.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +14,24 @@ import logging
 import pickle
 import uuid
 import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib.util import find_spec
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
-from pinot_assets.ingest.contract.deaths import Death, death_of, death_of_executor, death_of_memory
-from pinot_assets.ingest.contract.query import Query
-from pinot_assets.ingest.contract.target_schema import TargetSchema
+from pinot_assets.ingest.contract.accepted_rows import TargetSchema
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
+from pinot_assets.ingest.contract.machine_trouble import Death, death_of, death_of_executor, death_of_memory
 from pinot_assets.ingest.spark.expression import first_line
-from pinot_assets.ingest.spark.progress import ReadCounts
+from pinot_assets.ingest.spark.jvm import exit_of_jvm, is_stopped
 from pinot_assets.ingest.spark.query import (
     check_expressions,
     columns_read,
@@ -39,12 +47,52 @@ from pinot_assets.ingest.spark.reader import (
     use_in_thread,
 )
 from pinot_assets.ingest.spark.rows import RESULT, ConfirmBlank, FindFault, LookAtFile, WriteFile
-from pinot_assets.ingest.spark.stopped import is_stopped
 from pinot_assets.ingest.task.worker import failure_of
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.snapshot.failure_code import OUT_OF_MEMORY, WORKER_DIED
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Failure, FileResult
+
+_Sign = tuple[int, ...]
+
+
+class ReadCounts:
+    """What the jobs of one group have read.
+
+    :param group: the jobs' group.
+    """
+
+    def __init__(self, context: SparkContext, group: str) -> None:
+        self._context, self._group = context, group
+        self._seen: frozenset[_Sign] = frozenset()
+
+    def moved(self) -> bool:
+        """Whether a job was begun, a task ended or anything was read since this was last asked."""
+        seen = frozenset(self._signs())
+        fresh, self._seen = seen - self._seen, seen
+        return bool(fresh)
+
+    def _signs(self) -> Iterator[_Sign]:
+        with suppress(Exception):  # jobs end and their records go meanwhile; what is gone gives no sign
+            tracker = self._context.statusTracker()
+            active = {*tracker.getActiveJobsIds()}.intersection(tracker.getJobIdsForGroup(self._group))
+            jobs = (tracker.getJobInfo(job) for job in sorted(active))
+            for stage in [stage for job in jobs if job is not None for stage in job.stageIds]:
+                yield from self._stage(stage)
+
+    def _stage(self, stage: int) -> Iterator[_Sign]:
+        store: Any = self._context._jsc.sc().statusStore()
+        with suppress(Exception):  # not begun
+            data = store.lastStageAttempt(stage)
+            yield (
+                stage,
+                data.attemptId(),
+                data.numCompleteTasks(),
+                data.numFailedTasks(),
+                data.inputBytes(),
+                data.inputRecords(),
+            )
+
 
 _MOST_JOBS: Final = 64
 """A thread of the driver for each file under way. Never as many as there are cores: a cluster that grows with
@@ -237,3 +285,88 @@ def _require_pandas() -> None:
             why="PySpark asks for pandas before it hands rows to Python",
             hint='pip install "pinot-assets[sql]" where the driver runs',
         )
+
+
+RunFiles = Callable[[Sequence[FileTask]], Generator[FileResult | None, None, None]]
+"""Builds files with one Spark; a `SparkEnded` where that ends."""
+
+_ENDS: Final = 5
+"""Ends of Spark, one after the other, without a file built between them: then it is not the files'."""
+_OF_MEMORY: Final = (52, 137, -9)
+"""How a JVM ends without memory (`SparkExitCode`), and by the kernel's hand."""
+
+
+class RestartedFiles:
+    """The jobs of one build.
+
+    :param start: gives the jobs of a Spark, which it starts where there is none.
+    :raises BuildError: see `SparkFiles`.
+    """
+
+    def __init__(
+        self, start: Callable[[], SparkFiles], build_spec: BuildSpec, tasks: Sequence[FileTask]
+    ) -> None:
+        self._start, self._build_spec, self._tasks = start, build_spec, tasks
+        self._files: SparkFiles | None = start()
+
+    def results(self) -> Generator[FileResult | None, None, None]:
+        """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
+
+        :raises BuildError: Spark does not start again, or ends whatever it builds.
+        """
+        yield from in_spite_of_ends(self._run, self._build_spec, self._tasks)
+
+    def moved(self) -> bool:
+        """Whether Spark came further since this was last asked, where no task tells."""
+        return self._files is not None and self._files.moved()
+
+    def _run(self, tasks: Sequence[FileTask]) -> Generator[FileResult | None, None, None]:
+        if self._files is None:
+            self._files = self._start()
+        try:
+            with closing(self._files.results(tasks)) as results:
+                yield from results
+        except SparkEnded as ended:
+            self._files = None
+            ended.code = exit_of_jvm()
+            raise
+
+
+def in_spite_of_ends(
+    run: RunFiles, build_spec: BuildSpec, tasks: Sequence[FileTask]
+) -> Generator[FileResult | None, None, None]:
+    """Run until every file has a result, one under which Spark ends included.
+
+    :raises SparkEnded: it ends again and again, and nothing is built.
+    """
+    left = {task.ordinal: task for task in tasks}
+    suspects: list[FileTask] = []
+    ends = 0
+    while left:
+        now = suspects[:1] or [*left.values()]
+        try:
+            for result in run(now):
+                if result is not None:
+                    left.pop(result.ordinal, None)
+                    ends = 0
+                yield result
+        except SparkEnded as ended:
+            ends += 1
+            if ends == _ENDS:
+                raise
+            if len(now) == 1:
+                [task] = now
+                left.pop(task.ordinal, None)
+                yield _failure(build_spec, task, ended)
+            else:
+                suspects = [task for task in left.values() if task.ordinal in ended.under_way]
+                suspects = suspects or [*left.values()]
+                continue
+        suspects = suspects[1:]
+
+
+def _failure(build_spec: BuildSpec, task: FileTask, ended: SparkEnded) -> Failure:
+    """Of a file under which Spark ended, with no other beside it."""
+    of_memory = ended.code in _OF_MEMORY
+    how = "Spark's JVM ended" + ("" if ended.code is None else f" with code {ended.code}")
+    return (death_of_memory if of_memory else death_of_executor)(build_spec, task, how)

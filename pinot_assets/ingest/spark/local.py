@@ -15,15 +15,15 @@ from pyspark.sql import SparkSession
 
 from pinot_assets.core.java import find_java
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.spark.home import (
+from pinot_assets.ingest.spark.jvm import (
     clear_of_jvm,
+    forget_what_is_gone,
     remember_jvm,
     spark_home,
+    start_jvm,
     temporary_files_in,
     usual_signals,
 )
-from pinot_assets.ingest.spark.jvm import start_jvm
-from pinot_assets.ingest.spark.stopped import forget_what_is_gone
 
 _NO_JVM = "JAVA_GATEWAY_EXITED"
 _LOG4J = """\

@@ -20,15 +20,20 @@ from pinot_assets.core.file_errors import BadRow, FileRejected, Unreadable, show
 from pinot_assets.core.memory import limit_memory
 from pinot_assets.errors import BuildError, SourceChanged
 from pinot_assets.ingest.cast.conform import conform
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.contract.target_schema import TargetSchema
+from pinot_assets.ingest.formats.columnar import check_values
 from pinot_assets.ingest.formats.csv_file import split_cells
 from pinot_assets.ingest.formats.read import read_batches
-from pinot_assets.ingest.formats.typed import check_values
-from pinot_assets.ingest.spark.sizes import check_sizes
-from pinot_assets.ingest.spark.text import check_binary, check_csv, check_json, check_packing, footer_rows
+from pinot_assets.ingest.spark.file_checks import (
+    check_binary,
+    check_csv,
+    check_json,
+    check_packing,
+    check_sizes,
+    footer_rows,
+)
 from pinot_assets.ingest.task.worker import build_from, failure_of, look_at, version_of
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Failure, Receipt

@@ -28,17 +28,20 @@ from pinot_assets.errors import (
     StoreConflict,
     UnsupportedFeature,
 )
-from pinot_assets.ingest.cast.empty_columns import Values
-from pinot_assets.ingest.cast.row_groups import cut
-from pinot_assets.ingest.contract.bad_rows import BadRowAllowance, BadRowPolicy, Quarantine
+from pinot_assets.ingest.contract.accepted_rows import BadRowAllowance, BadRowPolicy, Quarantine, TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, segment_name
 from pinot_assets.ingest.contract.heartbeat import Heartbeat
-from pinot_assets.ingest.contract.keys import bad_rows_key, cut_key, receipt_key, version_text
 from pinot_assets.ingest.contract.machine_trouble import ADVICE, trouble_of
-from pinot_assets.ingest.contract.target_schema import TargetSchema
-from pinot_assets.ingest.contract.truncations import CutValues
+from pinot_assets.ingest.contract.task_outputs import (
+    CutValues,
+    bad_rows_key,
+    cut_key,
+    receipt_key,
+    version_text,
+)
 from pinot_assets.ingest.formats.content import check_not_torn
 from pinot_assets.ingest.formats.read import read_batches
+from pinot_assets.ingest.task.row_stream import Values, cut
 from pinot_assets.ingest.task.scratch import scratch_folder
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.write.metadata_reader import read_facts

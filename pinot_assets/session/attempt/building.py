@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
-from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.values import quarantined_rows, small_files
 from pinot_assets.session.values.plan import Plan

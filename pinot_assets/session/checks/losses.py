@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Final
 
 from pinot_assets.audit import Finding
-from pinot_assets.audit.bounds import RowsSeen
-from pinot_assets.audit.losses import (
+from pinot_assets.audit.row_changes import (
     Rewritten,
+    RowsSeen,
     emptied_files,
     shrunk_files,
     shrunk_table,

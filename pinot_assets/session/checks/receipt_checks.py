@@ -10,15 +10,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from pinot_assets.audit import Finding
-from pinot_assets.audit.bounds import RowsSeen, empty_outputs, row_change, time_range
-from pinot_assets.audit.built import (
+from pinot_assets.audit.built_files import (
     bounds_in_order,
     columns_as_in_schema,
+    cut_values,
     rows_as_read,
     tars_as_built,
     unlike,
 )
-from pinot_assets.audit.cut import cut_values
+from pinot_assets.audit.row_changes import RowsSeen, empty_outputs, row_change, time_range
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import SnapshotCorrupt

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from pinot_assets.errors import SessionError
-from pinot_assets.ingest.contract.keys import CUT_VALUES
+from pinot_assets.ingest.contract.task_outputs import CUT_VALUES
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.recover.finalize import load_switch, note_foreign
 from pinot_assets.session.recover.resolve_interrupted import without_entry

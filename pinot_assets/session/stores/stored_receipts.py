@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import SourceError
-from pinot_assets.ingest.contract.keys import attempt_of, file_id
+from pinot_assets.ingest.contract.task_outputs import attempt_of, file_id
 from pinot_assets.session.stores.staged_objects import THREADS
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.snapshot.receipt import Receipt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pinot_assets.ingest.cast.empty_columns import Values
+from pinot_assets.ingest.task.row_stream import Values
 
 TABLES = (
     pa.table({"a": [1, None], "b": pa.array([None, None], pa.int64()), "c": [None, [1]]}),

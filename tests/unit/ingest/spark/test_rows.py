@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.ingest import BuildSpec, FileTask
-from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.contract.build_spec import Query
 from pinot_assets.ingest.spark.rows import CORRUPT, END, MADE, ROW, ConfirmBlank, WriteFile
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import Failure, Receipt

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pinot_assets.core.file_errors import FileTooLarge, Unreadable
-from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.contract.build_spec import Query
+from pinot_assets.ingest.spark.file_checks import check_sizes
 from pinot_assets.ingest.spark.rows import LookAtFile
-from pinot_assets.ingest.spark.sizes import check_sizes
 from pinot_assets.settings import file_limits
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import Failure

@@ -28,7 +28,7 @@ from pinot_assets.ingest import (
     version_from_text,
     version_text,
 )
-from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.contract.build_spec import Query
 from pinot_assets.ingest.task import worker
 from pinot_assets.ingest.task.worker import look_at
 from pinot_assets.segment import read_segment_info

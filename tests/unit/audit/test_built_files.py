@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.audit import Finding
-from pinot_assets.audit.built import (
+from pinot_assets.audit.built_files import (
     bounds_in_order,
     columns_as_in_schema,
     rows_as_read,
