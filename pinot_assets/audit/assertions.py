@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import add
-from typing import Any, Final
+from typing import Final
 
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.core.check_result import Severity
@@ -85,23 +85,23 @@ def broker_tally(question: Question, result: QueryResult) -> Tally:
     return {
         tuple(row[place] for place in question.key_places): tuple(
             _broker_value(value, fold)
-            for value, (_, fold) in zip(_values(question, row), question.aggregates, strict=True)
+            for value, (_, fold) in zip(
+                [value for place, value in enumerate(row) if place not in question.key_places],
+                question.aggregates,
+                strict=True,
+            )
         )
         for row in result.rows
     }
 
 
-def _values(question: Question, row: Sequence[Any]) -> list[Any]:
-    return [value for place, value in enumerate(row) if place not in question.key_places]
-
-
-def _broker_value(value: Any, fold: str) -> float:
+def _broker_value(value: object, fold: str) -> float:
     """A number, also where JSON has none for it (`"Infinity"`, a BIG_DECIMAL). No value, as a broker that
     handles nulls gives for no rows, becomes what others answer: 0, or an infinity (the AVG, for one)."""
     if value is None:
         return _OF_NO_ROWS.get(fold, -math.inf)
     try:
-        return float(value)
+        return float(value)  # type: ignore[arg-type]  # what is none is a TypeError
     except (TypeError, ValueError):
         raise PinotError(f"a broker answered {str(value)[:80]!r}, which is no number") from None
 
@@ -165,12 +165,11 @@ def is_assertion(finding: str) -> bool:
 
 
 def _finding(assertion: Assertion, expected: int, bad: Sequence[str], good: str) -> Finding:
-    told = list(dict.fromkeys(bad))  # replicas say the same, as a rule
     # Several assertions may ask the same and expect several things of it.
     via = "sql" if assertion.via == "servers" else f"sql via {assertion.via}"
-    found = finding_of(
-        f"{via}: {assertion.sql} ({assertion.expect})", expected, expected - len(bad), told, good
-    )
+    told = list(dict.fromkeys(bad))  # replicas say the same, as a rule
+    name = f"{via}: {assertion.sql} ({assertion.expect})"
+    found = finding_of(name, expected, told, good, found=expected - len(bad))
     return replace(found, severity=Severity(assertion.severity.upper()))
 
 

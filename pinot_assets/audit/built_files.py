@@ -6,8 +6,9 @@ say, read back from the bytes that went into its tar. Those always hold, or the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from itertools import zip_longest
 from math import isnan
@@ -18,8 +19,9 @@ from pinot_assets.core.check_result import Severity, base_name, some
 from pinot_assets.core.text import plural
 from pinot_assets.segment.values.truncation import Cut
 from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
-from pinot_assets.table_spec.blocks.audit_checks import CutCheck
+from pinot_assets.table_spec.blocks.audit_checks import CutCheck, EmptyOutputs, TimeRange, moment_ms
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE: Final = frozenset({"INT", "LONG", "BOOLEAN", "TIMESTAMP"})
 _REAL: Final = frozenset({"FLOAT", "DOUBLE"})
 _PROTECTED: Final = "\0"
@@ -43,7 +45,7 @@ def rows_as_read(receipts: Collection[Receipt]) -> Finding:
             )
             files.append(receipt.uri)  # it may have lost all of them, and have no segment
     good = "rows that readers counted are in the segments"
-    finding = finding_of("rows_as_read", expected, found, bad, good)
+    finding = finding_of("rows_as_read", expected, bad, good, found=found)
     aside, filtered = sum(r.bad_rows for r in told), sum(r.rows_filtered for r in told)
     more = [f"{aside:,} were put aside"] if aside else []
     more += [f"{filtered:,} were filtered out"] if filtered else []
@@ -73,9 +75,8 @@ def columns_as_in_schema(receipts: Collection[Receipt], schema: Mapping[str, str
         if wrong:
             bad.append(f"{output.segment} {' and '.join(wrong)}")
             at_fault.append(output.segment)
-    return finding_of(
-        "columns_as_in_schema", expected, found, bad, "columns are those of the schema", at_fault
-    )
+    good = "columns are those of the schema"
+    return finding_of("columns_as_in_schema", expected, bad, good, at_fault, found)
 
 
 def bounds_in_order(receipts: Collection[Receipt]) -> Finding:
@@ -95,8 +96,42 @@ def bounds_in_order(receipts: Collection[Receipt]) -> Finding:
                 wrong.append(f"time from {output.start_ms} to {output.end_ms}")
         bad += [f"{output.segment} has {text}" for text in wrong]
         at_fault += [output.segment] if wrong else []
-    found = expected - len(bad)
-    return finding_of("bounds_in_order", expected, found, bad, "minima are not above their maxima", at_fault)
+    return finding_of("bounds_in_order", expected, bad, "minima are not above their maxima", at_fault)
+
+
+def empty_outputs(receipts: Collection[Receipt], bound: EmptyOutputs | None) -> Finding:
+    """Every file has rows; only a warning, where the table spec does not ask for it.
+
+    :param bound: None where the table spec does not.
+    """
+    read = [receipt for receipt in receipts if receipt.sha256]  # one that could not be read was skipped
+    bad = [f"{file_name(receipt)} has none" for receipt in read if not receipt.rows]
+    found = finding_of("empty_outputs", len(read), bad, "files have rows")
+    if bad and (bound is None or bound.severity == "warn"):
+        why = "audit: does not ask for empty_outputs" if bound is None else "its severity is warn"
+        found = replace(found, message=f"{found.message}; allowed, since {why}", severity=Severity.WARN)
+    return replace(found, of_data=bound is not None)
+
+
+def time_range(bound: TimeRange, outputs: Sequence[Output], now_ms: int) -> Finding:
+    """Every value of the time column lies between two moments; rows without times lie nowhere.
+
+    :param now_ms: what `now` is.
+    """
+    earliest = moment_ms(bound.from_, now_ms) if bound.from_ else None
+    latest = moment_ms(bound.to, now_ms) if bound.to else None
+    bad = []
+    for output in outputs:
+        if output.start_ms is None or output.end_ms is None:
+            bad.append(f"{output.segment} has no times")
+            continue
+        early = earliest is not None and output.start_ms < earliest
+        late = latest is not None and output.end_ms > latest
+        if early or late:
+            bad.append(f"{output.segment} lies from {_moment(output.start_ms)} to {_moment(output.end_ms)}")
+    wanted = f"{bound.from_ or 'any time'} to {bound.to or 'any time'}"
+    found = finding_of(f"time_range ({wanted})", len(outputs), bad, f"segments lie within {wanted}")
+    return replace(found, severity=Severity(bound.severity.upper()), of_data=True)
 
 
 def tars_as_built(
@@ -111,8 +146,7 @@ def tars_as_built(
     wrong = {o.segment: "has gone" for o in outputs if o.tar_uri not in staged}
     wrong |= {o.segment: changed[o.tar_uri] for o in outputs if o.tar_uri in changed}
     bad = [f"the tar of {segment} {text}" for segment, text in wrong.items()]
-    good = "tars are as they were built"
-    return finding_of("tars_as_built", len(outputs), len(outputs) - len(bad), bad, good, list(wrong))
+    return finding_of("tars_as_built", len(outputs), bad, "tars are as they were built", list(wrong))
 
 
 def unlike(receipts: Collection[Receipt], staged: Mapping[str, str]) -> list[Output]:
@@ -158,10 +192,26 @@ def _in_order(column: ColumnFacts) -> bool:
     return low <= high
 
 
+def _moment(ms: int) -> str:
+    try:
+        return f"{_EPOCH + timedelta(milliseconds=ms):%Y-%m-%dT%H:%M:%SZ}"
+    except OverflowError:
+        return f"{ms} ms"
+
+
 Lost = Mapping[str, Mapping[str, Cut]]
 """What columns lost, by the URI of the file, and by name."""
 
-_FIX = "keep the gate open with `- check: {name}`, `severity: warn`, or mend {what}"
+_REASONS: Final = (
+    ("cut_at_nul", "error", "held a NUL and lost what follows it", "the files"),
+    (
+        "cut_at_max_length",
+        "warn",
+        "were longer than maxLength and were cut to it or replaced",
+        "maxLength in the schema",
+    ),
+)
+"""The check, its severity unless the table spec has another, what happened, and what is to be mended."""
 
 
 def cut_values(lost: Lost, bounds: Collection[CutCheck]) -> Iterator[Finding]:
@@ -173,36 +223,17 @@ def cut_values(lost: Lost, bounds: Collection[CutCheck]) -> Iterator[Finding]:
     :param bounds: what it says.
     """
     said: dict[str, str] = {bound.check: bound.severity for bound in bounds}
-    at_nul = {uri: {name: cut.at_nul for name, cut in columns.items()} for uri, columns in lost.items()}
-    at_length = {uri: {name: cut.at_length for name, cut in columns.items()} for uri, columns in lost.items()}
-    yield from _cut_finding(
-        "cut_at_nul",
-        at_nul,
-        "held a NUL and lost what follows it",
-        "the files",
-        said.get("cut_at_nul", "error"),
-    )
-    yield from _cut_finding(
-        "cut_at_max_length",
-        at_length,
-        "were longer than maxLength and were cut to it or replaced",
-        "maxLength in the schema",
-        said.get("cut_at_max_length", "warn"),
-    )
-
-
-def _cut_finding(
-    name: str, lost: Mapping[str, Mapping[str, int]], how: str, what: str, severity: str
-) -> Iterator[Finding]:
-    counts = [
-        f"{base_name(uri)}: {column} {plural(count, 'value')}"
-        for uri, columns in lost.items()
-        for column, count in columns.items()
-        if count
-    ]
-    if not counts:
-        return
-    total = sum(count for columns in lost.values() for count in columns.values())
-    fix = "" if severity == "warn" else f"; {_FIX.format(name=name, what=what)}"
-    message = f"{plural(total, 'value')} {how}: {some(counts, between='; ')}{fix}"
-    yield Finding(name, False, 0, total, message, severity=Severity(severity.upper()), of_data=True)
+    cuts = [(base_name(uri), name, cut) for uri, columns in lost.items() for name, cut in columns.items()]
+    for check, usual, how, what in _REASONS:
+        counts = [
+            (file, name, cut.at_nul if check == "cut_at_nul" else cut.at_length) for file, name, cut in cuts
+        ]
+        told = [f"{file}: {name} {plural(count, 'value')}" for file, name, count in counts if count]
+        if not told:
+            continue
+        total = sum(count for _, _, count in counts)
+        severity = said.get(check, usual)
+        fix = f"; keep the gate open with `- check: {check}`, `severity: warn`, or mend {what}"
+        message = f"{plural(total, 'value')} {how}: {some(told, between='; ')}"
+        message += "" if severity == "warn" else fix
+        yield Finding(check, False, 0, total, message, severity=Severity(severity.upper()), of_data=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.metrics.family import Sample, gauge
 from pinot_assets.metrics.session import CHECK_EXPECTED, CHECK_FOUND, CHECK_PASSED
 from pinot_assets.session.driver import StepRecord

@@ -17,7 +17,7 @@ from functools import cached_property, wraps
 from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.core.effects import told_so_far
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.errors import PlanOutdated, SessionHeld, SwitchStateUnknown

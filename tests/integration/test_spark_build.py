@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest import BuildSpec
+from pinot_assets.ingest.contract.build_spec import BuildSpec
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_session
 from pinot_assets.snapshot.receipt import Failure, Receipt

@@ -21,13 +21,13 @@ from pyspark.sql import SparkSession
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest import BuildSpec, build_file
 from pinot_assets.ingest.contract import heartbeat
-from pinot_assets.ingest.contract.build_spec import Query
+from pinot_assets.ingest.contract.build_spec import BuildSpec, Query
 from pinot_assets.ingest.spark import expression, file_jobs, reader
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.local import local_session
 from pinot_assets.ingest.spark.reader import reading_session, size_for_spark
+from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.spark

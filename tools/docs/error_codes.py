@@ -143,7 +143,7 @@ KINDS: Final = {
         "Spark's JVM died, or its cluster ended the application, again and again",
         "see Spark's UI or log; what is built stays, and the next run goes on",
     ),
-    "ingest.spark.record_transforms.ExpressionFailed": Meaning("`EXPRESSION`", _OF_FILE),
+    "ingest.spark.query.ExpressionFailed": Meaning("`EXPRESSION`", _OF_FILE),
     "ingest.task.worker.Vanished": Meaning("`VANISHED`", _OF_FILE),
     "ingest.task.worker.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
     "sizing.quantities.QuantityError": Meaning(

@@ -47,8 +47,11 @@ class Heartbeat:
         if time.monotonic() - self._last < EVERY_S:
             return
         self._number += 1
+        before, self._key = self._key, f"{self._stem}-{self._number}-{self._rows}"
         try:
-            self._leave(f"{self._stem}-{self._number}-{self._rows}")
+            self._staging.put_if_absent(self._key, b".")  # an empty one would be looked at twice
+            if before is not None:
+                self._staging.delete(before)
         except SourceError as error:
             _LOG.warning("no sign of life could be left: %s", error)  # no reason to fail the file
         self._last = time.monotonic()
@@ -59,21 +62,11 @@ class Heartbeat:
             self.worked(table.num_rows)
             yield table
 
-    def remove(self) -> None:
+    def close(self) -> None:
         """The task is over."""
         if self._key is not None:
             with suppress(SourceError):
                 self._staging.delete(self._key)
-
-    def _leave(self, key: str) -> None:
-        before, self._key = self._key, key
-        self._staging.put_if_absent(key, b".")  # an empty one would be looked at twice
-        if before is not None:
-            self._staging.delete(before)
-
-
-def _nothing() -> bool:
-    return False
 
 
 class HeartbeatReader:
@@ -83,7 +76,9 @@ class HeartbeatReader:
     :param else_moved: whether work was done since it was last asked of which tasks tell nothing.
     """
 
-    def __init__(self, staging: ObjectStore, attempt: int, else_moved: Callable[[], bool] = _nothing) -> None:
+    def __init__(
+        self, staging: ObjectStore, attempt: int, else_moved: Callable[[], bool] | None = None
+    ) -> None:
         self._staging, self._folder = staging, f"moving/{attempt}"
         self._else_moved = else_moved
         self._seen: frozenset[str] = frozenset()
@@ -97,7 +92,7 @@ class HeartbeatReader:
         if time.monotonic() - self._last < EVERY_S:
             return None
         self._last = time.monotonic()
-        moved = self._else_moved()
+        moved = self._else_moved is not None and self._else_moved()
         try:
             seen = frozenset(info.key for info in self._staging.list(self._folder))
         except SourceError as error:

@@ -110,6 +110,17 @@ class Death:
     task: int | None
     of_memory: bool
 
+    def failure(self, build_spec: BuildSpec, task: FileTask, how: str) -> Failure:
+        """The failure of a file whose worker, or executor, died again and again, or for its memory.
+
+        :param how: Spark's words, or the process's end.
+        """
+        code = OUT_OF_MEMORY if self.of_memory else WORKER_DIED
+        reason = f"what built the file died, alone as well: {how} → see Spark's log for its end"
+        if self.of_memory:
+            reason = f"the worker had too little memory for the file: {how} → {ADVICE}"
+        return Failure(task.file.uri, task.ordinal, build_spec.attempt, code, reason)
+
 
 def death_of(text: str) -> Death | None:
     """What a Spark error says of a worker that died; None where none did.
@@ -122,18 +133,3 @@ def death_of(text: str) -> Death | None:
         return None
     found = _TASK.search(text)
     return Death(None if found is None else int(found[1]), of_memory)
-
-
-def death_of_memory(build_spec: BuildSpec, task: FileTask, how: str) -> Failure:
-    """The failure of a file whose worker was ended for its memory."""
-    reason = f"the worker had too little memory for the file: {how} → {ADVICE}"
-    return Failure(task.file.uri, task.ordinal, build_spec.attempt, OUT_OF_MEMORY, reason)
-
-
-def death_of_executor(build_spec: BuildSpec, task: FileTask, why: str) -> Failure:
-    """The failure of a file whose worker, or executor, died again and again.
-
-    :param why: Spark's words.
-    """
-    reason = f"what built the file died, alone as well: {why} → see Spark's log for its end"
-    return Failure(task.file.uri, task.ordinal, build_spec.attempt, WORKER_DIED, reason)

@@ -14,12 +14,13 @@ import logging
 import pickle
 import uuid
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing, suppress
+from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -29,7 +30,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
-from pinot_assets.ingest.contract.machine_trouble import Death, death_of, death_of_executor, death_of_memory
+from pinot_assets.ingest.contract.machine_trouble import Death, death_of
+from pinot_assets.ingest.spark.arrow_jobs import Results
 from pinot_assets.ingest.spark.expression import first_line
 from pinot_assets.ingest.spark.jvm import exit_of_jvm, is_stopped
 from pinot_assets.ingest.spark.query import (
@@ -46,7 +48,14 @@ from pinot_assets.ingest.spark.reader import (
     size_for_spark,
     use_in_thread,
 )
-from pinot_assets.ingest.spark.rows import RESULT, ConfirmBlank, FindFault, LookAtFile, WriteFile
+from pinot_assets.ingest.spark.rows import (
+    RESULT,
+    confirm_blank,
+    find_fault,
+    look_at_file,
+    spark_failed,
+    write_file,
+)
 from pinot_assets.ingest.task.worker import failure_of
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.snapshot.failure_code import OUT_OF_MEMORY, WORKER_DIED
@@ -94,6 +103,7 @@ class ReadCounts:
             )
 
 
+T = TypeVar("T")
 _MOST_JOBS: Final = 64
 """A thread of the driver for each file under way. Never as many as there are cores: a cluster that grows with
 its work has few of them when a build begins, and grows only if it is asked for more."""
@@ -132,17 +142,17 @@ class SparkFiles:
             )
         )
         self._group = f"{build_spec.session}-{build_spec.attempt}-{uuid.uuid4().hex[:8]}"
-        self._reading = ReadCounts(session.sparkContext, self._group)
+        self.moved = ReadCounts(session.sparkContext, self._group).moved
         # PySpark logs every refused expression with its whole stack trace; the error says it once.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         check_readers(self._session, build_spec)
         check_expressions(self._session, query, build_spec.table)
         self._columns = columns_read(self._session, query, self._wanted)
         self._texts = untouched_json(self._session, query, self._wanted)
-        self._look = LookAtFile(build_spec, frozenset(self._columns))
+        self._look = partial(look_at_file, build_spec, frozenset(self._columns))
         self._under_way: set[int] = set()
 
-    def results(self, tasks: Sequence[FileTask]) -> Generator[FileResult | None, None, None]:
+    def results(self, tasks: Sequence[FileTask]) -> Results:
         """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
 
         :raises SparkEnded: Spark is gone.
@@ -160,10 +170,6 @@ class SparkFiles:
         except SparkEnded as ended:
             ended.under_way = frozenset(self._under_way)
             raise
-
-    def moved(self) -> bool:
-        """Whether Spark came further since this was last asked, where no task tells."""
-        return self._reading.moved()
 
     def _cancel(self) -> None:
         with suppress(Exception):  # Spark may be what failed
@@ -185,13 +191,13 @@ class SparkFiles:
         try:
             context.setJobGroup(self._group, f"{self._build_spec.table}: {uri}", interruptOnCancel=True)
             use_in_thread(self._session)
-            [version] = context.parallelize([task], 1).map(self._look).collect()
+            version = self._in_task(self._look, task)
             if isinstance(version, Failure):
                 return version
             frame = open_file(self._session, self._build_spec, uri, self._texts)
             same_file(uri, version, size_for_spark(self._session, uri))
-            if frame is None:
-                return self._blank(task, version)
+            if frame is None:  # the direct reader says whether it is blank or none at all
+                return self._in_task(partial(confirm_blank, self._build_spec, version), task)
             return self._written(task, version, frame)
         except PinotAssetsError as error:
             return failure_of(self._build_spec, task, error)
@@ -199,7 +205,7 @@ class SparkFiles:
             if is_stopped(context):
                 raise SparkEnded(first_line(error)) from error
             if (death := death_of(str(error))) is not None:
-                return self._dead(task, death, first_line(error))
+                return death.failure(self._build_spec, task, first_line(error))
             if isinstance(error, _SPARKS):
                 return self._judged(task, first_line(error))
             return failure_of(self._build_spec, task, error)  # the other files go on
@@ -207,7 +213,7 @@ class SparkFiles:
     def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> FileResult:
         missing = missing_columns(frame, self._query, self._columns)
         rows = shaped(frame, self._query, missing, self._wanted)
-        write = WriteFile(self._build_spec, task, version, missing, tuple(rows.columns))
+        write = partial(write_file, self._build_spec, task, version, missing, tuple(rows.columns))
         with _WARNINGS, warnings.catch_warnings():
             # PySpark looks at pandas, which nothing here uses, and complains of its version.
             warnings.filterwarnings("ignore", category=FutureWarning, message=r".*pandas")
@@ -216,32 +222,23 @@ class SparkFiles:
         result: FileResult = pickle.loads(row[0])
         return result
 
-    def _dead(self, task: FileTask, death: Death, why: str) -> Failure:
-        if death.of_memory:
-            return death_of_memory(self._build_spec, task, why)
-        return death_of_executor(self._build_spec, task, why)
-
     def _judged(self, task: FileTask, why: str) -> FileResult:
         """Spark failed: whether the file is to blame is for its bytes to say, not for Spark's errors."""
-        context, find = self._session.sparkContext, FindFault(self._build_spec, why)
         try:
-            [result] = context.parallelize([task], 1).map(find).collect()
+            return self._in_task(partial(find_fault, self._build_spec, why), task)
         except _SPARKS as error:
             if (death := death_of(str(error))) is not None:
-                return self._dead(task, death, first_line(error))
-            return failure_of(self._build_spec, task, find.failed)
-        return result
+                return death.failure(self._build_spec, task, first_line(error))
+            return failure_of(self._build_spec, task, spark_failed(why))
 
-    def _blank(self, task: FileTask, version: Fingerprint) -> FileResult:
-        """A file without columns: the direct reader says whether it is blank or none at all."""
-        context, confirm = self._session.sparkContext, ConfirmBlank(self._build_spec, version)
-        [result] = context.parallelize([task], 1).map(confirm).collect()
+    def _in_task(self, run: Callable[[FileTask], T], task: FileTask) -> T:
+        [result] = self._session.sparkContext.parallelize([task], 1).map(run).collect()
         return result
 
 
 def as_they_finish(
     build: Callable[[FileTask], FileResult], tasks: Sequence[FileTask], cancel: Callable[[], object]
-) -> Generator[FileResult | None, None, None]:
+) -> Results:
     """Run `build` for all tasks in threads: every result, and None after every look.
 
     :param build: its error ends everything.
@@ -287,9 +284,6 @@ def _require_pandas() -> None:
         )
 
 
-RunFiles = Callable[[Sequence[FileTask]], Generator[FileResult | None, None, None]]
-"""Builds files with one Spark; a `SparkEnded` where that ends."""
-
 _ENDS: Final = 5
 """Ends of Spark, one after the other, without a file built between them: then it is not the files'."""
 _OF_MEMORY: Final = (52, 137, -9)
@@ -309,7 +303,7 @@ class RestartedFiles:
         self._start, self._build_spec, self._tasks = start, build_spec, tasks
         self._files: SparkFiles | None = start()
 
-    def results(self) -> Generator[FileResult | None, None, None]:
+    def results(self) -> Results:
         """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
 
         :raises BuildError: Spark does not start again, or ends whatever it builds.
@@ -320,12 +314,11 @@ class RestartedFiles:
         """Whether Spark came further since this was last asked, where no task tells."""
         return self._files is not None and self._files.moved()
 
-    def _run(self, tasks: Sequence[FileTask]) -> Generator[FileResult | None, None, None]:
+    def _run(self, tasks: Sequence[FileTask]) -> Results:
         if self._files is None:
             self._files = self._start()
         try:
-            with closing(self._files.results(tasks)) as results:
-                yield from results
+            yield from self._files.results(tasks)
         except SparkEnded as ended:
             self._files = None
             ended.code = exit_of_jvm()
@@ -333,10 +326,11 @@ class RestartedFiles:
 
 
 def in_spite_of_ends(
-    run: RunFiles, build_spec: BuildSpec, tasks: Sequence[FileTask]
-) -> Generator[FileResult | None, None, None]:
+    run: Callable[[Sequence[FileTask]], Results], build_spec: BuildSpec, tasks: Sequence[FileTask]
+) -> Results:
     """Run until every file has a result, one under which Spark ends included.
 
+    :param run: builds files with one Spark; a `SparkEnded` where that ends.
     :raises SparkEnded: it ends again and again, and nothing is built.
     """
     left = {task.ordinal: task for task in tasks}
@@ -357,16 +351,10 @@ def in_spite_of_ends(
             if len(now) == 1:
                 [task] = now
                 left.pop(task.ordinal, None)
-                yield _failure(build_spec, task, ended)
+                how = "Spark's JVM ended" + ("" if ended.code is None else f" with code {ended.code}")
+                yield Death(None, ended.code in _OF_MEMORY).failure(build_spec, task, how)
             else:
                 suspects = [task for task in left.values() if task.ordinal in ended.under_way]
                 suspects = suspects or [*left.values()]
                 continue
         suspects = suspects[1:]
-
-
-def _failure(build_spec: BuildSpec, task: FileTask, ended: SparkEnded) -> Failure:
-    """Of a file under which Spark ended, with no other beside it."""
-    of_memory = ended.code in _OF_MEMORY
-    how = "Spark's JVM ended" + ("" if ended.code is None else f" with code {ended.code}")
-    return (death_of_memory if of_memory else death_of_executor)(build_spec, task, how)

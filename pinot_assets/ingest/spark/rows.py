@@ -7,8 +7,7 @@ and when its reader fails, so the last row is a mark of our own: without it noth
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +37,6 @@ from pinot_assets.ingest.task.worker import build_from, failure_of, look_at, ver
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.factory import open_store
-from pinot_assets.source.object_store import ObjectStore
 
 ROW: Final = "#row"
 """Number of the row in the file, from 0. No column of a table begins with #, so these are free."""
@@ -59,164 +57,102 @@ class SparkFailed(FileRejected):
     code = "SPARK"
 
 
-@dataclass(frozen=True, slots=True)
-class LookAtFile:
-    """Looks at a file before Spark's readers have it; run in a task of its own.
+def look_at_file(build_spec: BuildSpec, columns: frozenset[str], task: FileTask) -> Fingerprint | Failure:
+    """Look at a file before Spark's readers have it; run in a task of its own.
 
     Whatever a JVM would die of, or take for something else, is to be found here.
 
-    :ivar columns: what will be read of it.
+    :param columns: what will be read of it.
+    :returns: the version that was looked at, or what is wrong with the file.
     """
+    limit_memory(build_spec.limits.worker_bytes)
 
-    build_spec: BuildSpec
-    columns: frozenset[str]
+    def look(local: Path) -> None:
+        check_content(build_spec, task, local)
+        check_sizes(local, build_spec.input_format, columns, build_spec.limits)
 
-    def __call__(self, task: FileTask) -> Fingerprint | Failure:
-        """The version that was looked at, or what is wrong with the file."""
-        limit_memory(self.build_spec.limits.worker_bytes)
-
-        def look(local: Path) -> None:
-            check_content(self.build_spec, task, local)
-            check_sizes(local, self.build_spec.input_format, self.columns, self.build_spec.limits)
-
-        return look_at(self.build_spec, task, look)
+    return look_at(build_spec, task, look)
 
 
-@dataclass(frozen=True, slots=True)
-class FindFault:
-    """Looks into a file that Spark gave up; run in a task of its own.
+def spark_failed(why: str) -> SparkFailed:
+    """What is said when nothing is wrong with a file that Spark gave up.
 
-    :ivar why: what Spark said.
+    :param why: what Spark said.
     """
-
-    build_spec: BuildSpec
-    why: str
-
-    @property
-    def failed(self) -> SparkFailed:
-        """What is said when nothing is wrong with the file."""
-        return SparkFailed("Spark gave the file up", why=self.why, hint="see Spark's log for the rest")
-
-    def __call__(self, task: FileTask) -> Failure:
-        """The failure of the file."""
-        limit_memory(self.build_spec.limits.worker_bytes)
-        found = look_at(
-            self.build_spec, task, lambda local: check_binary(local, self.build_spec.input_format)
-        )
-        return found if isinstance(found, Failure) else failure_of(self.build_spec, task, self.failed)
+    return SparkFailed("Spark gave the file up", why=why, hint="see Spark's log for the rest")
 
 
-@dataclass(frozen=True, slots=True)
-class ConfirmBlank:
-    """Builds a file in which Spark finds no columns, if it has no rows indeed; run in a task of its own.
+def find_fault(build_spec: BuildSpec, why: str, task: FileTask) -> Failure:
+    """The failure of a file that Spark gave up, from a look into it; run in a task of its own."""
+    limit_memory(build_spec.limits.worker_bytes)
+    found = look_at(build_spec, task, lambda local: check_binary(local, build_spec.input_format))
+    return found if isinstance(found, Failure) else failure_of(build_spec, task, spark_failed(why))
 
-    :ivar version: what was looked at before Spark had it.
+
+def confirm_blank(build_spec: BuildSpec, version: Fingerprint, task: FileTask) -> Receipt | Failure:
+    """Build a file in which Spark finds no columns, if it has no rows indeed; run in a task of its own.
+
+    :param version: what was looked at before Spark had it.
+    :returns: the receipt of no rows, or the file's failure.
     """
+    limit_memory(build_spec.limits.worker_bytes)
 
-    build_spec: BuildSpec
-    version: Fingerprint
+    def rows(local: Path, read: Fingerprint, wanted: TargetSchema, _: BadRowPolicy) -> Iterator[pa.Table]:
+        _same_version(task, read, version)
+        check_content(build_spec, task, local)
+        # With verdicts of its own: a row put aside would be one that the query never saw.
+        for table in read_batches(
+            local,
+            wanted,
+            build_spec.input_format,
+            reader=build_spec.reader,
+            verdicts=BadRowPolicy(),
+            limits=build_spec.limits,
+        ):
+            if table.num_rows:
+                raise Unreadable(
+                    "Spark finds no columns in the file, though it has rows",
+                    hint="leave out transforms, filter and engine: spark, or name columns in its rows",
+                )
+            yield table
 
-    def __call__(self, task: FileTask) -> Receipt | Failure:
-        """The receipt of no rows, or the file's failure."""
-        limit_memory(self.build_spec.limits.worker_bytes)
-
-        def rows(local: Path, read: Fingerprint, wanted: TargetSchema, _: BadRowPolicy) -> Iterator[pa.Table]:
-            _same_version(task, read, self.version)
-            check_content(self.build_spec, task, local)
-            # With verdicts of its own: a row put aside would be one that the query never saw.
-            found = read_batches(
-                local,
-                wanted,
-                self.build_spec.input_format,
-                reader=self.build_spec.reader,
-                verdicts=BadRowPolicy(),
-                limits=self.build_spec.limits,
-            )
-            for table in found:
-                if table.num_rows:
-                    raise Unreadable(
-                        "Spark finds no columns in the file, though it has rows",
-                        hint="leave out transforms, filter and engine: spark, or name columns in its rows",
-                    )
-                yield table
-
-        return build_from(self.build_spec, task, rows)
+    return build_from(build_spec, task, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class WriteFile:
-    """What Spark's `mapInArrow` runs, once per file.
+def write_file(
+    build_spec: BuildSpec,
+    task: FileTask,
+    version: Fingerprint,
+    missing: tuple[str, ...],
+    columns: tuple[str, ...],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """What Spark's `mapInArrow` runs, once per file: write the rows.
 
-    :ivar version: what was looked at before Spark had it.
-    :ivar missing: columns that the file lacks, of the table and of the expressions.
-    :ivar columns: names of what arrives. PySpark takes names for expressions, so there they are numbers.
+    :param version: what was looked at before Spark had it.
+    :param missing: columns that the file lacks, of the table and of the expressions.
+    :param columns: names of what arrives. PySpark takes names for expressions, so there they are numbers.
+    :returns: one row with the receipt or failure.
     """
+    limit_memory(build_spec.limits.worker_bytes)
 
-    build_spec: BuildSpec
-    task: FileTask
-    version: Fingerprint
-    missing: tuple[str, ...]
-    columns: tuple[str, ...]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the rows; the result is one row with the receipt or failure."""
-        limit_memory(self.build_spec.limits.worker_bytes)
-
-        def rows(
-            local: Path, read: Fingerprint, wanted: TargetSchema, verdicts: BadRowPolicy
-        ) -> Iterator[pa.Table]:
-            _same_version(self.task, read, self.version)
-            verdicts.lacks(self.missing)
-            named = (batch.rename_columns(self.columns) for batch in batches)
-            numbers = _Numbers()
-            yield from _rows(numbers.seen(named), self._split, wanted, verdicts)
-            self._count(local, numbers.rows, verdicts)
-            now = version_of(self._source(), self.task.file.uri)
-            _same_version(self.task, now, self.version)
-
-        result = build_from(self.build_spec, self.task, rows)
-        yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], names=[RESULT.split()[0]])
-
-    def _count(self, local: Path, numbered: int, verdicts: BadRowPolicy) -> None:
-        """How many rows the file has: by its footer; of text, as many as Spark's reader numbered."""
-        footer = footer_rows(local, self.build_spec.input_format)
+    def rows(
+        local: Path, read: Fingerprint, wanted: TargetSchema, verdicts: BadRowPolicy
+    ) -> Iterator[pa.Table]:
+        _same_version(task, read, version)
+        verdicts.lacks(missing)
+        named = (batch.rename_columns(columns) for batch in batches)
+        numbered = yield from _rows(named, build_spec, wanted, verdicts)
+        footer = footer_rows(local, build_spec.input_format)
         if footer is not None:
             verdicts.holds(footer)
-        elif self.build_spec.query is None or not self.build_spec.query.drops_rows:
-            verdicts.holds(numbered)  # a filter may have taken the last ones
+        elif build_spec.query is None or not build_spec.query.drops_rows:
+            verdicts.holds(numbered)  # of text; a filter may have taken the last ones
+        source = open_store(build_spec.source_uri, build_spec.source_props, build_spec.policy)
+        _same_version(task, version_of(source, task.file.uri), version)
 
-    def _split(self, table: pa.Table, wanted: TargetSchema) -> pa.Table:
-        """Cells of multi-value columns as lists of text; in CSV alone. No value may be too large."""
-        check_values(table, self.build_spec.limits)
-        if self.build_spec.input_format != "csv":
-            return table
-        delimiter = CsvSettings.from_reader(self.build_spec.reader).multi_value
-        for n, field in enumerate(table.schema):
-            is_text = pt.is_string(field.type) and field.name in wanted.schema.names
-            if delimiter is not None and is_text and pt.is_list(wanted.schema.field(field.name).type):
-                table = table.set_column(n, field.name, split_cells(table.column(n), delimiter))
-        return table
-
-    def _source(self) -> ObjectStore:
-        return open_store(self.build_spec.source_uri, self.build_spec.source_props, self.build_spec.policy)
-
-
-class _Numbers:
-    """How many rows Spark's reader numbered.
-
-    :ivar rows: up to the last one that came.
-    """
-
-    def __init__(self) -> None:
-        self.rows = 0
-
-    def seen(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same batches."""
-        for batch in batches:
-            last = pc.max(batch.column(ROW)).as_py()  # the mark has none
-            if last is not None:
-                self.rows = max(self.rows, (last & _POSITION) + 1)
-            yield batch
+    result = build_from(build_spec, task, rows)
+    yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], names=[RESULT.split()[0]])
 
 
 def _same_version(task: FileTask, now: Fingerprint, version: Fingerprint) -> None:
@@ -240,14 +176,15 @@ def check_content(build_spec: BuildSpec, task: FileTask, local: Path) -> None:
 
 
 def _rows(
-    batches: Iterator[pa.RecordBatch],
-    split: Callable[[pa.Table, TargetSchema], pa.Table],
-    wanted: TargetSchema,
-    verdicts: BadRowPolicy,
-) -> Iterator[pa.Table]:
+    batches: Iterator[pa.RecordBatch], build_spec: BuildSpec, wanted: TargetSchema, verdicts: BadRowPolicy
+) -> Generator[pa.Table, None, int]:
+    """The good rows of all batches before the mark; returns how many rows Spark's reader numbered."""
     ended = False
+    numbered = 0
     for batch in batches:
         table = pa.Table.from_batches([batch])
+        last = pc.max(table.column(ROW)).as_py()  # the mark has none
+        numbered = numbered if last is None else max(numbered, (last & _POSITION) + 1)
         if ended:
             raise BuildError("Spark gave rows after the end of the file")
         if table.num_rows and table.column(END)[-1].as_py():
@@ -256,11 +193,25 @@ def _rows(
         if pc.any(table.column(END)).as_py():
             raise BuildError("Spark gave rows after the end of the file")
         if table.num_rows:
-            yield _good(split(table, wanted), wanted, verdicts)
+            check_values(table, build_spec.limits)
+            yield _good(_split(table, build_spec, wanted), wanted, verdicts)
     if not ended:
         raise BuildError(
             "Spark's rows ended before the file did", hint="see Spark's log for its reader's error"
         )
+    return numbered
+
+
+def _split(table: pa.Table, build_spec: BuildSpec, wanted: TargetSchema) -> pa.Table:
+    """Cells of multi-value columns as lists of text; in CSV alone."""
+    if build_spec.input_format != "csv":
+        return table
+    delimiter = CsvSettings.from_reader(build_spec.reader).multi_value
+    for n, field in enumerate(table.schema):
+        is_text = pt.is_string(field.type) and field.name in wanted.schema.names
+        if delimiter is not None and is_text and pt.is_list(wanted.schema.field(field.name).type):
+            table = table.set_column(n, field.name, split_cells(table.column(n), delimiter))
+    return table
 
 
 def _good(table: pa.Table, wanted: TargetSchema, verdicts: BadRowPolicy) -> pa.Table:

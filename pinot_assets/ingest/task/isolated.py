@@ -18,7 +18,7 @@ from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.memory import limit_memory
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
-from pinot_assets.ingest.contract.machine_trouble import death_of_memory, tells_of_memory
+from pinot_assets.ingest.contract.machine_trouble import Death, tells_of_memory
 from pinot_assets.ingest.task.worker import build_file, failure_of
 from pinot_assets.snapshot.failure_code import WORKER_DIED
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -74,7 +74,7 @@ def death(build_spec: BuildSpec, task: FileTask, code: int, said: str) -> Failur
     last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
     how += f" ({one_line(RuntimeError(last))})" if last else ""
     if code == -signal.SIGKILL or tells_of_memory(said):
-        return death_of_memory(build_spec, task, f"the process that built it alone {how}")
+        return Death(None, True).failure(build_spec, task, f"the process that built it alone {how}")
     reason = f"the process that built the file, alone as well, {how} → {_LOOK}"
     return Failure(task.file.uri, task.ordinal, build_spec.attempt, WORKER_DIED, reason)
 

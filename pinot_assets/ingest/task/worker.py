@@ -11,7 +11,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow as pa
 from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.core.limits import RECEIPT
 from pinot_assets.core.memory import keep_freed_memory, take_memory_from_system
+from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import (
     BuildError,
     PinotAssetsError,
@@ -42,7 +43,6 @@ from pinot_assets.ingest.contract.task_outputs import (
 from pinot_assets.ingest.formats.content import check_not_torn
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.ingest.task.row_stream import Values, cut
-from pinot_assets.ingest.task.scratch import scratch_folder
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.write.metadata_reader import read_facts
 from pinot_assets.segment.write.segment import ColumnStats
@@ -110,7 +110,7 @@ def build_from(build_spec: BuildSpec, task: FileTask, rows: Rows) -> Receipt | F
     take_memory_from_system()
     keep_freed_memory()
     try:
-        with scratch_folder() as folder, _signs(build_spec, task) as signs:
+        with temporary_folder("build") as folder, closing(_heartbeat(build_spec, task)) as signs:
             return _build(build_spec, task, rows, folder, signs)
     except Exception as error:
         # A bug or a full disk under one file must not take the other files' job with it.
@@ -124,7 +124,7 @@ def look_at(build_spec: BuildSpec, task: FileTask, look: Callable[[Path], None])
     :returns: the version that was looked at.
     """
     try:
-        with scratch_folder() as folder, _signs(build_spec, task):
+        with temporary_folder("build") as folder, closing(_heartbeat(build_spec, task)):
             read, _ = _fetch(build_spec, task.file.uri, folder / "source")
             check_not_torn(task.file.uri, read.size, build_spec.input_format)
             look(folder / "source")
@@ -133,17 +133,12 @@ def look_at(build_spec: BuildSpec, task: FileTask, look: Callable[[Path], None])
         return failure_of(build_spec, task, error)
 
 
-@contextmanager
-def _signs(build_spec: BuildSpec, task: FileTask) -> Iterator[Heartbeat]:
-    signs = Heartbeat(
-        open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy),
-        build_spec.attempt,
-        task.ordinal,
-    )
-    try:
-        yield signs
-    finally:
-        signs.remove()
+def _staging(build_spec: BuildSpec) -> ObjectStore:
+    return open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
+
+
+def _heartbeat(build_spec: BuildSpec, task: FileTask) -> Heartbeat:
+    return Heartbeat(_staging(build_spec), build_spec.attempt, task.ordinal)
 
 
 def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, signs: Heartbeat) -> Receipt:
@@ -188,7 +183,10 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
         facts=tuple(facts for _, facts, _ in staged),
         format=build_spec.format,
     )
-    _put_cut(build_spec, task, read, CutValues.of((columns for _, _, columns in staged), build_spec.format))
+    cut_values = CutValues.of((columns for _, _, columns in staged), build_spec.format)
+    if cut_values.columns:  # beside the receipt: a release before this one refuses one with more keys
+        key = cut_key(task.file.uri, read, build_spec.attempt)
+        _staging(build_spec).put_if_absent(key, cut_values.to_bytes())
     return _record(build_spec, receipt)
 
 
@@ -251,17 +249,10 @@ def _verdicts(build_spec: BuildSpec, task: FileTask, folder: Path) -> BadRowPoli
 
 
 def _put_bad_rows(build_spec: BuildSpec, task: FileTask, read: Fingerprint, folder: Path) -> str:
-    staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
+    staging = _staging(build_spec)
     key = bad_rows_key(task.file.uri, read, build_spec.attempt)
     staging.put_file_if_absent(key, folder / _BAD_ROWS)
     return staging.uri_of(key)
-
-
-def _put_cut(build_spec: BuildSpec, task: FileTask, read: Fingerprint, cut: CutValues) -> None:
-    """Beside the receipt, not in it: a release before this one refuses a receipt with more keys."""
-    if cut.columns:
-        staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
-        staging.put_if_absent(cut_key(task.file.uri, read, build_spec.attempt), cut.to_bytes())
 
 
 def _stage(
@@ -322,7 +313,7 @@ def _token(segments: ObjectStore, output: Output) -> str:
 
 def _record(build_spec: BuildSpec, receipt: Receipt) -> Receipt:
     """Write the receipt, or obey the one that another run of this task wrote first (rule R13)."""
-    staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
+    staging = _staging(build_spec)
     key = receipt_key(receipt.uri, receipt.read, receipt.attempt)
     try:
         staging.put_if_absent(key, receipt.to_bytes())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import (
     as_expected,
     assertion_unanswered,
     nothing_live,
 )
+from pinot_assets.audit.checks import Finding
 from pinot_assets.core.text import counted
 from pinot_assets.errors import PinotError, SpecError
 from pinot_assets.session.checks.shadow import ShadowTable, ask_table

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from pinot_assets.audit import Finding
 from pinot_assets.audit.built_files import (
     bounds_in_order,
     columns_as_in_schema,
     cut_values,
+    empty_outputs,
     rows_as_read,
     tars_as_built,
+    time_range,
     unlike,
 )
-from pinot_assets.audit.row_changes import RowsSeen, empty_outputs, row_change, time_range
+from pinot_assets.audit.checks import Finding
+from pinot_assets.audit.row_changes import RowsSeen, row_change
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import SnapshotCorrupt

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import Answers, Tally, assertion_holds, tally
+from pinot_assets.audit.checks import Finding
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import PinotError, PinotUnreachable
 from pinot_assets.pinot.api import PinotClient

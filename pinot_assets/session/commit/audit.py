@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from pinot_assets.audit import Finding, files_built
+from pinot_assets.audit.checks import Finding, files_built
 from pinot_assets.session.checks.assertions import assertion_findings
 from pinot_assets.session.checks.losses import loss_findings
 from pinot_assets.session.checks.receipt_checks import cut_findings, receipt_findings

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NoReturn
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.session.checks.assertions import assertion_findings
 from pinot_assets.session.commit.audit import findings_of_files, with_audit, with_those_at_fault
 from pinot_assets.session.commit.gate import refuse_failed_files, shut

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pinot_assets.audit import Finding, files_built, tars_in_place
+from pinot_assets.audit.checks import Finding, files_built, tars_in_place
 from pinot_assets.core.check_result import Severity
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SnapshotIncomplete

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pinot_assets.audit import Finding, rows_kept
+from pinot_assets.audit.checks import Finding, rows_kept
 from pinot_assets.core.text import plural
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.table_spec import TableSpec

@@ -11,9 +11,9 @@ from fakes.builder import make_order, tasks_of, write_names
 from fakes.stores.memory import MemoryObjectStore, new_memory
 
 from pinot_assets.errors import SourceError
-from pinot_assets.ingest import build_file
 from pinot_assets.ingest.contract import heartbeat
 from pinot_assets.ingest.contract.heartbeat import Heartbeat, HeartbeatReader
+from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.local_store import LocalObjectStore
 
@@ -51,7 +51,7 @@ def test_without_new_work_nothing_is_told(staging: MemoryObjectStore) -> None:
     assert watch.look([]) is None
     signs.worked()  # a segment written: no more rows, and work all the same
     assert watch.look([]) == 10
-    signs.remove()
+    signs.close()
     assert watch.look([]) is None
 
 
@@ -60,7 +60,7 @@ def test_a_task_leaves_one_object_and_takes_it_with_it(staging: MemoryObjectStor
     for _ in range(5):
         signs.worked(1)
     assert len(keys(staging)) == 1
-    signs.remove()
+    signs.close()
     assert keys(staging) == []
 
 
