@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -171,11 +171,6 @@ def bad_values(column: pa.ChunkedArray, cast: Cast, known: npt.NDArray[np.bool_]
     return sorted([*certain, *found])[:most]
 
 
-def record_text(values: object) -> str:
-    """A row for people and for repair."""
-    return json.dumps(values, ensure_ascii=False, default=str)
-
-
 def _no_way(source: pa.DataType, field: pa.Field, wanted: TargetSchema) -> TypeMismatch:
     hint = "change the file or the schema; every value of the column is of this type"
     if pt.is_temporal(source):
@@ -203,19 +198,16 @@ def _all_but(count: int, indices: list[int]) -> npt.NDArray[np.bool_]:
 
 def _verdict(record: JsonObject, field: pa.Field, row: int, wanted: TargetSchema) -> BadRow:
     value = record[field.name]
-    text = record_text(record)
+    text = json.dumps(record, ensure_ascii=False, default=str)  # for people and for repair
     item = field.type.value_type if pt.is_list(field.type) else field.type
-    if pt.is_string(item) and any(isinstance(one, bytes) for one in _items(value)):
+    values = value if isinstance(value, list) else [value]
+    if pt.is_string(item) and any(isinstance(one, bytes) for one in values):
         return BadRow(row, field.name, shown(value), "is not UTF-8", Unreadable, text)
     if pt.is_timestamp(item) and isinstance(value, str) and is_local_time(value):
         hint = "write it with Z or an offset"
         return BadRow(row, field.name, shown(value), "names no zone", ZoneMissing, text, hint)
     why = f"cannot become {wanted.type_name(field)}"
     return BadRow(row, field.name, shown(value), why, TypeMismatch, text)
-
-
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _records(table: pa.Table) -> list[JsonObject]:

@@ -209,11 +209,20 @@ class Quarantine(BadRowPolicy):
             raise self._too_many(f"{self.bad_rows} of the first {read} rows are bad")
         self._writer = self._writer or pq.ParquetWriter(self._path, _SCHEMA, compression="zstd")
         self._writer.write_table(
-            pa.table([[*column] for column in zip(*map(self._cells, rows), strict=True)], _SCHEMA)
+            pa.table(
+                {
+                    "file": [self._file] * len(rows),
+                    "row": [bad.row for bad in rows],
+                    "column": [bad.column for bad in rows],
+                    "value": [bad.value for bad in rows],
+                    "reason": [bad.why for bad in rows],
+                    "code": [bad.kind.code for bad in rows],
+                    # bytes that are not UTF-8, half a pair
+                    "record": [bad.record.encode(errors="backslashreplace").decode() for bad in rows],
+                },
+                _SCHEMA,
+            )
         )
-
-    def _cells(self, bad: BadRow) -> tuple[str | int, ...]:
-        return (self._file, bad.row, bad.column, bad.value, bad.why, bad.kind.code, _safe(bad.record))
 
     def finish(self, rows: int) -> None:
         """As `BadRowPolicy.finish`; also closes the Parquet file."""
@@ -231,7 +240,3 @@ class Quarantine(BadRowPolicy):
             why=f"the first is {self._first.verdict().what}",
             hint="correct the file, or raise maxBadRows",
         )
-
-
-def _safe(text: str) -> str:
-    return text.encode(errors="backslashreplace").decode()  # bytes that are not UTF-8, half a pair

@@ -70,15 +70,13 @@ def _largest(column: pa.ChunkedArray) -> int:
             array = array.storage
         if pt.is_dictionary(array.type):
             array = array.dictionary
-        if _is_text(array.type) and len(array):
+        kind = array.type
+        is_text = (
+            pt.is_string(kind) or pt.is_large_string(kind) or pt.is_binary(kind) or pt.is_large_binary(kind)
+        )
+        if is_text and len(array):
             most = max(most, pc.max(pc.binary_length(array)).as_py() or 0)
     return most
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pt.is_string(kind) or pt.is_large_string(kind) or pt.is_binary(kind) or pt.is_large_binary(kind)
-    )
 
 
 @contextmanager

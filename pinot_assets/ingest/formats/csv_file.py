@@ -55,8 +55,11 @@ def read_csv(
     names, rows, offset = _header(start, settings)
     limits.check_columns(len(names))
     _check_names(names, wanted)
-    if settings.header is None:
-        _check_quotes(start[:offset], settings)
+    if settings.header is None and (bad := Quotes(settings).first_bad(start[:offset])) is not None:
+        raise Unreadable(
+            f"row 1: the header has text behind a closing quote: {shown(bad.decode(errors='replace'))}",
+            hint="check quoteCharacter and escapeCharacter",
+        )
     verdicts.lacks(wanted.missing(names))
     body = _without_blank_start(chain([start[offset:]], blocks))
     first = next(body, None)
@@ -189,12 +192,14 @@ class _Rows:
         self._next = end
         if torn:
             self._verdicts.bad(torn)
-        names = table.column_names
-        columns = [
-            self._split(name, self._foreign.restored(column))
-            for name, column in zip(names, table.columns, strict=True)
-        ]
-        return conform(pa.table(columns, names), self._wanted, numbers, self._verdicts)
+        columns = {
+            name: self._foreign.restored(column)
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+        delimiter = self._settings.multi_value
+        for name in self._lists.intersection(columns) if delimiter is not None else ():
+            columns[name] = split_cells(columns[name], delimiter)
+        return conform(pa.table(columns), self._wanted, numbers, self._verdicts)
 
     def _numbers(self, count: int) -> Sequence[int]:
         torn = [bad.row for bad in self._torn]
@@ -203,12 +208,6 @@ class _Rows:
         numbers = np.arange(self._next, self._next + count + len(torn))
         kept: list[int] = numbers[~np.isin(numbers, torn)][:count].tolist()
         return kept
-
-    def _split(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Cells of a multi-value column as lists of text, where the settings say so."""
-        if self._settings.multi_value is None or name not in self._lists:
-            return column
-        return split_cells(column, self._settings.multi_value)
 
 
 def split_cells(column: pa.ChunkedArray, delimiter: str) -> pa.ChunkedArray:
@@ -250,14 +249,6 @@ def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
         raise Unreadable("the file has no header that could be read", why=one_line(error)) from error
     offset = sum(len(line) for line in lines[:count])
     return [name.strip() for name in settings.header or first], 1, offset
-
-
-def _check_quotes(header: bytes, settings: CsvSettings) -> None:
-    if (bad := Quotes(settings).first_bad(header)) is not None:
-        raise Unreadable(
-            f"row 1: the header has text behind a closing quote: {shown(bad.decode(errors='replace'))}",
-            hint="check quoteCharacter and escapeCharacter",
-        )
 
 
 def _check_names(names: list[str], wanted: TargetSchema) -> None:

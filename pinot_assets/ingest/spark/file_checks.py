@@ -57,11 +57,9 @@ def footer_rows(local: Path, input_format: str) -> int | None:
     """
     with damaged(input_format):
         if input_format == "parquet":
-            with pq.ParquetFile(local) as file:
-                return int(file.metadata.num_rows)
+            return int(pq.read_metadata(local).num_rows)
         if input_format == "orc":
-            with pa.memory_map(str(local)) as data:
-                return int(paorc.ORCFile(data).nrows)
+            return int(paorc.ORCFile(local).nrows)
     return count_rows(local) if input_format == "avro" else None
 
 
@@ -156,19 +154,16 @@ def _check_parquet(local: Path, columns: frozenset[str], limits: FileLimits) -> 
     with damaged("Parquet"), pq.ParquetFile(local, memory_map=True, pre_buffer=False) as file:
         check_pages(file.metadata, columns, limits)
         # Where all values of a row group together are no larger than one may be, none is.
-        large = sorted(columns.intersection(_large_columns(file.metadata, limits.value_bytes)))
+        groups = (file.metadata.row_group(n) for n in range(file.metadata.num_row_groups))
+        chunks = (group.column(m) for group in groups for m in range(group.num_columns))
+        found = {
+            chunk.path_in_schema.partition(".")[0]
+            for chunk in chunks
+            if chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size > limits.value_bytes
+        }
+        large = sorted(columns.intersection(found))
         for batch in file.iter_batches(_ROWS, columns=large, use_threads=False) if large else ():
             check_values(pa.Table.from_batches([batch]), limits)
-
-
-def _large_columns(metadata: pq.FileMetaData, most: int) -> set[str]:
-    groups = (metadata.row_group(n) for n in range(metadata.num_row_groups))
-    chunks = (group.column(m) for group in groups for m in range(group.num_columns))
-    return {
-        chunk.path_in_schema.partition(".")[0]
-        for chunk in chunks
-        if chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size > most
-    }
 
 
 def _check_orc(local: Path, columns: frozenset[str], limits: FileLimits) -> None:
