@@ -55,7 +55,7 @@ def tally(question: Question, tables: Iterable[DataTable]) -> Tally:
     :param tables: what servers answered, each for other segments.
     :raises PinotError: an answer has not the shape of the question, or lacks groups.
     """
-    total: dict[Group, tuple[float, ...]] = {}
+    parts: list[Tally] = []
     for table in tables:
         _require_shape(question, table)
         for row in table.rows:
@@ -66,8 +66,8 @@ def tally(question: Question, tables: Iterable[DataTable]) -> Tally:
                 )
             keys, found = values[: len(question.keys)], values[len(question.keys) :]
             keys = tuple(math.nan if key != key else key for key in keys)  # one NaN equals itself alone
-            _fold(question, total, keys, tuple(float(value) for value in found))
-    return total
+            parts.append({keys: tuple(float(value) for value in found)})
+    return joined(question, *parts)
 
 
 def broker_tally(question: Question, result: QueryResult) -> Tally:
@@ -111,7 +111,13 @@ def joined(question: Question, *parts: Tally) -> Tally:
     total: dict[Group, tuple[float, ...]] = {}
     for part in parts:
         for keys, values in part.items():
-            _fold(question, total, keys, values)
+            before = total.get(keys)
+            folds = (_FOLDS[fold] for _, fold in question.aggregates)
+            total[keys] = (
+                values
+                if before is None
+                else tuple(fold(a, b) for fold, a, b in zip(folds, before, values, strict=True))
+            )
     return total
 
 
@@ -197,17 +203,6 @@ def _groups_left_out(who: str, rows: int) -> PinotError:
         why=f"there are {rows:,} or more of them",
         hint="group by something with fewer values, or filter",
     )
-
-
-def _fold(
-    question: Question, total: dict[Group, tuple[float, ...]], keys: Group, values: tuple[float, ...]
-) -> None:
-    before = total.get(keys)
-    if before is None:
-        total[keys] = values
-        return
-    folds = (_FOLDS[fold] for _, fold in question.aggregates)
-    total[keys] = tuple(fold(a, b) for fold, a, b in zip(folds, before, values, strict=True))
 
 
 def _value(tally: Tally, group: Group, place: int, fold: str) -> float | None:

@@ -40,7 +40,7 @@ def rows_as_read(receipts: Collection[Receipt]) -> Finding:
         expected, found = expected + wanted, found + written
         if wanted != written or written != receipt.rows:
             bad.append(
-                f"{file_name(receipt)}: {plural(receipt.rows_read, 'row')} read, "
+                f"{base_name(receipt.uri)}: {plural(receipt.rows_read, 'row')} read, "
                 f"{receipt.bad_rows:,} put aside, {receipt.rows_filtered:,} filtered out, {written:,} written"
             )
             files.append(receipt.uri)  # it may have lost all of them, and have no segment
@@ -105,7 +105,7 @@ def empty_outputs(receipts: Collection[Receipt], bound: EmptyOutputs | None) -> 
     :param bound: None where the table spec does not.
     """
     read = [receipt for receipt in receipts if receipt.sha256]  # one that could not be read was skipped
-    bad = [f"{file_name(receipt)} has none" for receipt in read if not receipt.rows]
+    bad = [f"{base_name(receipt.uri)} has none" for receipt in read if not receipt.rows]
     found = finding_of("empty_outputs", len(read), bad, "files have rows")
     if bad and (bound is None or bound.severity == "warn"):
         why = "audit: does not ask for empty_outputs" if bound is None else "its severity is warn"
@@ -157,11 +157,6 @@ def unlike(receipts: Collection[Receipt], staged: Mapping[str, str]) -> list[Out
         for output, token in zip_longest(receipt.outputs, receipt.tars[: len(receipt.outputs)])
         if staged.get(output.tar_uri, token) != token
     ]
-
-
-def file_name(receipt: Receipt) -> str:
-    """What people call its file; others, in other folders, may be called the same."""
-    return base_name(receipt.uri)
 
 
 def _is_told(receipt: Receipt) -> bool:

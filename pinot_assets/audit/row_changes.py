@@ -10,11 +10,10 @@ What checks find is said of the data: a file that is rewritten since is read aga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pinot_assets.audit.built_files import file_name
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.core.check_result import Severity, base_name, some
 from pinot_assets.core.text import counted
@@ -116,23 +115,28 @@ class Rewritten:
 def emptied_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
     """Every rewritten file that had rows still has some."""
     had = [file for file in rewritten if file.rows]
-    bad = [file for file in had if not file.receipt.rows]
-    return _of_files("emptied_files", had, bad, _rows, "that had rows still have some", bound)
+    bad = [(file, row_words(file.seen)) for file in had if not file.receipt.rows]
+    return _of_files("emptied_files", had, bad, "that had rows still have some", bound)
 
 
 def shrunk_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
     """No rewritten file that still has rows loses more than 90 % of them."""
     left = [file for file in rewritten if file.rows and file.receipt.rows]
-    bad = [file for file in left if _shrinks(file.seen)]
+    bad = [(file, row_words(file.seen)) for file in left if _shrinks(file.seen)]
     good = f"keep {100 - MOST_PERCENT}% of their rows or more"
-    return _of_files("shrunk_files", left, bad, _rows, good, bound)
+    return _of_files("shrunk_files", left, bad, good, bound)
 
 
 def vanished_columns(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
     """No column that had values in the published version of a file is null in all rows of the new one."""
-    bad = [file for file in rewritten if file.vanished]
+    unknown = " (what its published version had is not known)"
+    bad = [
+        (file, f"has no value in {', '.join(file.vanished)}{unknown if file.former is None else ''}")
+        for file in rewritten
+        if file.vanished
+    ]
     good = "have values in the columns that had some"
-    return _of_files("vanished_columns", rewritten, bad, _without, good, bound)
+    return _of_files("vanished_columns", rewritten, bad, good, bound)
 
 
 def shrunk_table(table: str, seen: RowsSeen, bound: Loss | None, cause: str = "") -> Finding:
@@ -172,27 +176,17 @@ def _shrinks(seen: RowsSeen) -> bool:
     return 100 * (seen.now - seen.after) > MOST_PERCENT * seen.now
 
 
-def _rows(file: Rewritten) -> str:
-    return row_words(file.seen)
-
-
-def _without(file: Rewritten) -> str:
-    unknown = "" if file.former is not None else " (what its published version had is not known)"
-    return f"has no value in {', '.join(file.vanished)}{unknown}"
-
-
 def _of_files(
     name: LossName,
     judged: Collection[Rewritten],
-    bad: Collection[Rewritten],
-    words: Callable[[Rewritten], str],
+    bad: Collection[tuple[Rewritten, str]],
     good: str,
     bound: Loss | None,
 ) -> Finding:
     what = "files built again" if any(file.same_content for file in judged) else "rewritten files"
-    told = [f"{file_name(file.receipt)} {words(file)}" for file in bad]
+    told = [f"{base_name(file.receipt.uri)} {words}" for file, words in bad]
     finding = finding_of(name, len(judged), told, f"{what} {good}")
-    same = sum(file.same_content for file in bad)
+    same = sum(file.same_content for file, _ in bad)
     has = counted(same, "file has", "files have")
     cause = f"{has} the published content, and the table spec was changed" if same else ""
     return _of(name, finding, cause, bound)

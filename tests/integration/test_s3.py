@@ -35,7 +35,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec, FileTask, nobody
 from pinot_assets.ingest.spark.builder import SparkBuilder
-from pinot_assets.ingest.spark.local import local_session
+from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.local.moto import moto_server
 from pinot_assets.local.stack import Stack

@@ -17,8 +17,7 @@ from pinot_assets.authoring.infer.csv_shape import CsvShape, rows_of, shape_of
 from pinot_assets.authoring.infer.proposal import GROUPS
 from pinot_assets.core.file_errors import FileRejected, Unreadable, one_line
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
-from pinot_assets.ingest.formats.avro_file import first_avro
-from pinot_assets.ingest.formats.columnar import check_values, first_orc, first_parquet
+from pinot_assets.ingest.formats.binary_formats import check_values, first_avro, first_orc, first_parquet
 from pinot_assets.ingest.formats.content import format_of, plain_file, text_blocks
 from pinot_assets.ingest.formats.json_documents import document_blocks, members_of
 from pinot_assets.ingest.formats.read import read_batches

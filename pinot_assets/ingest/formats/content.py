@@ -6,7 +6,6 @@ import codecs
 import io
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import IO, Final, cast
@@ -144,25 +143,18 @@ class Readable(io.RawIOBase):
             parts.append(block)
             count += len(block)
         data = parts[-1] if count == len(parts[-1]) else b"".join(parts)
-        if size < 0 or count <= size:
-            self._left = b""
-            return data
-        self._left = data[size:]
-        return data[:size]
+        end = count if size < 0 else size
+        self._left = data[end:]
+        return data[:end]
 
 
-@contextmanager
-def _open(path: Path) -> Iterator[IO[bytes]]:
-    match packing(path):
-        case "gzip":
-            with igzip.open(path) as file:  # type: ignore[no-untyped-call]
-                yield cast(IO[bytes], file)
-        case None:
-            with path.open("rb") as plain:
-                yield plain
-        case kind:
-            with pa.CompressedInputStream(pa.OSFile(str(path)), kind) as stream:
-                yield cast(IO[bytes], stream)
+def _open(path: Path) -> IO[bytes]:
+    kind = packing(path)
+    if kind is None:
+        return path.open("rb")
+    if kind == "gzip":
+        return cast(IO[bytes], igzip.open(path))  # type: ignore[no-untyped-call]
+    return cast(IO[bytes], pa.CompressedInputStream(pa.OSFile(str(path)), kind))
 
 
 def _blocks(path: Path, limits: FileLimits) -> Iterator[bytes]:

@@ -196,9 +196,9 @@ class _Rows:
             name: self._foreign.restored(column)
             for name, column in zip(table.column_names, table.columns, strict=True)
         }
-        delimiter = self._settings.multi_value
-        for name in self._lists.intersection(columns) if delimiter is not None else ():
-            columns[name] = split_cells(columns[name], delimiter)
+        if (delimiter := self._settings.multi_value) is not None:
+            for name in self._lists.intersection(columns):
+                columns[name] = split_cells(columns[name], delimiter)
         return conform(pa.table(columns), self._wanted, numbers, self._verdicts)
 
     def _numbers(self, count: int) -> Sequence[int]:

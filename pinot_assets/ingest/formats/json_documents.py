@@ -245,7 +245,7 @@ def _suspects(lines: bytes) -> Iterator[int]:
     starts = np.append(0, places[ends] + 1)
     last = -1
     for n in closing[_goes_on(data, places[closing] + 1)].tolist():
-        if line[n] != last and _REST.match(data, int(places[n]) + 1):
+        if line[n] != last and _REST.match(lines, int(places[n]) + 1):
             last = line[n]
             yield int(starts[last])
 

@@ -12,8 +12,13 @@ from pinot_assets.core.file_errors import ReaderSettings
 from pinot_assets.ingest.cast.conform import conform
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.formats.avro_file import avro_batches, check_avro
-from pinot_assets.ingest.formats.columnar import check_values, orc_stripes, parquet_batches
+from pinot_assets.ingest.formats.binary_formats import (
+    avro_batches,
+    check_values,
+    load_datafusion,
+    orc_stripes,
+    parquet_batches,
+)
 from pinot_assets.ingest.formats.content import plain_file, text_blocks
 from pinot_assets.ingest.formats.csv_file import read_csv
 from pinot_assets.ingest.formats.json_file import read_json
@@ -40,7 +45,7 @@ def check_reader(input_format: str, reader: Mapping[str, str]) -> None:
             f"{input_format} has no reader settings, but there is {', '.join(sorted(reader))}"
         )
     if input_format == "avro":
-        check_avro()
+        load_datafusion()
 
 
 def read_batches(

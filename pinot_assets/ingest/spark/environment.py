@@ -46,7 +46,7 @@ def environment_session(
     """
     settings = _asked(own, profile, environ)
     if settings is None:
-        from pinot_assets.ingest.spark.local import local_session
+        from pinot_assets.ingest.spark.jvm import local_session
 
         return local_session(APP_NAME, os.cpu_count() or 1)
 
@@ -64,7 +64,7 @@ def environment_context(
     """The context of this process, as `environment_session` but without what SQL needs."""
     settings = _asked(own, profile, environ)
     if settings is None:
-        from pinot_assets.ingest.spark.local import local_context
+        from pinot_assets.ingest.spark.jvm import local_context
 
         return local_context(APP_NAME, os.cpu_count() or 1)
 

@@ -20,8 +20,13 @@ import pyarrow.parquet as pq
 
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.formats.avro_file import count_rows
-from pinot_assets.ingest.formats.columnar import BATCH_ROWS, check_pages, check_values, damaged
+from pinot_assets.ingest.formats.binary_formats import (
+    BATCH_ROWS,
+    check_pages,
+    check_values,
+    count_rows,
+    damaged,
+)
 from pinot_assets.ingest.formats.content import packing, text_blocks
 from pinot_assets.ingest.formats.csv_text import scan_csv
 from pinot_assets.ingest.formats.json_documents import check_lines

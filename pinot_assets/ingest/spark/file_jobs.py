@@ -13,15 +13,15 @@ from __future__ import annotations
 import logging
 import pickle
 import uuid
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
@@ -33,7 +33,7 @@ from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
 from pinot_assets.ingest.contract.machine_trouble import Death, death_of
 from pinot_assets.ingest.spark.arrow_jobs import Results
 from pinot_assets.ingest.spark.expression import first_line
-from pinot_assets.ingest.spark.jvm import exit_of_jvm, is_stopped
+from pinot_assets.ingest.spark.jvm import exit_of_jvm, is_stopped, silent_on_pandas
 from pinot_assets.ingest.spark.query import (
     check_expressions,
     columns_read,
@@ -84,23 +84,14 @@ class ReadCounts:
     def _signs(self) -> Iterator[_Sign]:
         with suppress(Exception):  # jobs end and their records go meanwhile; what is gone gives no sign
             tracker = self._context.statusTracker()
+            store: JavaObject = self._context._jsc.sc().statusStore()
             active = {*tracker.getActiveJobsIds()}.intersection(tracker.getJobIdsForGroup(self._group))
             jobs = (tracker.getJobInfo(job) for job in sorted(active))
             for stage in [stage for job in jobs if job is not None for stage in job.stageIds]:
-                yield from self._stage(stage)
-
-    def _stage(self, stage: int) -> Iterator[_Sign]:
-        store: Any = self._context._jsc.sc().statusStore()
-        with suppress(Exception):  # not begun
-            data = store.lastStageAttempt(stage)
-            yield (
-                stage,
-                data.attemptId(),
-                data.numCompleteTasks(),
-                data.numFailedTasks(),
-                data.inputBytes(),
-                data.inputRecords(),
-            )
+                with suppress(Exception):  # not begun
+                    data = store.lastStageAttempt(stage)
+                    tasks = data.numCompleteTasks(), data.numFailedTasks()
+                    yield stage, data.attemptId(), *tasks, data.inputBytes(), data.inputRecords()
 
 
 T = TypeVar("T")
@@ -214,9 +205,7 @@ class SparkFiles:
         missing = missing_columns(frame, self._query, self._columns)
         rows = shaped(frame, self._query, missing, self._wanted)
         write = partial(write_file, self._build_spec, task, version, missing, tuple(rows.columns))
-        with _WARNINGS, warnings.catch_warnings():
-            # PySpark looks at pandas, which nothing here uses, and complains of its version.
-            warnings.filterwarnings("ignore", category=FutureWarning, message=r".*pandas")
+        with _WARNINGS, silent_on_pandas():
             job = rows.toDF(*map(str, range(len(rows.columns)))).mapInArrow(write, RESULT)
         [row] = job.collect()
         result: FileResult = pickle.loads(row[0])

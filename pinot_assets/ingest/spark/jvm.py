@@ -1,4 +1,5 @@
 """The JVM of the Spark in this process: its start, its folder, what is left of both when either is gone.
+And a small Spark on it, for one machine: the demo, tests, `dagster dev`.
 
 A JVM that is up ends when its standard input does, which is a pipe from this process. Only once it has ended
 can its folder go, and this process may have been killed. So a tiny shell waits for the end of its own
@@ -22,6 +23,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import warnings
@@ -29,17 +31,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
 
+from pinot_assets.core.java import find_java
 from pinot_assets.core.surviving_shell import deaf_shell
 from pinot_assets.core.temporary_folders import locked_folder
-
-_JVM: Final = "jvm"
+from pinot_assets.errors import BuildError
 
 # A JVM gets twenty seconds. Its number is looked at again before it is killed: it must still be a JVM with
 # this folder in its command line. Where this process was killed before it wrote the number down, the JVM is
@@ -57,8 +61,8 @@ fi
 rm -rf -- "$1"
 """
 
-_HELD: Final[list[IO[bytes]]] = []
-"""Locks and pipes that end with this process."""
+_HELD: Final[list[object]] = []
+"""Locks, pipes and shells that end with this process; a shell that still runs warns when it is dropped."""
 
 
 @cache
@@ -68,22 +72,14 @@ def spark_home() -> Path:
     Where even the shell that does it was killed, whoever makes the next temporary folder removes it.
     """
     home, lock = locked_folder("spark")
-    _HELD.append(lock)
-    waiting = deaf_shell(_AFTERWARDS, str(home))
-    assert waiting.stdin is not None
-    _HELD.append(waiting.stdin)
-    _AFTERWARDS_OF[home] = waiting
+    _HELD.extend((lock, deaf_shell(_AFTERWARDS, str(home))))
     return home
-
-
-_AFTERWARDS_OF: Final[dict[Path, subprocess.Popen[bytes]]] = {}
-"""Kept, since an object of a process that still runs warns when it is dropped."""
 
 
 def remember_jvm(home: Path, pid: int) -> None:
     """Write down which JVM the folder is of."""
-    (home / f"{_JVM}.new").write_text(f"{pid}\n")
-    (home / f"{_JVM}.new").rename(home / _JVM)
+    (home / "jvm.new").write_text(f"{pid}\n")
+    (home / "jvm.new").rename(home / "jvm")
 
 
 def clear_of_jvm(home: Path) -> None:
@@ -91,6 +87,14 @@ def clear_of_jvm(home: Path) -> None:
     for left in home.iterdir():
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)
+
+
+@contextmanager
+def silent_on_pandas() -> Iterator[None]:
+    """PySpark looks at pandas, which nothing here uses, and complains of its version."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, message=r".*pandas")
+        yield
 
 
 @contextmanager
@@ -172,13 +176,15 @@ def forget_what_is_gone() -> bool:
     """
     gateway: JavaGateway | None = SparkContext._gateway
     context = SparkContext._active_spark_context
-    if gateway is not None and _has_ended(gateway):
+    # Of a JVM that is not this process's own child (`spark-submit`) nothing is known: both end together.
+    process = getattr(gateway, "proc", None)
+    if gateway is not None and process is not None and process.poll() is not None:
         if context is not None:
             _stop(context)
         with suppress(OSError, Py4JError):
             gateway.shutdown()
         with suppress(OSError, AttributeError):
-            gateway.proc.stdin.close()
+            process.stdin.close()
         SparkContext._gateway = SparkContext._jvm = None
         return True
     if context is not None and is_stopped(context):
@@ -211,15 +217,98 @@ def exit_of_jvm() -> int | None:
         return None
 
 
-def _has_ended(gateway: JavaGateway) -> bool:
-    """Of a JVM that is not this process's own child (`spark-submit`) nothing is known: both end together."""
-    process = getattr(gateway, "proc", None)
-    return process is not None and process.poll() is not None
-
-
 def _stop(context: SparkContext) -> None:
     """Take it out of PySpark's hands. Where its JVM does not answer, the first call only forgets the JVM."""
     with warnings.catch_warnings(), suppress(OSError, Py4JError):
         warnings.simplefilter("ignore", RuntimeWarning)
         context.stop()
     context.stop()
+
+
+_NO_JVM = "JAVA_GATEWAY_EXITED"
+_LOG4J = """\
+rootLogger.level = error
+# Spark announces a change of level on stderr unless its gateway already has the root's.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+
+
+def local_session(app_name: str, cores: int) -> SparkSession:
+    """The session of this process, on `local_context`, or on the context that is there already."""
+    with _own_jvm(app_name, cores) as settings:
+        return SparkSession.builder.config(map={**settings}).getOrCreate()
+
+
+def local_context(app_name: str, cores: int) -> SparkContext:
+    """The context of this process, started on first use: on 127.0.0.1, without UI, silent but for errors.
+
+    Where no SQL is asked for it does: a session costs another two seconds of CPU.
+
+    :param cores: Python workers at a time. A worker that dies is retried, up to three times a file.
+    :raises LocalStackError: there is no Java, or it is too old.
+    :raises BuildError: the JVM ends while it starts.
+    """
+    with _own_jvm(app_name, cores) as settings:
+        return SparkContext.getOrCreate(SparkConf().setAll([*settings.items()]))
+
+
+@contextmanager
+def _own_jvm(app_name: str, cores: int) -> Iterator[dict[str, str]]:
+    """Settings for a JVM that is gone, and its folder with it, soon after this process: around its start."""
+    find_java()  # Spark's own script would only say that its gateway exited
+    home = spark_home()
+    if forget_what_is_gone():
+        clear_of_jvm(home)
+    settings = _settings(app_name, cores, home)
+    try:
+        with silent_on_pandas(), usual_signals(), temporary_files_in(home):
+            start_jvm(settings)
+            if (jvm := getattr(SparkContext._gateway, "proc", None)) is not None:
+                remember_jvm(home, jvm.pid)
+            yield settings
+    except PySparkRuntimeError as error:
+        if _NO_JVM not in str(error):  # of a JVM that ended at once Spark only says that its gateway exited
+            raise
+        options = os.environ.get("PYSPARK_SUBMIT_ARGS")
+        raise BuildError(
+            "Spark's JVM did not start",
+            why="it ended before it answered; what it said itself is above, on standard error",
+            hint=("see whether PYSPARK_SUBMIT_ARGS is right, " if options else "see ")
+            + "whether `java -version` works, JAVA_TOOL_OPTIONS is right and there are 512 MiB of memory; "
+            "`pinot-assets doctor` looks at the rest",
+        ) from error
+
+
+def _settings(app_name: str, cores: int, home: Path) -> dict[str, str]:
+    # Spark reads these three from the environment alone, when its JVM starts.
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
+    log4j = home / "log4j2.properties"
+    log4j.write_text(_LOG4J)
+    return {
+        "spark.app.name": app_name,
+        "spark.master": f"local[{cores},4]",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "512m",  # the rows are in the Python workers, not in the JVM
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile={log4j.as_uri()} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+        ),
+        # A copy of resources/ or sensors/ in the working folder must not be imported by a worker.
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
+        "spark.python.daemon.module": "pinot_assets.build.worker_daemon",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.variable.substitute": "false",  # as in each session that reads (`reader.SETTINGS`)
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.local.dir": str(home),
+    }

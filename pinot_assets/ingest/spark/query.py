@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import pyarrow.types as pt
+from py4j.java_gateway import JavaObject
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BooleanType,
-    DataType,
     DateType,
     DecimalType,
     FractionalType,
@@ -36,7 +36,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.ingest.contract.build_spec import Query
-from pinot_assets.ingest.spark.expression import compiled, first_line, parsed
+from pinot_assets.ingest.spark.expression import compiled, first_line, items_of, parsed
 from pinot_assets.ingest.spark.rows import CORRUPT, END, MADE, ROW
 from pinot_assets.segment.functions.pinot_expression import Translation, quoted
 
@@ -68,7 +68,12 @@ def apply_pinot(frame: DataFrame, query: Query, broken: Column) -> DataFrame:
         _check_texts(frame, made)
         frame = _filled(frame, column, made, broken)
         if column not in frame.columns and column in _read(steps[n + 1 :]):
-            raise _mixed(frame, column)
+            kinds = [frame.schema[prefix + column].dataType.simpleString() for prefix in (_FILES, MADE)]
+            raise ExpressionFailed(
+                f"column {column}: {kinds[0]} in the file, {kinds[1]} by transformConfigs, and another "
+                "function reads it",
+                hint=_HINT,
+            )
     if query.dropped is not None:
         _check_texts(frame, query.dropped)
         frame = frame.where(broken | ~F.coalesce(compiled(query.dropped.sql), F.lit(False)))
@@ -128,26 +133,13 @@ def _filled(frame: DataFrame, column: str, made: Translation, broken: Column) ->
     # Where the file has a value, Pinot does not look at the function: there it must not fail either.
     value = F.when(~broken & F.col(quoted(column)).isNull(), value)
     frame = frame.withColumns({_FILES + column: F.col(quoted(column)), MADE + column: value})
-    types = frame.schema[_FILES + column].dataType, frame.schema[MADE + column].dataType
-    if _alike(*types):
+    one, other = frame.schema[_FILES + column].dataType, frame.schema[MADE + column].dataType
+    # Whether a common type holds every value of both.
+    if one == other or (isinstance(one, IntegralType) and isinstance(other, IntegralType)):
         return frame.withColumn(column, F.coalesce(files, own))
-    if isinstance(types[0], StringType) and isinstance(types[1], _CERTAIN_TEXT):
+    if isinstance(one, StringType) and isinstance(other, _CERTAIN_TEXT):
         return frame.withColumn(column, F.coalesce(files, own.cast("string")))
     return frame.drop(column)
-
-
-def _alike(one: DataType, other: DataType) -> bool:
-    """Whether a common type holds every value of both."""
-    return one == other or (isinstance(one, IntegralType) and isinstance(other, IntegralType))
-
-
-def _mixed(frame: DataFrame, column: str) -> ExpressionFailed:
-    kinds = [frame.schema[prefix + column].dataType.simpleString() for prefix in (_FILES, MADE)]
-    return ExpressionFailed(
-        f"column {column}: {kinds[0]} in the file, {kinds[1]} by transformConfigs, and another function "
-        "reads it",
-        hint=_HINT,
-    )
 
 
 def _converted(frame: DataFrame, name: str, wanted: TargetSchema) -> Column:
@@ -291,7 +283,7 @@ def _null_type(members: JsonObject) -> str:
 
 def _check(frame: DataFrame) -> None:
     plan = frame._jdf.queryExecution().analyzed()
-    jvm: Any = frame.sparkSession._jvm
+    jvm: JavaObject = frame.sparkSession._jvm
     patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
     if not plan.deterministic() or plan.containsPattern(patterns.CURRENT_LIKE()):
         raise _unsteady(ExpressionFailed, "an expression gives")
@@ -312,31 +304,28 @@ def _unsteady(kind: type[BuildError], what: str) -> BuildError:
     )
 
 
-def _inner(plan: Any) -> Iterator[Any]:
+def _inner(plan: JavaObject) -> Iterator[JavaObject]:
     """The plan's nodes but for the file itself."""
-    children = plan.children()
-    if children.size():
+    children = items_of(plan.children())
+    if children:
         yield plan
-    for n in range(children.size()):
-        yield from _inner(children.apply(n))
+    for child in children:
+        yield from _inner(child)
 
 
-def _references(expression: Any) -> Iterator[str]:
+def _references(expression: JavaObject) -> Iterator[str]:
     """First parts of the names of columns in a parsed expression."""
     return (path[0] for path in _paths(expression))
 
 
-def _paths(expression: Any) -> Iterator[list[str]]:
+def _paths(expression: JavaObject) -> Iterator[list[str]]:
     """Names of columns in a parsed expression, part by part."""
     for name, leaf in _leaves(expression):
         if name == "UnresolvedAttribute":
-            parts = leaf.nameParts()
-            yield [parts.apply(k) for k in range(parts.size())]
+            yield items_of(leaf.nameParts())
 
 
-def _leaves(expression: Any) -> Iterator[tuple[str, Any]]:
+def _leaves(expression: JavaObject) -> Iterator[tuple[str, JavaObject]]:
     """With the names of their classes."""
-    leaves = expression.collectLeaves()
-    for n in range(leaves.size()):
-        leaf = leaves.apply(n)
+    for leaf in items_of(expression.collectLeaves()):
         yield leaf.getClass().getSimpleName(), leaf

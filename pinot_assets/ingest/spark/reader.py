@@ -7,12 +7,22 @@ Gregorian throughout, and a file is one partition whatever its size.
 from __future__ import annotations
 
 import csv
-from typing import Any, Final
+from typing import Final, cast
 from urllib.parse import unquote
 
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-from pyspark.sql.types import ArrayType, DecimalType, DoubleType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from pinot_assets.core.file_errors import Unreadable, one_line
 from pinot_assets.core.json_object import JsonObject
@@ -118,9 +128,13 @@ def open_file(
         raise Unreadable("Spark leaves out files whose names start with _ or .", hint="name it otherwise")
     reader = session.read.option("__globPaths__", "false")
     if build_spec.input_format == "json":
-        frame = _json(reader, path, texts if _keeps_texts(session) else frozenset())
+        # Spark 3.5 writes an object's text anew, its fractions as doubles.
+        keeps_texts = int(session.version.partition(".")[0]) >= 4
+        frame = _json(reader, path, texts if keeps_texts else frozenset())
+    elif build_spec.input_format == "csv":
+        frame = _csv(reader, build_spec, path)
     else:
-        frame = (_csv if build_spec.input_format == "csv" else _typed)(reader, build_spec, path)
+        frame = reader.format(build_spec.input_format).load(path)
     if frame is None or not frame.columns:
         return None
     build_spec.limits.check_columns(len(frame.columns))
@@ -137,7 +151,7 @@ def size_for_spark(session: SparkSession, uri: str) -> int:
 
     :raises Py4JError: it cannot.
     """
-    jvm: Any = session._jvm
+    jvm: JavaObject = session._jvm
     path = jvm.org.apache.hadoop.fs.Path(hadoop_path(uri))
     settings = session._jsparkSession.sessionState().newHadoopConf()
     return int(path.getFileSystem(settings).getFileStatus(path).getLen())
@@ -157,15 +171,6 @@ def hadoop_path(uri: str) -> str:
     return f"{'s3a' if scheme == 's3' else scheme}://{unquote(rest)}"
 
 
-def _typed(reader: DataFrameReader, build_spec: BuildSpec, path: str) -> DataFrame | None:
-    return reader.format(build_spec.input_format).load(path)
-
-
-def _keeps_texts(session: SparkSession) -> bool:
-    # Spark 3.5 writes an object's text anew, its fractions as doubles.
-    return int(session.version.partition(".")[0]) >= 4
-
-
 def _json(reader: DataFrameReader, path: str, texts: frozenset[str]) -> DataFrame | None:
     # Its parser takes texts of 20 MB by itself; a line is as long as the task allows. No encoding is said
     # (the task found UTF-8): then the parser has bytes, and of those alone it gives an object's text as
@@ -177,7 +182,8 @@ def _json(reader: DataFrameReader, path: str, texts: frozenset[str]) -> DataFram
     if not found.fields:
         return None
     if "decimal" in found.simpleString():
-        found = exact_types(found, reader.option("prefersDecimal", False).json(path).schema)
+        plain = reader.option("prefersDecimal", False).json(path).schema
+        found = cast(StructType, exact_types(found, plain))
     fields = [
         StructField(field.name, StringType()) if field.name in texts else field
         for field in found.fields
@@ -186,7 +192,7 @@ def _json(reader: DataFrameReader, path: str, texts: frozenset[str]) -> DataFram
     return reader.schema(StructType([*fields, StructField(CORRUPT, StringType())])).json(path)
 
 
-def exact_types(decimals: Any, plain: Any) -> Any:
+def exact_types(decimals: DataType, plain: DataType) -> DataType:
     """Types of JSON with decimals for its fractions.
 
     :param decimals: as Spark infers them where it prefers decimals: for text of digits, too.
@@ -255,7 +261,7 @@ def _header(cell: str | None, row: str | None, settings: CsvSettings) -> tuple[s
 
 def _knows_avro(session: SparkSession) -> bool:
     # Spark 4 has some of the classes without the data source.
-    jvm: Any = session._jvm
+    jvm: JavaObject = session._jvm
     try:
         conf = session._jsparkSession.sessionState().conf()
         jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource("avro", conf)
@@ -265,8 +271,6 @@ def _knows_avro(session: SparkSession) -> bool:
 
 
 def _has(session: SparkSession, name: str) -> bool:
-    from py4j.protocol import Py4JJavaError
-
     loader = session._jsparkSession.sharedState().jarClassLoader()
     try:
         loader.loadClass(name)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.memory import limit_memory
@@ -86,20 +86,16 @@ def _end_of(path: Path) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def _end_with(parent: BinaryIO) -> None:
-    """End this process when the one that started it has ended."""
-
-    def watch() -> None:
-        parent.read(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+def _end_with_parent() -> None:
+    """Wait until the process that started this one has ended, and end this one."""
+    sys.stdin.buffer.read(1)
+    os._exit(1)
 
 
 def main(result: Path) -> None:
     """Build what standard input says and leave the outcome in a file."""
     order, task = pickle.load(sys.stdin.buffer)
-    _end_with(sys.stdin.buffer)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     limit_memory(order.limits.worker_bytes)
     result.write_bytes(pickle.dumps(build_file(order, task)))
 

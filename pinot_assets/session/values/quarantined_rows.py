@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from pinot_assets.audit.checks import Finding, rows_kept
 from pinot_assets.core.text import plural
@@ -18,7 +18,7 @@ def notes(receipts: Sequence[Receipt]) -> tuple[str, ...]:
     )
 
 
-def finding(spec: TableSpec, receipts: Iterable[Receipt]) -> tuple[Finding, ...]:
+def finding(spec: TableSpec, receipts: Collection[Receipt]) -> tuple[Finding, ...]:
     """Whether rows of the files were put aside; nothing for a table that does not let them be."""
     return () if spec.ingestion.bad_row_limit is None else (rows_kept(receipts),)
 

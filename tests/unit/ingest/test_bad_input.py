@@ -26,7 +26,7 @@ from pinot_assets.core.file_errors import (
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.contract.accepted_rows import BadRowAllowance, BadRowPolicy, Quarantine, TargetSchema
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.formats import columnar, content, csv_file, json_documents
+from pinot_assets.ingest.formats import binary_formats, content, csv_file, json_documents
 from pinot_assets.ingest.formats.csv_file import read_csv
 from pinot_assets.ingest.formats.json_file import read_json
 from pinot_assets.ingest.formats.read import read_batches
@@ -39,7 +39,7 @@ WANTED = TargetSchema(SCHEMA)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(content, "BLOCK_BYTES", 200)
     monkeypatch.setattr(csv_file, "BLOCK_BYTES", 200)
-    monkeypatch.setattr(columnar, "BATCH_ROWS", 5)
+    monkeypatch.setattr(binary_formats, "BATCH_ROWS", 5)
 
 
 def read(

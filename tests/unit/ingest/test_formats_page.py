@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fakes.project import ROOT
 
-from pinot_assets.ingest.formats.columnar import BATCH_ROWS
+from pinot_assets.ingest.formats.binary_formats import BATCH_ROWS
 from pinot_assets.ingest.formats.content import _PACKED
 from pinot_assets.ingest.formats.read import FORMATS
 from pinot_assets.session.values.small_files import MANY, SMALL_BYTES

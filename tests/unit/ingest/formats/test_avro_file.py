@@ -14,7 +14,7 @@ import pytest
 
 from pinot_assets.core.file_errors import FileRejected, ReaderSettings, TypeMismatch, Unreadable
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
-from pinot_assets.ingest.formats.avro_file import count_rows
+from pinot_assets.ingest.formats.binary_formats import count_rows
 from pinot_assets.ingest.formats.read import check_reader, read_batches
 
 MOMENT = pa.timestamp("ms", "UTC")

@@ -10,7 +10,7 @@ import pytest
 
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
-from pinot_assets.ingest.formats.columnar import first_orc
+from pinot_assets.ingest.formats.binary_formats import first_orc
 from pinot_assets.ingest.formats.read import read_batches
 
 WANTED = TargetSchema(pa.schema([("t", pa.timestamp("ms", "UTC"))]))
