@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from itertools import zip_longest
-from math import isnan
+from math import inf, isnan
 from typing import Final
 
 from pinot_assets.audit.checks import Finding, finding_of
@@ -30,28 +30,31 @@ _PROTECTED: Final = "\0"
 
 def rows_as_read(receipts: Collection[Receipt]) -> Finding:
     """Every row that the reader of a file counted is in its segments, but for those put aside or filtered."""
-    told = [receipt for receipt in receipts if _is_told(receipt)]
-    expected = found = 0
-    bad, files = [], []
-    for receipt in told:
-        assert receipt.rows_read is not None
-        wanted = receipt.rows_read - receipt.bad_rows - receipt.rows_filtered
-        written = sum(facts.rows for facts in receipt.facts)
-        expected, found = expected + wanted, found + written
-        if wanted != written or written != receipt.rows:
-            bad.append(
-                f"{base_name(receipt.uri)}: {plural(receipt.rows_read, 'row')} read, "
-                f"{receipt.bad_rows:,} put aside, {receipt.rows_filtered:,} filtered out, {written:,} written"
-            )
-            files.append(receipt.uri)  # it may have lost all of them, and have no segment
-    good = "rows that readers counted are in the segments"
+    told = [
+        (r, r.rows_read, sum(facts.rows for facts in r.facts))
+        for r in receipts
+        if r.rows_read is not None and len(r.facts) == len(r.outputs)
+    ]
+    wrong = [
+        (r, read, written)
+        for r, read, written in told
+        if not read - r.bad_rows - r.rows_filtered == written == r.rows
+    ]
+    bad = [
+        f"{base_name(r.uri)}: {plural(read, 'row')} read, {r.bad_rows:,} put aside, "
+        f"{r.rows_filtered:,} filtered out, {written:,} written"
+        for r, read, written in wrong
+    ]
+    aside, filtered = sum(r.bad_rows for r, _, _ in told), sum(r.rows_filtered for r, _, _ in told)
+    expected = sum(read for _, read, _ in told) - aside - filtered
+    good, found = "rows that readers counted are in the segments", sum(written for _, _, written in told)
     finding = finding_of("rows_as_read", expected, bad, good, found=found)
-    aside, filtered = sum(r.bad_rows for r in told), sum(r.rows_filtered for r in told)
     more = [f"{aside:,} were put aside"] if aside else []
     more += [f"{filtered:,} were filtered out"] if filtered else []
-    silent = [receipt for receipt in receipts if receipt.rows and not _is_told(receipt)]
-    more += [f"of {plural(len(silent), 'file')} no count is known"] if silent else []
-    return replace(finding, message="; ".join([finding.message, *more]), files=tuple(files))
+    silent = sum(r.rows > 0 for r in receipts) - sum(r.rows > 0 for r, _, _ in told)
+    more += [f"of {plural(silent, 'file')} no count is known"] if silent else []
+    files = tuple(r.uri for r, _, _ in wrong)  # one may have lost all of its rows, and have no segment
+    return replace(finding, message="; ".join([finding.message, *more]), files=files)
 
 
 def columns_as_in_schema(receipts: Collection[Receipt], schema: Mapping[str, str]) -> Finding:
@@ -63,12 +66,14 @@ def columns_as_in_schema(receipts: Collection[Receipt], schema: Mapping[str, str
     bad, at_fault = [], []
     for output, facts in _stated(receipts):
         there = {column.name: column.data_type for column in facts.columns}
-        wrong = [f"lacks {name}" for name in schema if name not in there]
-        wrong += [f"has {name}, which the schema does not" for name in there if name not in schema]
-        wrong += [
-            f"has {name} as {there[name]}, in the schema {kind}"
-            for name, kind in schema.items()
-            if there.get(name, kind) != kind
+        wrong = [
+            *(f"lacks {name}" for name in schema if name not in there),
+            *(f"has {name}, which the schema does not" for name in there if name not in schema),
+            *(
+                f"has {name} as {there[name]}, in the schema {kind}"
+                for name, kind in schema.items()
+                if there.get(name, kind) != kind
+            ),
         ]
         expected += len(schema)
         found += sum(there.get(name) == kind for name, kind in schema.items())
@@ -118,17 +123,15 @@ def time_range(bound: TimeRange, outputs: Sequence[Output], now_ms: int) -> Find
 
     :param now_ms: what `now` is.
     """
-    earliest = moment_ms(bound.from_, now_ms) if bound.from_ else None
-    latest = moment_ms(bound.to, now_ms) if bound.to else None
-    bad = []
-    for output in outputs:
-        if output.start_ms is None or output.end_ms is None:
-            bad.append(f"{output.segment} has no times")
-            continue
-        early = earliest is not None and output.start_ms < earliest
-        late = latest is not None and output.end_ms > latest
-        if early or late:
-            bad.append(f"{output.segment} lies from {_moment(output.start_ms)} to {_moment(output.end_ms)}")
+    earliest = moment_ms(bound.from_, now_ms) if bound.from_ else -inf
+    latest = moment_ms(bound.to, now_ms) if bound.to else inf
+    bad = [
+        f"{o.segment} has no times"
+        if o.start_ms is None or o.end_ms is None
+        else f"{o.segment} lies from {_moment(o.start_ms)} to {_moment(o.end_ms)}"
+        for o in outputs
+        if o.start_ms is None or o.end_ms is None or o.start_ms < earliest or o.end_ms > latest
+    ]
     wanted = f"{bound.from_ or 'any time'} to {bound.to or 'any time'}"
     found = finding_of(f"time_range ({wanted})", len(outputs), bad, f"segments lie within {wanted}")
     return replace(found, severity=Severity(bound.severity.upper()), of_data=True)
@@ -157,10 +160,6 @@ def unlike(receipts: Collection[Receipt], staged: Mapping[str, str]) -> list[Out
         for output, token in zip_longest(receipt.outputs, receipt.tars[: len(receipt.outputs)])
         if staged.get(output.tar_uri, token) != token
     ]
-
-
-def _is_told(receipt: Receipt) -> bool:
-    return receipt.rows_read is not None and len(receipt.facts) == len(receipt.outputs)
 
 
 def _stated(receipts: Collection[Receipt]) -> Iterator[tuple[Output, SegmentFacts]]:

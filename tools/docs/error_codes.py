@@ -144,8 +144,8 @@ KINDS: Final = {
         "see Spark's UI or log; what is built stays, and the next run goes on",
     ),
     "ingest.spark.query.ExpressionFailed": Meaning("`EXPRESSION`", _OF_FILE),
-    "ingest.task.worker.Vanished": Meaning("`VANISHED`", _OF_FILE),
-    "ingest.task.worker.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
+    "ingest.contract.failures.Vanished": Meaning("`VANISHED`", _OF_FILE),
+    "ingest.contract.failures.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
     "sizing.quantities.QuantityError": Meaning(
         "a quantity that was typed cannot be read, or makes no sense", "see `--help` of the command"
     ),

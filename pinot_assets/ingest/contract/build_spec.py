@@ -57,9 +57,12 @@ class Query:
     @property
     def expressions(self) -> dict[str, str]:
         """All of them, by what people call them."""
-        named = {"filter": self.where, "filterConfig": self.dropped.sql if self.dropped else ""}
-        named |= {f"transforms.{column}": sql for column, sql in self.transforms.items()}
-        named |= {f"transformConfigs of {column}": made.sql for column, made in self.derived}
+        named = {
+            "filter": self.where,
+            "filterConfig": self.dropped.sql if self.dropped else "",
+            **{f"transforms.{column}": sql for column, sql in self.transforms.items()},
+            **{f"transformConfigs of {column}": made.sql for column, made in self.derived},
+        }
         return {name: sql for name, sql in named.items() if sql}
 
 

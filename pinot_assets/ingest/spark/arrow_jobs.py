@@ -26,7 +26,7 @@ from pinot_assets.core.memory import limit_memory
 from pinot_assets.core.text import plural
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
-from pinot_assets.ingest.contract.machine_trouble import Death, death_of
+from pinot_assets.ingest.contract.failures import Death, death_of
 from pinot_assets.ingest.task.isolated import build_alone
 from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.snapshot.receipt import FileResult

@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
-from pinot_assets.ingest.contract.machine_trouble import Death, death_of
+from pinot_assets.ingest.contract.failures import Death, death_of, failure_of
 from pinot_assets.ingest.spark.arrow_jobs import Results
 from pinot_assets.ingest.spark.expression import first_line
 from pinot_assets.ingest.spark.jvm import exit_of_jvm, is_stopped, silent_on_pandas
@@ -56,7 +56,6 @@ from pinot_assets.ingest.spark.rows import (
     spark_failed,
     write_file,
 )
-from pinot_assets.ingest.task.worker import failure_of
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.snapshot.failure_code import OUT_OF_MEMORY, WORKER_DIED
 from pinot_assets.snapshot.fingerprint import Fingerprint

@@ -22,6 +22,7 @@ from pinot_assets.ingest.cast.conform import conform
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
+from pinot_assets.ingest.contract.failures import failure_of
 from pinot_assets.ingest.formats.binary_formats import check_values
 from pinot_assets.ingest.formats.csv_file import split_cells
 from pinot_assets.ingest.formats.read import read_batches
@@ -33,7 +34,7 @@ from pinot_assets.ingest.spark.file_checks import (
     check_sizes,
     footer_rows,
 )
-from pinot_assets.ingest.task.worker import build_from, failure_of, look_at, version_of
+from pinot_assets.ingest.task.worker import build_from, look_at, version_of
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.factory import open_store

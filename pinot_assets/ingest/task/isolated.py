@@ -18,8 +18,8 @@ from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.memory import limit_memory
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
-from pinot_assets.ingest.contract.machine_trouble import Death, tells_of_memory
-from pinot_assets.ingest.task.worker import build_file, failure_of
+from pinot_assets.ingest.contract.failures import Death, failure_of, tells_of_memory
+from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.snapshot.failure_code import WORKER_DIED
 from pinot_assets.snapshot.receipt import Failure, Receipt
 

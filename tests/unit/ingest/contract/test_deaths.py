@@ -15,7 +15,7 @@ import pytest
 
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
-from pinot_assets.ingest.contract.machine_trouble import Death, death_of
+from pinot_assets.ingest.contract.failures import Death, death_of
 from pinot_assets.ingest.spark.arrow_jobs import Build, JobDied, in_spite_of_deaths
 from pinot_assets.ingest.task.isolated import build_alone, death
 from pinot_assets.settings.file_limits import FileLimits

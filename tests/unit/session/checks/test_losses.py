@@ -13,8 +13,7 @@ from fakes.builder import make_order, tasks_of
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import BuildSpec
-from pinot_assets.ingest.task.row_stream import Values
-from pinot_assets.ingest.task.worker import build_file
+from pinot_assets.ingest.task.worker import Values, build_file
 from pinot_assets.session.checks.losses import loss_findings
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_receipts import kept_receipts

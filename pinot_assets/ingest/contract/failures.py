@@ -1,21 +1,51 @@
-"""Trouble of the machine: what libraries report of it beside the errors of a damaged file, and a worker or an
-executor that died, as Spark tells.
+"""Why a file was not built: the failure of an error, of the machine, of a worker or executor that died.
+
+Libraries report trouble of the machine beside the errors of a damaged file; of a death, Spark tells.
 """
 
 from __future__ import annotations
 
 import errno
 import re
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.core.file_errors import FileRejected
+from pinot_assets.errors import (
+    PinotAssetsError,
+    SettingError,
+    SourceChanged,
+    SourceError,
+    StoreConflict,
+    UnsupportedFeature,
+)
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
-from pinot_assets.snapshot.failure_code import MACHINE, OUT_OF_MEMORY, WORKER_DIED
+from pinot_assets.snapshot.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY, WORKER_DIED
 from pinot_assets.snapshot.receipt import Failure
+
+
+class Vanished(SourceError):
+    """The file is not there any more."""
+
+
+class BecameFolder(SourceError):
+    """A folder is where the file was."""
+
+
+_CODES: Final[tuple[tuple[type[PinotAssetsError], str], ...]] = (
+    (BecameFolder, BECAME_FOLDER),
+    (Vanished, "VANISHED"),
+    (SourceChanged, "CHANGED_DURING_READ"),
+    (StoreConflict, "STAGING_CONFLICT"),
+    (SettingError, "SETTINGS"),
+    (SourceError, "STORE"),
+    (UnsupportedFeature, "UNSUPPORTED"),
+    (PinotAssetsError, "BUILD"),
+)
 
 ADVICE: Final = (
     "fewer rows per segment (maxNumRecordsPerSegment, desiredSegmentSize), or more memory for workers "
@@ -133,3 +163,26 @@ def death_of(text: str) -> Death | None:
         return None
     found = _TASK.search(text)
     return Death(None if found is None else int(found[1]), of_memory)
+
+
+def failure_of(build_spec: BuildSpec, task: FileTask, error: Exception) -> Failure:
+    """What went wrong with one file as its outcome; `INTERNAL` for what is none of our own errors."""
+    code, reason = _code(error), str(error)
+    if not isinstance(error, PinotAssetsError):
+        reason = f"{type(error).__name__}: {error}"
+    if code == OUT_OF_MEMORY:
+        reason = f"the worker had too little memory for the file: {reason} → {ADVICE}"
+    elif code == MACHINE:
+        reason = f"the machine {socket.gethostname()} failed, not the file: {reason}"
+    # A damaged file may be quoted; its bytes must not steer the terminal that shows them.
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(reason.split()))
+    return Failure(task.file.uri, task.ordinal, build_spec.attempt, code, text)
+
+
+def _code(error: Exception) -> str:
+    trouble = trouble_of(error)
+    if trouble == OUT_OF_MEMORY or (trouble == MACHINE and not isinstance(error, SourceError)):
+        return trouble
+    if isinstance(error, FileRejected):
+        return error.code
+    return next((code for kind, code in _CODES if isinstance(error, kind)), "INTERNAL")
