@@ -10,6 +10,7 @@ from typing import Final
 
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.core.check_result import Severity
+from pinot_assets.core.json_object import JsonValue
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import QueryResult
 from pinot_assets.pinot.client.data_table import DataTable, Scalar
@@ -95,13 +96,13 @@ def broker_tally(question: Question, result: QueryResult) -> Tally:
     }
 
 
-def _broker_value(value: object, fold: str) -> float:
+def _broker_value(value: JsonValue, fold: str) -> float:
     """A number, also where JSON has none for it (`"Infinity"`, a BIG_DECIMAL). No value, as a broker that
     handles nulls gives for no rows, becomes what others answer: 0, or an infinity (the AVG, for one)."""
     if value is None:
         return _OF_NO_ROWS.get(fold, -math.inf)
     try:
-        return float(value)  # type: ignore[arg-type]  # what is none is a TypeError
+        return float(value)
     except (TypeError, ValueError):
         raise PinotError(f"a broker answered {str(value)[:80]!r}, which is no number") from None
 
@@ -174,8 +175,9 @@ def _finding(assertion: Assertion, expected: int, bad: Sequence[str], good: str)
     # Several assertions may ask the same and expect several things of it.
     via = "sql" if assertion.via == "servers" else f"sql via {assertion.via}"
     told = list(dict.fromkeys(bad))  # replicas say the same, as a rule
-    name = f"{via}: {assertion.sql} ({assertion.expect})"
-    found = finding_of(name, expected, told, good, found=expected - len(bad))
+    found = finding_of(
+        f"{via}: {assertion.sql} ({assertion.expect})", expected, told, good, found=expected - len(bad)
+    )
     return replace(found, severity=Severity(assertion.severity.upper()))
 
 

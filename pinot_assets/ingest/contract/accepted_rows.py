@@ -208,21 +208,12 @@ class Quarantine(BadRowPolicy):
         if percent is not None and self.bad_rows >= _ENOUGH and self.bad_rows * 100 > percent * read:
             raise self._too_many(f"{self.bad_rows} of the first {read} rows are bad")
         self._writer = self._writer or pq.ParquetWriter(self._path, _SCHEMA, compression="zstd")
-        self._writer.write_table(
-            pa.table(
-                {
-                    "file": [self._file] * len(rows),
-                    "row": [bad.row for bad in rows],
-                    "column": [bad.column for bad in rows],
-                    "value": [bad.value for bad in rows],
-                    "reason": [bad.why for bad in rows],
-                    "code": [bad.kind.code for bad in rows],
-                    # bytes that are not UTF-8, half a pair
-                    "record": [bad.record.encode(errors="backslashreplace").decode() for bad in rows],
-                },
-                _SCHEMA,
-            )
-        )
+        records = (bad.record.encode(errors="backslashreplace").decode() for bad in rows)  # UTF-8 throughout
+        cells = [
+            (self._file, bad.row, bad.column, bad.value, bad.why, bad.kind.code, record)
+            for bad, record in zip(rows, records, strict=True)
+        ]
+        self._writer.write_table(pa.table([[*column] for column in zip(*cells, strict=True)], _SCHEMA))
 
     def finish(self, rows: int) -> None:
         """As `BadRowPolicy.finish`; also closes the Parquet file."""

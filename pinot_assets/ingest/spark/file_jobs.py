@@ -31,7 +31,6 @@ from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
 from pinot_assets.ingest.contract.failures import Death, death_of, failure_of
-from pinot_assets.ingest.spark.arrow_jobs import Results
 from pinot_assets.ingest.spark.expression import first_line
 from pinot_assets.ingest.spark.jvm import exit_of_jvm, is_stopped, silent_on_pandas
 from pinot_assets.ingest.spark.query import (
@@ -48,8 +47,9 @@ from pinot_assets.ingest.spark.reader import (
     size_for_spark,
     use_in_thread,
 )
-from pinot_assets.ingest.spark.rows import (
+from pinot_assets.ingest.spark.tasks import (
     RESULT,
+    Results,
     confirm_blank,
     find_fault,
     look_at_file,

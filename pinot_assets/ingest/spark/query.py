@@ -4,7 +4,7 @@ Refused unless it gives the same rows every time and keeps the file one partitio
 
 Pinot's `transformConfigs` and `filterConfig` are applied as its record transformers apply them. A column is
 filled where it is null, and what is there stays what it is. So the file's values and the made ones travel
-side by side, each in a type of its own, and become one column where both have the table's type (`rows`): a
+side by side, each in a type of its own, and become one column where both have the table's type (`tasks`): a
 common SQL type of BIGINT and DOUBLE would round what stands in the file.
 """
 
@@ -37,7 +37,7 @@ from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.ingest.contract.build_spec import Query
 from pinot_assets.ingest.spark.expression import compiled, first_line, items_of, parsed
-from pinot_assets.ingest.spark.rows import CORRUPT, END, MADE, ROW
+from pinot_assets.ingest.spark.tasks import CORRUPT, END, MADE, ROW
 from pinot_assets.segment.functions.pinot_expression import Translation, quoted
 
 _FILES: Final = "#file's "  # before the name of a column: its values in the file

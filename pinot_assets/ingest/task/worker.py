@@ -28,9 +28,9 @@ from pinot_assets.errors import (
 from pinot_assets.ingest.contract.accepted_rows import BadRowAllowance, BadRowPolicy, Quarantine, TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, segment_name
 from pinot_assets.ingest.contract.failures import BecameFolder, Vanished, failure_of
-from pinot_assets.ingest.contract.heartbeat import Heartbeat
 from pinot_assets.ingest.contract.task_outputs import (
     CutValues,
+    Heartbeat,
     bad_rows_key,
     cut_key,
     receipt_key,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
-from pinot_assets.ingest.spark.rows import CORRUPT, END, MADE, ROW, confirm_blank, write_file
+from pinot_assets.ingest.spark.tasks import CORRUPT, END, MADE, ROW, confirm_blank, write_file
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import Failure, Receipt
 

@@ -13,7 +13,7 @@ import pytest
 from pinot_assets.core.file_errors import FileTooLarge, Unreadable
 from pinot_assets.ingest.contract.build_spec import Query
 from pinot_assets.ingest.spark.file_checks import check_sizes
-from pinot_assets.ingest.spark.rows import look_at_file
+from pinot_assets.ingest.spark.tasks import look_at_file
 from pinot_assets.settings import file_limits
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import Failure

@@ -1,19 +1,21 @@
-"""The Python end of a file that Spark reads: its rows arrive as one Arrow stream and are written here.
+"""What runs in the Python workers of Spark's executors; imports neither SQL of Spark's nor its driver's side.
 
-Rows are in memory for one segment at a time. Spark ends the stream in the same way when it is done
-and when its reader fails, so the last row is a mark of our own: without it nothing that is left is written.
+A file that Spark reads itself arrives as one Arrow stream, whose rows are written here. They are in memory
+for one segment at a time. Spark ends the stream in the same way when it is done and when its reader fails, so
+the last row is a mark of our own: without it nothing that is left is written.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
+from pyspark.accumulators import Accumulator, AccumulatorParam
 
 from pinot_assets.core.file_errors import BadRow, FileRejected, Unreadable, shown
 from pinot_assets.core.memory import limit_memory
@@ -36,7 +38,7 @@ from pinot_assets.ingest.spark.file_checks import (
 )
 from pinot_assets.ingest.task.worker import build_from, look_at, version_of
 from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, FileResult, Receipt
 from pinot_assets.source.factory import open_store
 
 ROW: Final = "#row"
@@ -48,6 +50,10 @@ END: Final = "#end"
 MADE: Final = "#transformConfigs of "
 """Before the name of a column: what Pinot's transformConfigs put where the file has none."""
 
+Build = Callable[[BuildSpec, FileTask], FileResult]
+Results = Generator[FileResult | None, None, None]
+"""Every file's result, some twice, and None after every look. Leaving early cancels the jobs."""
+
 RESULT: Final = "result binary"
 _POSITION: Final = (1 << 33) - 1  # below the partition's number, in monotonically_increasing_id
 
@@ -56,6 +62,32 @@ class SparkFailed(FileRejected):
     """Spark gave the file up: its reader, an expression or an executor failed."""
 
     code = "SPARK"
+
+
+class Finished(AccumulatorParam[list[FileResult]]):
+    """Results of finished tasks, in the order of their arrival at the driver."""
+
+    def zero(self, value: list[FileResult]) -> list[FileResult]:  # noqa: ARG002  # Spark's signature
+        """What each task begins with."""
+        return []
+
+    def addInPlace(self, value1: list[FileResult], value2: list[FileResult]) -> list[FileResult]:
+        """What has arrived with one more."""
+        value1.extend(value2)
+        return value1
+
+
+def build_in_worker(
+    build_spec: BuildSpec, build: Build, finished: Accumulator[list[FileResult]], task: FileTask
+) -> FileResult:
+    """Build one file that is read through Arrow.
+
+    :param finished: tells the driver while other files of the job are still built.
+    """
+    limit_memory(build_spec.limits.worker_bytes)
+    result = build(build_spec, task)
+    finished.add([result])
+    return result
 
 
 def look_at_file(build_spec: BuildSpec, columns: frozenset[str], task: FileTask) -> Fingerprint | Failure:
