@@ -183,9 +183,7 @@ def _finding(assertion: Assertion, expected: int, bad: Sequence[str], good: str)
 
 def _groups(question: Question, *tallies: Tally) -> list[Group]:
     """All groups of these; the one of all rows where the question groups by nothing."""
-    if not question.keys:
-        return [()]
-    return sorted({group for tally in tallies for group in tally}, key=str)
+    return sorted({group for tally in tallies for group in tally}, key=str) if question.keys else [()]
 
 
 def _require_shape(question: Question, table: DataTable) -> None:

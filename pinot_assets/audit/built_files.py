@@ -22,8 +22,6 @@ from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentF
 from pinot_assets.table_spec.blocks.audit_checks import CutCheck, EmptyOutputs, TimeRange, moment_ms
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_WHOLE: Final = frozenset({"INT", "LONG", "BOOLEAN", "TIMESTAMP"})
-_REAL: Final = frozenset({"FLOAT", "DOUBLE"})
 _PROTECTED: Final = "\0"
 """Stands in a text for what a properties file cannot hold; what it stands for is not known for sure."""
 
@@ -175,9 +173,9 @@ def _in_order(column: ColumnFacts) -> bool:
     if low is None or high is None or _PROTECTED in low + high:
         return True
     try:
-        if column.data_type in _WHOLE:
+        if column.data_type in ("INT", "LONG", "BOOLEAN", "TIMESTAMP"):
             return int(low) <= int(high)
-        if column.data_type in _REAL:
+        if column.data_type in ("FLOAT", "DOUBLE"):
             return isnan(float(high)) or float(low) <= float(high)
         if column.data_type == "BIG_DECIMAL":
             return Decimal(low) <= Decimal(high)

@@ -59,8 +59,8 @@ def row_change(bound: RowChange, seen: Mapping[str, RowsSeen]) -> Finding:
         what = "no published file is rewritten" if bound.of == "file" else "nothing is live yet"
         return Finding(name, True, 0, 0, f"{what}: no change to be judged")
     said = some(bad, between="; ") if bad else row_words(RowsSeen(expected, found))
-    finding = Finding(name, not bad, expected, found, f"{said}, where {wanted} is allowed")
-    return replace(finding, severity=Severity(bound.severity.upper()), of_data=True)
+    message, severity = f"{said}, where {wanted} is allowed", Severity(bound.severity.upper())
+    return Finding(name, not bad, expected, found, message, severity=severity, of_data=True)
 
 
 def row_words(rows: RowsSeen) -> str:

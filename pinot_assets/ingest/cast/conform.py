@@ -29,11 +29,15 @@ Mask = npt.NDArray[np.bool_]
 
 # Any blanks around, whatever counts as one.
 _LONG = r"^[^0-9A-Za-z.]*0*[0-9]{1,19}[^0-9A-Za-z.]*$"
-_FLOAT = r"(?i)^[^0-9a-z.]*(\.?[0-9][0-9.e+-]*|nan|inf|infinity)[^0-9a-z.]*$"
-_BOOLEAN = r"(?i)^[^0-9a-z]*(true|false|0|1)[^0-9a-z]*$"
-_MOMENT = (
-    r"^[^0-9A-Za-z]*(0*[0-9]{1,19}|[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
-    r"[ T]([01][0-9]|2[0-3])[0-9:.]*(Z|[+-][0-9:]{2,5}))[^0-9A-Za-z]*$"
+_PATTERNS: Final = (
+    (pt.is_floating, r"(?i)^[^0-9a-z.]*(\.?[0-9][0-9.e+-]*|nan|inf|infinity)[^0-9a-z.]*$"),
+    (pt.is_boolean, r"(?i)^[^0-9a-z]*(true|false|0|1)[^0-9a-z]*$"),
+    (
+        pt.is_timestamp,
+        r"^[^0-9A-Za-z]*(0*[0-9]{1,19}|[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+        r"[ T]([01][0-9]|2[0-3])[0-9:.]*(Z|[+-][0-9:]{2,5}))[^0-9A-Za-z]*$",
+    ),
+    (pt.is_binary, HEX),
 )
 _SHORT = r"^[^0-9A-Za-z.]*[0-9]{1,18}[^0-9A-Za-z.]*$"
 """Digits that a LONG has room for."""
@@ -69,15 +73,8 @@ def _failing_texts(column: pa.ChunkedArray, kind: pa.DataType, is_decimal: bool)
     if pt.is_integer(kind):
         found = ~_matches(column, _LONG)
         return found | _beyond(column, kind) if kind == pa.int32() else found
-    for is_kind, pattern in (
-        (pt.is_floating, _FLOAT),
-        (pt.is_boolean, _BOOLEAN),
-        (pt.is_timestamp, _MOMENT),
-        (pt.is_binary, HEX),
-    ):
-        if is_kind(kind):
-            return ~_matches(column, pattern)
-    return np.zeros(len(column), dtype=bool)
+    pattern = next((pattern for is_kind, pattern in _PATTERNS if is_kind(kind)), None)
+    return np.zeros(len(column), dtype=bool) if pattern is None else ~_matches(column, pattern)
 
 
 def _beyond(column: pa.ChunkedArray, kind: pa.DataType) -> Mask:
@@ -90,8 +87,7 @@ def _beyond(column: pa.ChunkedArray, kind: pa.DataType) -> Mask:
 
 
 def _matches(column: pa.ChunkedArray, pattern: str) -> Mask:
-    found: Mask = pc.fill_null(pc.match_substring_regex(column, pattern), True).to_numpy().astype(bool)
-    return found
+    return np.asarray(pc.fill_null(pc.match_substring_regex(column, pattern), True).to_numpy(), dtype=bool)
 
 
 def _failing_numbers(column: pa.ChunkedArray, kind: pa.DataType) -> Mask:
@@ -212,11 +208,10 @@ def _verdict(record: JsonObject, field: pa.Field, row: int, wanted: TargetSchema
 
 def _records(table: pa.Table) -> list[JsonObject]:
     try:
-        records: list[JsonObject] = table.to_pylist()
+        return list(table.to_pylist())
     except (ValueError, OverflowError):  # text that is not UTF-8; a time that Python's calendar does not know
         columns = {name: table.column(name) for name in table.column_names}
         return [{name: _value(column, n) for name, column in columns.items()} for n in range(table.num_rows)]
-    return records
 
 
 def _value(column: pa.ChunkedArray, n: int) -> object:

@@ -56,14 +56,10 @@ class TargetSchema:
         """A column's type in Pinot's words."""
         if field.name in self.json:
             return "JSON"
-        if pt.is_list(field.type):
-            return f"multi-value {self._name(field, field.type.value_type)}"
-        return self._name(field, field.type)
-
-    def _name(self, field: pa.Field, kind: pa.DataType) -> str:
-        if field.name in self.decimals:
-            return "BIG_DECIMAL"
-        return _NAMES.get(kind) or ("TIMESTAMP" if pt.is_timestamp(kind) else str(kind))
+        kind = field.type.value_type if pt.is_list(field.type) else field.type
+        name = "TIMESTAMP" if pt.is_timestamp(kind) else _NAMES.get(kind, str(kind))
+        name = "BIG_DECIMAL" if field.name in self.decimals else name
+        return f"multi-value {name}" if pt.is_list(field.type) else name
 
 
 _NAMES = {
@@ -127,7 +123,9 @@ class BadRowPolicy:
 
     :ivar missing: columns of the table that the file lacks.
     :ivar bad_rows: rows put aside so far.
-    :ivar rows: rows of the file by its reader's own count, None as long as it did not say.
+    :ivar rows: rows of the file by its reader's own count, None as long as it did not say. Bad ones are
+        included, whatever becomes of them: the file's footer says so, or its parser met them. The audit holds
+        it against what was written.
     :ivar room: how many bad rows are worth looking for at a time.
     """
 
@@ -161,11 +159,6 @@ class BadRowPolicy:
                 why="onMissingColumn is fail",
                 hint="add the columns to the file, or let them be null with onMissingColumn: null",
             )
-
-    def holds(self, rows: int) -> None:
-        """The file holds so many rows, bad ones included, whatever becomes of them: its footer says so, or
-        its parser met them. The audit holds it against what was written."""
-        self.rows = rows
 
     def finish(self, rows: int) -> None:
         """The file is read to its end.

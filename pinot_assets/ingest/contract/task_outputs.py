@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, Self
 from urllib.parse import parse_qsl, urlencode
 
@@ -100,10 +101,9 @@ class CutValues(Stored):
         :param number: the format that it is written in.
         """
         found: dict[str, Cut] = {}
-        for columns in segments:
-            for column in columns:
-                if any(column.cut):
-                    found[column.name] = found.get(column.name, Cut()) + column.cut
+        for column in chain.from_iterable(segments):
+            if any(column.cut):
+                found[column.name] = found.get(column.name, Cut()) + column.cut
         return cls(found, format=number)
 
     def to_bytes(self) -> bytes:

@@ -138,7 +138,7 @@ def parquet_batches(
         ) as file,
     ):
         names = file.schema_arrow.names
-        verdicts.holds(file.metadata.num_rows)
+        verdicts.rows = file.metadata.num_rows
         if file.metadata.num_rows == 0:
             return  # one without columns is still an empty one (edge case E5)
         columns = columns_of(names, wanted, verdicts, limits)
@@ -184,7 +184,7 @@ def orc_stripes(
     """As `parquet_batches`, a stripe at a time."""
     with damaged("ORC"), pa.memory_map(str(path)) as data:
         file = paorc.ORCFile(data)
-        verdicts.holds(file.nrows)
+        verdicts.rows = file.nrows
         if file.nrows == 0:
             return
         columns = columns_of(file.schema.names, wanted, verdicts, limits)
@@ -352,7 +352,7 @@ def avro_batches(
     """
     datafusion = load_datafusion()
     expected = count_rows(path, limits)
-    verdicts.holds(expected)
+    verdicts.rows = expected
     settings = datafusion.SessionConfig().with_target_partitions(1).with_batch_size(BATCH_ROWS)
     with _damaged_avro():
         frame = datafusion.SessionContext(settings).read_avro(str(path), file_extension=path.suffix)

@@ -70,15 +70,13 @@ def text_blocks(path: Path, input_format: str, limits: FileLimits = DEFAULTS) ->
     :raises Unreadable: it is damaged or cut, or plainly of another kind than the format says.
     :raises TooLarge: it unpacks to too much.
     """
-    started = False
-    for block in _blocks(path, limits):
-        if not started:
-            block = block.removeprefix(_BOM)
-            if not block.strip():
-                continue
-            _check_text(block, input_format)
-            started = True
-        yield block
+    blocks = _blocks(path, limits)
+    first = next((block for block in blocks if block.removeprefix(_BOM).strip()), None)
+    if first is not None:
+        first = first.removeprefix(_BOM)
+        _check_text(first, input_format)
+        yield first
+    yield from blocks
 
 
 def plain_file(path: Path, input_format: str, limits: FileLimits = DEFAULTS) -> Path | None:

@@ -61,8 +61,8 @@ def read_csv(
             hint="check quoteCharacter and escapeCharacter",
         )
     verdicts.lacks(wanted.missing(names))
-    body = _without_blank_start(chain([start[offset:]], blocks))
-    first = next(body, None)
+    body = chain([start[offset:]], blocks)
+    first = next((block for block in body if block.strip()), None)
     if first is not None:
         yield from _Rows(names, wanted, settings, verdicts, 1 + rows).read(chain([first], body))
 
@@ -110,7 +110,7 @@ class _Rows:
         yield self._conform(held.slice(0, held.num_rows - 1))
         if self._torn:
             self._verdicts.bad(self._torn)
-        self._verdicts.holds(self._met - 1)
+        self._verdicts.rows = self._met - 1
 
     def _tables(self, body: Iterator[bytes]) -> Iterator[pa.Table]:
         names, settings = self._names, self._settings
@@ -206,8 +206,7 @@ class _Rows:
         if not torn:
             return range(self._next, self._next + count)
         numbers = np.arange(self._next, self._next + count + len(torn))
-        kept: list[int] = numbers[~np.isin(numbers, torn)][:count].tolist()
-        return kept
+        return list(numbers[~np.isin(numbers, torn)][:count].tolist())
 
 
 def split_cells(column: pa.ChunkedArray, delimiter: str) -> pa.ChunkedArray:
@@ -227,14 +226,6 @@ def _open_quote(row: int) -> Unreadable:
         f"row {row}: a quote is opened and never closed",
         hint="the file is cut short, or quoteCharacter and escapeCharacter are not what wrote it",
     )
-
-
-def _without_blank_start(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    for block in blocks:
-        if block.strip():
-            yield block
-            break
-    yield from blocks
 
 
 def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:

@@ -76,32 +76,28 @@ def _of_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _of_array(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The elements of an array, its opening bracket taken off, with line breaks between them."""
-    rest, closed, first = b"", False, True
+    rest, first = b"", True
     for block in blocks:
-        if closed:
-            _check_end(block)
-            continue
         data = bytearray(rest + block)
         commas, end = _outer(data)
         np.frombuffer(data, np.uint8)[commas] = _NEWLINE
+        cut = int(commas[-1]) + 1 if len(commas) else 0
         if end is not None:
-            closed = True
             _check_end(bytes(data[end + 1 :]))
-            last = data[int(commas[-1]) + 1 if len(commas) else 0 : end]
-            if not last.strip() and (len(commas) or not first):
+            if not data[cut:end].strip() and (cut or not first):
                 raise Unreadable(
                     "the array of rows ends with a comma", hint="the file may lack its last rows"
                 )
             yield bytes(data[:end])
-            continue
-        cut = int(commas[-1]) + 1 if len(commas) else 0
+            for block_behind in blocks:
+                _check_end(block_behind)
+            return
         rest = bytes(data[cut:])
         _check_length(rest)
         if cut:
             first = False
             yield bytes(data[:cut])
-    if not closed:
-        raise Unreadable("the array of rows is never closed", hint="the file is cut short")
+    raise Unreadable("the array of rows is never closed", hint="the file is cut short")
 
 
 def _outer(text: bytearray) -> tuple[np.ndarray, int | None]:

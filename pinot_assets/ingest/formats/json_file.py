@@ -101,7 +101,7 @@ class _Reader:
 
         :raises FileRejected: it has none of the columns, or lacks one that it may not lack.
         """
-        self._verdicts.holds(self._row - 1)
+        self._verdicts.rows = self._row - 1
         if self._row == 1:
             return
         if self._known is False:

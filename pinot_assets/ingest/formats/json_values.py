@@ -22,8 +22,7 @@ NOT_UTF_8: Final = re.compile("[\udc80-\udcff]")
 
 _DIGITS: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
-_TRUE: Final = frozenset(("true", "1"))
-_FALSE: Final = frozenset(("false", "0"))
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 class Real:
@@ -78,9 +77,9 @@ def converter(field: pa.Field, wanted: TargetSchema) -> Convert:
 
 def arrow_type(field: pa.Field) -> pa.DataType:
     """The type of what `converter` makes."""
-    if pt.is_list(field.type):
-        return pa.list_(_raw_type(field.type.value_type))
-    return _raw_type(field.type)
+    kind = field.type.value_type if pt.is_list(field.type) else field.type
+    raw = pa.string() if pt.is_timestamp(kind) or pt.is_binary(kind) else kind
+    return pa.list_(raw) if pt.is_list(field.type) else raw
 
 
 def json_text(value: JsonValue) -> str:
@@ -91,10 +90,6 @@ def json_text(value: JsonValue) -> str:
         text = _written(value)
     text.encode()  # half a surrogate pair is a ValueError
     return text
-
-
-def _raw_type(kind: pa.DataType) -> pa.DataType:
-    return pa.string() if pt.is_timestamp(kind) or pt.is_binary(kind) else kind
 
 
 def _single(kind: pa.DataType, name: str, wanted: TargetSchema) -> Convert:
@@ -146,10 +141,10 @@ def _floating(value: JsonValue) -> float:
 def _boolean(value: JsonValue) -> bool:
     if type(value) is bool:
         return value
-    text = value.lower() if type(value) is str else ""
-    if text not in _TRUE | _FALSE:
+    found = _BOOLEANS.get(value.lower()) if type(value) is str else None
+    if found is None:
         raise ValueError
-    return text in _TRUE
+    return found
 
 
 def _string(value: JsonValue) -> str:

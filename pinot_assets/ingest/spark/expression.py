@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from py4j.java_gateway import JavaObject
 from pyspark.errors import ParseException
@@ -20,9 +19,6 @@ from pinot_assets.expressions.refused import ExpressionRefused
 from pinot_assets.expressions.spark import check_spark_expression, reads_table, refused_function
 from pinot_assets.expressions.spark_names import OPERATORS
 from pinot_assets.ingest.spark.reader import use_in_thread
-
-_CALL: Final = "UnresolvedFunction"
-_BY_A_MADE_NAME: Final = "ExpressionWithUnresolvedIdentifier"
 
 
 def compiled(sql: str) -> Column:
@@ -78,9 +74,9 @@ def _check_tree(session: SparkSession, tree: JavaObject) -> None:
         raise reads_table("a subquery")
     for node in _nodes(tree):
         kind = node.getClass().getSimpleName()
-        if kind == _BY_A_MADE_NAME:
+        if kind == "ExpressionWithUnresolvedIdentifier":
             raise ExpressionRefused("calls IDENTIFIER(), whose argument is the name of another function")
-        if kind == _CALL:
+        if kind == "UnresolvedFunction":
             name = ".".join(items_of(node.nameParts()))
             if name.lower() not in OPERATORS and (refused := refused_function(name)) is not None:
                 raise refused

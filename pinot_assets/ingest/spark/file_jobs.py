@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from threading import Lock
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
@@ -207,8 +207,7 @@ class SparkFiles:
         with _WARNINGS, silent_on_pandas():
             job = rows.toDF(*map(str, range(len(rows.columns)))).mapInArrow(write, RESULT)
         [row] = job.collect()
-        result: FileResult = pickle.loads(row[0])
-        return result
+        return cast(FileResult, pickle.loads(row[0]))
 
     def _judged(self, task: FileTask, why: str) -> FileResult:
         """Spark failed: whether the file is to blame is for its bytes to say, not for Spark's errors."""

@@ -225,7 +225,6 @@ def _stop(context: SparkContext) -> None:
     context.stop()
 
 
-_NO_JVM = "JAVA_GATEWAY_EXITED"
 _LOG4J = """\
 rootLogger.level = error
 # Spark announces a change of level on stderr unless its gateway already has the root's.
@@ -274,7 +273,9 @@ def _own_jvm(app_name: str, cores: int) -> Iterator[dict[str, str]]:
                 remember_jvm(home, jvm.pid)
             yield settings
     except PySparkRuntimeError as error:
-        if _NO_JVM not in str(error):  # of a JVM that ended at once Spark only says that its gateway exited
+        if "JAVA_GATEWAY_EXITED" not in str(
+            error
+        ):  # of a JVM that ended at once Spark only says that its gateway exited
             raise
         options = os.environ.get("PYSPARK_SUBMIT_ARGS")
         raise BuildError(

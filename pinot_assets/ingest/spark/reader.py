@@ -7,6 +7,7 @@ Gregorian throughout, and a file is one partition whatever its size.
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from typing import Final, cast
 from urllib.parse import unquote
 
@@ -94,14 +95,19 @@ def check_readers(session: SparkSession, build_spec: BuildSpec) -> None:
         parse_root(build_spec.source_uri), build_spec.source_props, build_spec.policy
     ):
         raise refusal.error(build_spec.source_uri)
-    if build_spec.source_uri.startswith("s3:") and not _has(session, _S3A):
+    jvm: JavaObject = session._jvm
+    loader = session._jsparkSession.sharedState().jarClassLoader()
+    if build_spec.source_uri.startswith("s3:") and not _succeeds(lambda: loader.loadClass(_S3A)):
         raise BuildError(
             "Spark cannot read s3 by itself",
             why=f"{_S3A} is not on its class path",
             hint="add hadoop-aws of Spark's Hadoop version and set spark.hadoop.fs.s3a.*, or leave out "
             "transforms, filter and engine: spark",
         )
-    if build_spec.input_format == "avro" and not _knows_avro(session):
+    # Spark 4 has some of the classes without the data source.
+    formats = jvm.org.apache.spark.sql.execution.datasources.DataSource
+    conf = session._jsparkSession.sessionState().conf()
+    if build_spec.input_format == "avro" and not _succeeds(lambda: formats.lookupDataSource("avro", conf)):
         raise BuildError(
             "Spark cannot read Avro by itself",
             why="spark-avro is not on its class path",
@@ -259,21 +265,9 @@ def _header(cell: str | None, row: str | None, settings: CsvSettings) -> tuple[s
         raise Unreadable("the file has no header that could be read", why=one_line(error)) from error
 
 
-def _knows_avro(session: SparkSession) -> bool:
-    # Spark 4 has some of the classes without the data source.
-    jvm: JavaObject = session._jvm
+def _succeeds(look_up: Callable[[], object]) -> bool:
     try:
-        conf = session._jsparkSession.sessionState().conf()
-        jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource("avro", conf)
-    except AnalysisException:
-        return False
-    return True
-
-
-def _has(session: SparkSession, name: str) -> bool:
-    loader = session._jsparkSession.sharedState().jarClassLoader()
-    try:
-        loader.loadClass(name)
-    except Py4JJavaError:
+        look_up()
+    except (AnalysisException, Py4JJavaError):
         return False
     return True

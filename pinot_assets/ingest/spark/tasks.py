@@ -178,9 +178,9 @@ def write_file(
         numbered = yield from _rows(named, build_spec, wanted, verdicts)
         footer = footer_rows(local, build_spec.input_format)
         if footer is not None:
-            verdicts.holds(footer)
+            verdicts.rows = footer
         elif build_spec.query is None or not build_spec.query.drops_rows:
-            verdicts.holds(numbered)  # of text; a filter may have taken the last ones
+            verdicts.rows = numbered  # of text; a filter may have taken the last ones
         source = open_store(build_spec.source_uri, build_spec.source_props, build_spec.policy)
         _same_version(task, version_of(source, task.file.uri), version)
 

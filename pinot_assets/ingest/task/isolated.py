@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.memory import limit_memory
@@ -23,8 +23,6 @@ from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.snapshot.failure_code import WORKER_DIED
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
-_MODULE: Final = "pinot_assets.ingest.task.isolated"
-_LOOK: Final = "look at the file, and report it if it is a valid one"
 _STDERR: Final = 1 << 16
 
 
@@ -43,7 +41,7 @@ def _built(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
         result, said = folder / "result", folder / "stderr"
         with said.open("wb") as stderr:
             child = subprocess.Popen(
-                [sys.executable, "-m", _MODULE, str(result)],
+                [sys.executable, "-m", "pinot_assets.ingest.task.isolated", str(result)],
                 stdin=subprocess.PIPE,
                 stdout=stderr,
                 stderr=stderr,
@@ -59,8 +57,7 @@ def _built(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
                 pass  # it is dead; how it died says more
             code = child.wait()
         if code == 0:
-            built: Receipt | Failure = pickle.loads(result.read_bytes())
-            return built
+            return cast(Receipt | Failure, pickle.loads(result.read_bytes()))
         return death(build_spec, task, code, _end_of(said))
 
 
@@ -75,7 +72,8 @@ def death(build_spec: BuildSpec, task: FileTask, code: int, said: str) -> Failur
     how += f" ({one_line(RuntimeError(last))})" if last else ""
     if code == -signal.SIGKILL or tells_of_memory(said):
         return Death(None, True).failure(build_spec, task, f"the process that built it alone {how}")
-    reason = f"the process that built the file, alone as well, {how} → {_LOOK}"
+    hint = "look at the file, and report it if it is a valid one"
+    reason = f"the process that built the file, alone as well, {how} → {hint}"
     return Failure(task.file.uri, task.ordinal, build_spec.attempt, WORKER_DIED, reason)
 
 
