@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from types import SimpleNamespace
 from unittest.mock import patch
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.detect.observe import Observation, list_source

@@ -42,7 +42,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.spark.builder import SparkBuilder
-from pinot_assets.ingest.spark.local import local_context, local_session
+from pinot_assets.ingest.spark.jvm import local_context, local_session
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.receipt import FileResult, Receipt
 from pinot_assets.source import open_store

@@ -24,7 +24,7 @@ from demos.load import FLIGHTS_SQL, LoadReport, QueryAnswer, QueryLoad
 from demos.own_stack import own_stack
 from demos.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story, show_queries
 from demos.world import World
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.environment import environment_context, environment_session

@@ -8,7 +8,7 @@ from pydantic import Field, PrivateAttr
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.spark.environment import environment_context, environment_session
-from pinot_assets.ingest.spark.stopped import is_stopped
+from pinot_assets.ingest.spark.jvm import is_stopped
 from pinot_assets.settings.environment import Profile, load_profile
 
 

@@ -8,8 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 import dagster as dg
 
-from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import is_assertion
+from pinot_assets.audit.checks import Finding
 from pinot_assets.core.text import plural
 from pinot_assets.session.plan_report.history import counts_text
 from pinot_assets.session.values.report import TriggerReport, small

@@ -24,8 +24,8 @@ from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.run_driver import BuildLog, driver_of, trigger
 from pinot_assets.assets.runs import job_name
-from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import is_assertion
+from pinot_assets.audit.checks import Finding
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import add
-from typing import Any, Final
+from typing import Final
 
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.core.check_result import Severity
+from pinot_assets.core.json_object import JsonValue
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import QueryResult
 from pinot_assets.pinot.client.data_table import DataTable, Scalar
@@ -54,7 +55,7 @@ def tally(question: Question, tables: Iterable[DataTable]) -> Tally:
     :param tables: what servers answered, each for other segments.
     :raises PinotError: an answer has not the shape of the question, or lacks groups.
     """
-    total: dict[Group, tuple[float, ...]] = {}
+    parts: list[Tally] = []
     for table in tables:
         _require_shape(question, table)
         for row in table.rows:
@@ -65,8 +66,8 @@ def tally(question: Question, tables: Iterable[DataTable]) -> Tally:
                 )
             keys, found = values[: len(question.keys)], values[len(question.keys) :]
             keys = tuple(math.nan if key != key else key for key in keys)  # one NaN equals itself alone
-            _fold(question, total, keys, tuple(float(value) for value in found))
-    return total
+            parts.append({keys: tuple(float(value) for value in found)})
+    return joined(question, *parts)
 
 
 def broker_tally(question: Question, result: QueryResult) -> Tally:
@@ -84,17 +85,17 @@ def broker_tally(question: Question, result: QueryResult) -> Tally:
     return {
         tuple(row[place] for place in question.key_places): tuple(
             _broker_value(value, fold)
-            for value, (_, fold) in zip(_values(question, row), question.aggregates, strict=True)
+            for value, (_, fold) in zip(
+                [value for place, value in enumerate(row) if place not in question.key_places],
+                question.aggregates,
+                strict=True,
+            )
         )
         for row in result.rows
     }
 
 
-def _values(question: Question, row: Sequence[Any]) -> list[Any]:
-    return [value for place, value in enumerate(row) if place not in question.key_places]
-
-
-def _broker_value(value: Any, fold: str) -> float:
+def _broker_value(value: JsonValue, fold: str) -> float:
     """A number, also where JSON has none for it (`"Infinity"`, a BIG_DECIMAL). No value, as a broker that
     handles nulls gives for no rows, becomes what others answer: 0, or an infinity (the AVG, for one)."""
     if value is None:
@@ -110,7 +111,13 @@ def joined(question: Question, *parts: Tally) -> Tally:
     total: dict[Group, tuple[float, ...]] = {}
     for part in parts:
         for keys, values in part.items():
-            _fold(question, total, keys, values)
+            before = total.get(keys)
+            folds = (_FOLDS[fold] for _, fold in question.aggregates)
+            total[keys] = (
+                values
+                if before is None
+                else tuple(fold(a, b) for fold, a, b in zip(folds, before, values, strict=True))
+            )
     return total
 
 
@@ -164,20 +171,18 @@ def is_assertion(finding: str) -> bool:
 
 
 def _finding(assertion: Assertion, expected: int, bad: Sequence[str], good: str) -> Finding:
-    told = list(dict.fromkeys(bad))  # replicas say the same, as a rule
     # Several assertions may ask the same and expect several things of it.
     via = "sql" if assertion.via == "servers" else f"sql via {assertion.via}"
+    told = list(dict.fromkeys(bad))  # replicas say the same, as a rule
     found = finding_of(
-        f"{via}: {assertion.sql} ({assertion.expect})", expected, expected - len(bad), told, good
+        f"{via}: {assertion.sql} ({assertion.expect})", expected, told, good, found=expected - len(bad)
     )
     return replace(found, severity=Severity(assertion.severity.upper()))
 
 
 def _groups(question: Question, *tallies: Tally) -> list[Group]:
     """All groups of these; the one of all rows where the question groups by nothing."""
-    if not question.keys:
-        return [()]
-    return sorted({group for tally in tallies for group in tally}, key=str)
+    return sorted({group for tally in tallies for group in tally}, key=str) if question.keys else [()]
 
 
 def _require_shape(question: Question, table: DataTable) -> None:
@@ -197,17 +202,6 @@ def _groups_left_out(who: str, rows: int) -> PinotError:
         why=f"there are {rows:,} or more of them",
         hint="group by something with fewer values, or filter",
     )
-
-
-def _fold(
-    question: Question, total: dict[Group, tuple[float, ...]], keys: Group, values: tuple[float, ...]
-) -> None:
-    before = total.get(keys)
-    if before is None:
-        total[keys] = values
-        return
-    folds = (_FOLDS[fold] for _, fold in question.aggregates)
-    total[keys] = tuple(fold(a, b) for fold, a, b in zip(folds, before, values, strict=True))
 
 
 def _value(tally: Tally, group: Group, place: int, fold: str) -> float | None:

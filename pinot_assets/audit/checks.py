@@ -5,7 +5,7 @@ Each check is one pure function of what was built and what Pinot shows now.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pinot_assets.core.check_result import CheckResult, Severity, base_name, some
@@ -45,19 +45,15 @@ class Finding(CheckResult):
 def files_built(planned: int, failures: Sequence[Failure]) -> Finding:
     """Every file of the session is built: all or none (I1)."""
     bad = [f"{base_name(f.uri)}: {f.code}: {f.reason}" for f in failures]
-    return finding_of("files_built", planned, planned - len(failures), bad, "files are built")
+    return finding_of("files_built", planned, bad, "files are built")
 
 
-def rows_kept(receipts: Iterable[Receipt]) -> Finding:
+def rows_kept(receipts: Collection[Receipt]) -> Finding:
     """No row of a file was put aside as bad; where the table spec allows that, it keeps nothing back."""
-    rows = aside = 0
-    bad = []
-    for receipt in receipts:
-        rows += receipt.rows
-        aside += receipt.bad_rows
-        if receipt.bad_rows:
-            bad.append(f"{base_name(receipt.uri)}: {receipt.bad_rows} in {receipt.bad_rows_uri}")
-    finding = finding_of("rows_kept", rows + aside, rows, bad, "rows of the files are in the segments")
+    bad = [f"{base_name(r.uri)}: {r.bad_rows} in {r.bad_rows_uri}" for r in receipts if r.bad_rows]
+    rows = sum(receipt.rows for receipt in receipts)
+    every = rows + sum(receipt.bad_rows for receipt in receipts)
+    finding = finding_of("rows_kept", every, bad, "rows of the files are in the segments", found=rows)
     return replace(finding, severity=Severity.WARN)
 
 
@@ -71,7 +67,7 @@ def tars_in_place(outputs: Sequence[Output], sizes: Mapping[str, int | None]) ->
         for o in outputs
         if sizes.get(o.tar_uri) != o.tar_bytes
     ]
-    return finding_of("tars_in_place", len(outputs), len(outputs) - len(bad), bad, "tars are in place")
+    return finding_of("tars_in_place", len(outputs), bad, "tars are in place")
 
 
 def replicas_online(outputs: Sequence[Output], replicas: Replicas) -> Finding:
@@ -84,9 +80,7 @@ def replicas_online(outputs: Sequence[Output], replicas: Replicas) -> Finding:
     states.sort(key=lambda found: found[2] != "ERROR")  # what is named first is what is at fault
     bad = [f"{segment} is {state} on {server}" for segment, server, state in states if state != "ONLINE"]
     broken = [segment for segment, _, state in states if state == "ERROR"]
-    return finding_of(
-        "replicas_online", len(states), len(states) - len(bad), bad, "replicas are ONLINE", broken
-    )
+    return finding_of("replicas_online", len(states), bad, "replicas are ONLINE", broken)
 
 
 def one_replica_online(outputs: Sequence[Output], replicas: Replicas, away: Collection[str]) -> Finding:
@@ -102,8 +96,8 @@ def one_replica_online(outputs: Sequence[Output], replicas: Replicas, away: Coll
             broken.append(output.segment)
         elif not any(state == "ONLINE" and server not in away for server, state in states.items()):
             bad.append(f"{output.segment} is ONLINE on no server that answers")
-    n, good = len(outputs), "segments have a replica that is ONLINE"
-    return finding_of("one_replica_online", n, n - len(bad), bad, good, broken)
+    good = "segments have a replica that is ONLINE"
+    return finding_of("one_replica_online", len(outputs), bad, good, broken)
 
 
 def servers_answered(servers: Collection[str], away: Mapping[str, PinotError]) -> Finding:
@@ -112,8 +106,7 @@ def servers_answered(servers: Collection[str], away: Mapping[str, PinotError]) -
     :param away: why some did not.
     """
     bad = [f"{server} did not answer: {error.reason}" for server, error in sorted(away.items())]
-    n = len(servers)
-    return finding_of("servers_answered", n, n - len(bad), bad, "servers say what they have loaded")
+    return finding_of("servers_answered", len(servers), bad, "servers say what they have loaded")
 
 
 def crc_on_servers(
@@ -124,21 +117,21 @@ def crc_on_servers(
 
     :param crcs: server → segment → CRC as loaded, of servers that answer.
     """
-    expected = 0
-    bad, other = [], []
-    for output in outputs:
-        for server, state in replicas.get(output.segment, {}).items():
-            if state != "ONLINE" or server not in crcs:
-                continue
-            expected += 1
-            there = crcs[server].get(output.segment)
-            if there is None:
-                bad.append(f"{output.segment} is not loaded on {server}")
-            elif there != output.crc:
-                bad.append(f"{output.segment} has CRC {there} on {server}, built {output.crc}")
-                other.append(output.segment)
-    good = "replicas have the built CRC"
-    return finding_of("crc_on_servers", expected, expected - len(bad), bad, good, other)
+    loaded = [
+        (o, server, crcs[server].get(o.segment))
+        for o in outputs
+        for server, state in replicas.get(o.segment, {}).items()
+        if state == "ONLINE" and server in crcs
+    ]
+    bad = [
+        f"{o.segment} is not loaded on {server}"
+        if crc is None
+        else f"{o.segment} has CRC {crc} on {server}, built {o.crc}"
+        for o, server, crc in loaded
+        if crc != o.crc
+    ]
+    other = [o.segment for o, _, crc in loaded if crc not in (None, o.crc)]
+    return finding_of("crc_on_servers", len(loaded), bad, "replicas have the built CRC", other)
 
 
 def crc_as_built(outputs: Sequence[Output], crcs: Mapping[str, int]) -> Finding:
@@ -149,8 +142,7 @@ def crc_as_built(outputs: Sequence[Output], crcs: Mapping[str, int]) -> Finding:
         if crcs.get(o.segment) != o.crc
     ]
     other = [o.segment for o in outputs if crcs.get(o.segment, o.crc) != o.crc]
-    good = "segments have the built CRC"
-    return finding_of("crc_as_built", len(outputs), len(outputs) - len(bad), bad, good, other)
+    return finding_of("crc_as_built", len(outputs), bad, "segments have the built CRC", other)
 
 
 def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int]]) -> Finding:
@@ -165,24 +157,31 @@ def rows_as_built(outputs: Sequence[Output], rows: Mapping[str, Mapping[str, int
         if n != o.rows
     ]
     other = [o.segment for o in outputs if any(n != o.rows for n in rows.get(o.segment, {}).values())]
-    return finding_of("rows_as_built", expected, found, bad, "rows over all replicas are as built", other)
+    good = "rows over all replicas are as built"
+    return finding_of("rows_as_built", expected, bad, good, other, found)
 
 
 def sources_unchanged(segments_from: Sequence[str], visible: frozenset[str]) -> Finding:
     """Every segment that will be replaced is still there and visible (rules R5, R8)."""
     bad = [f"{name} is gone or hidden" for name in segments_from if name not in visible]
-    n = len(segments_from)
-    return finding_of("sources_unchanged", n, n - len(bad), bad, "segments to be replaced are in place")
+    return finding_of("sources_unchanged", len(segments_from), bad, "segments to be replaced are in place")
 
 
 def finding_of(
-    name: str, expected: int, found: int, bad: Sequence[str], good: str, at_fault: Sequence[str] = ()
+    name: str,
+    expected: int,
+    bad: Sequence[str],
+    good: str,
+    at_fault: Sequence[str] = (),
+    found: int | None = None,
 ) -> Finding:
     """A finding with its sentence.
 
     :param bad: what is wrong, one text each; none: it passed. The first three are told.
     :param good: what the numbers count.
+    :param found: how many are good; all but the bad ones where not given.
     """
+    found = expected - len(bad) if found is None else found
     if not bad:
         return Finding(name, True, expected, found, f"{found} of {expected} {good}")
     message = f"{found} of {expected} {good}: {some(bad, between='; ')}"

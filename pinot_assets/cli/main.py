@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.cli.commands.gc import add_gc_command
 from pinot_assets.cli.commands.init import add_init_command
 from pinot_assets.cli.commands.local import app as local_app

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.core.timeouts import run_with_timeout
 from pinot_assets.metrics.family import Sample, gauge
 from pinot_assets.metrics.session import CHECK_EXPECTED, CHECK_FOUND, CHECK_PASSED

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pinot_assets.core.stored_format import plain
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SwitchConflict
-from pinot_assets.ingest.contract.keys import CUT_VALUES
+from pinot_assets.ingest.contract.task_outputs import CUT_VALUES
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.core.effects import told_so_far
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject

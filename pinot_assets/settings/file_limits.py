@@ -2,7 +2,7 @@
 
 A limit that an honest file may meet can be raised by a variable of the driver's environment. It travels in
 the order, so that executors need no variable. Not here: a row of CSV and a document of JSON, which must fit
-into what is read at a time (`content.BLOCK_BYTES`, `json_blocks.DOCUMENT_BYTES`), and the nesting of JSON,
+into what is read at a time (`content.BLOCK_BYTES`, `json_documents.DOCUMENT_BYTES`), and the nesting of JSON,
 which Python's parser and `json_text.MAX_NESTING` bound.
 """
 

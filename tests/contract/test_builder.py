@@ -10,9 +10,9 @@ from types import ModuleType
 import pytest
 
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.ingest import Builder, BuildSpec
+from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec
 from pinot_assets.ingest.spark.builder import SparkBuilder
-from pinot_assets.ingest.spark.local import local_session
+from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.snapshot.receipt import Failure, Receipt

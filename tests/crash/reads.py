@@ -6,7 +6,7 @@ import re
 import threading
 from urllib.parse import unquote, urlsplit
 
-from pinot_assets.ingest.contract.keys import file_id
+from pinot_assets.ingest.contract.task_outputs import file_id
 
 _PLAN = re.compile(r"/sessions/([^/]+)/plan-")
 _RECEIPT = re.compile(r"/sessions/([^/]+)/files/([0-9a-f]{16})-")

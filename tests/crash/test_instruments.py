@@ -29,7 +29,7 @@ from kazoo.protocol.serialization import (
 )
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from pinot_assets.ingest.contract.keys import file_id
+from pinot_assets.ingest.contract.task_outputs import file_id
 
 TOP = "/pinot/PROPERTYSTORE/MINION_TASK_METADATA/t_OFFLINE/FileIngestionTask/consistentPush"
 

@@ -10,7 +10,8 @@ from typing import TypeVar
 from fakes.changed import changed
 
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.ingest import BuildSpec, FileTask, build_file, nobody
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
+from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import SourceFile, open_store
 

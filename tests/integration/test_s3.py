@@ -33,10 +33,10 @@ from fakes.builder import BuildsHere
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import ListingFailed, SourceError
-from pinot_assets.ingest import BuildSpec, FileTask, build_file, nobody
-from pinot_assets.ingest.contract.build_spec import Builder
+from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec, FileTask, nobody
 from pinot_assets.ingest.spark.builder import SparkBuilder
-from pinot_assets.ingest.spark.local import local_session
+from pinot_assets.ingest.spark.jvm import local_session
+from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.local.moto import moto_server
 from pinot_assets.local.stack import Stack
 from pinot_assets.pinot import HttpPinotClient, PinotConnection

@@ -17,9 +17,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest import BuildSpec
+from pinot_assets.ingest.contract.build_spec import BuildSpec
 from pinot_assets.ingest.spark.builder import SparkBuilder
-from pinot_assets.ingest.spark.local import local_session
+from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.spark

@@ -18,7 +18,7 @@ from pinot_assets.expressions.spark import ALLOWED, OPERATORS, REFUSED
 from pinot_assets.expressions.syntax import SPARK, read_tokens
 from pinot_assets.ingest.spark import expression
 from pinot_assets.ingest.spark.expression import compiled, parsed
-from pinot_assets.ingest.spark.local import local_session
+from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.ingest.spark.reader import reading_session
 
 pytestmark = pytest.mark.spark

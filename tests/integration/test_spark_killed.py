@@ -15,7 +15,7 @@ import pytest
 DRIVER = """
 import os, time
 from pathlib import Path
-from pinot_assets.ingest.spark.local import local_context
+from pinot_assets.ingest.spark.jvm import local_context
 from pinot_assets.ingest.spark.builder import SparkBuilder
 
 def look():

@@ -21,13 +21,13 @@ from pyspark.sql import SparkSession
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest import BuildSpec, build_file
-from pinot_assets.ingest.contract import heartbeat
-from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.contract import task_outputs
+from pinot_assets.ingest.contract.build_spec import BuildSpec, Query
 from pinot_assets.ingest.spark import expression, file_jobs, reader
 from pinot_assets.ingest.spark.builder import SparkBuilder
-from pinot_assets.ingest.spark.local import local_session
+from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.ingest.spark.reader import reading_session, size_for_spark
+from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.spark
@@ -602,7 +602,7 @@ def test_spark_that_reads_is_a_sign_of_life(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Here the tasks leave none: they take less than their 15 seconds, and the filter leaves them no rows."""
-    monkeypatch.setattr(heartbeat, "EVERY_S", 0.0)  # in this process alone, where the driver looks
+    monkeypatch.setattr(task_outputs, "EVERY_S", 0.0)  # in this process alone, where the driver looks
     (tmp_path / "in" / "a.json").write_text('{"name": "a", "count": 1}\n' * 300_000)
     build_spec = replace(build_spec, input_format="json", query=Query(where="name = 'b'"))
     told: list[Receipt | Failure] = []

@@ -14,10 +14,9 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from pinot_assets.ingest import BuildSpec
-from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.contract.build_spec import BuildSpec, Query
 from pinot_assets.ingest.spark.builder import SparkBuilder
-from pinot_assets.ingest.spark.local import local_session
+from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,7 @@ from model.world.lives import make_table, planned, remove, rolled_back, write
 from model.world.specs import spec_of
 from model.world.table import CLUSTER, TABLE, Table, run
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.errors import ListingFailed
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.rendering import risk_lines

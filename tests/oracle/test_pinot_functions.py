@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from pinot_assets.ingest.spark.local import local_session
+from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.ingest.spark.reader import reading_session
 from pinot_assets.segment.functions.pinot_expression import NotTranslated, translate
 from pinot_assets.segment.functions.pinot_functions import FUNCTIONS

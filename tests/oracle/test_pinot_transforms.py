@@ -21,10 +21,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.ingest import BuildSpec
-from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.contract.build_spec import BuildSpec, Query
 from pinot_assets.ingest.spark.builder import SparkBuilder
-from pinot_assets.ingest.spark.local import local_session
+from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 pytestmark = pytest.mark.spark

@@ -26,8 +26,7 @@ import pyspark
 import pytest
 
 import pinot_assets
-from pinot_assets.ingest import BuildSpec
-from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.contract.build_spec import BuildSpec, Query
 from pinot_assets.local.ports import pick
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]

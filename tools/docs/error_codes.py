@@ -137,14 +137,14 @@ KINDS: Final = {
     "core.file_errors.ColumnMissing": Meaning("`COLUMN_MISSING`", _OF_FILE),
     "core.file_errors.TooManyBadRows": Meaning("`TOO_MANY_BAD_ROWS`", _OF_FILE),
     "core.file_errors.ReaderSettings": Meaning("`READER_SETTINGS`", _OF_FILE),
-    "ingest.spark.rows.SparkFailed": Meaning("`SPARK`", _OF_FILE),
+    "ingest.spark.tasks.SparkFailed": Meaning("`SPARK`", _OF_FILE),
     "ingest.spark.file_jobs.SparkEnded": Meaning(
         "Spark's JVM died, or its cluster ended the application, again and again",
         "see Spark's UI or log; what is built stays, and the next run goes on",
     ),
-    "ingest.spark.record_transforms.ExpressionFailed": Meaning("`EXPRESSION`", _OF_FILE),
-    "ingest.task.worker.Vanished": Meaning("`VANISHED`", _OF_FILE),
-    "ingest.task.worker.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
+    "ingest.spark.query.ExpressionFailed": Meaning("`EXPRESSION`", _OF_FILE),
+    "ingest.contract.failures.Vanished": Meaning("`VANISHED`", _OF_FILE),
+    "ingest.contract.failures.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
     "sizing.quantities.QuantityError": Meaning(
         "a quantity that was typed cannot be read, or makes no sense", "see `--help` of the command"
     ),

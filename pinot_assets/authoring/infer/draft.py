@@ -21,16 +21,11 @@ from pinot_assets.authoring.infer.yaml_text import SpecPlaces, spec_text
 from pinot_assets.core.file_errors import FileRejected, Unreadable, one_line
 from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import SourceError
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
-from pinot_assets.ingest.contract.target_schema import TargetSchema
-from pinot_assets.ingest.formats.avro_file import first_avro
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
+from pinot_assets.ingest.formats.binary_formats import check_values, first_avro, first_orc, first_parquet
 from pinot_assets.ingest.formats.content import format_of, plain_file, text_blocks
-from pinot_assets.ingest.formats.json_blocks import document_blocks
-from pinot_assets.ingest.formats.json_documents import members_of
-from pinot_assets.ingest.formats.orc_file import first_orc
-from pinot_assets.ingest.formats.parquet_file import first_parquet
+from pinot_assets.ingest.formats.json_documents import document_blocks, members_of
 from pinot_assets.ingest.formats.read import read_batches
-from pinot_assets.ingest.formats.typed import check_values
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.source.uris import parse_root

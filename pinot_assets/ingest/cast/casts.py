@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from pinot_assets.ingest.contract.target_schema import TargetSchema
+from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.segment.column.decimals import unstorable
 
 Cast = Callable[[pa.ChunkedArray], pa.ChunkedArray]
@@ -83,7 +83,10 @@ def _single(source: pa.DataType, target: pa.DataType, is_decimal: bool) -> Cast 
     if pt.is_timestamp(target):
         return _to_moment(source, target, text)
     if pt.is_binary(target):
-        return _hex if text else _to_bytes(source)
+        if text:
+            return _hex
+        is_bytes = pt.is_binary(source) or pt.is_large_binary(source) or pt.is_fixed_size_binary(source)
+        return (lambda column: column.cast(pa.binary())) if is_bytes else None
     if is_decimal:
         return _decimal if text else _text if pt.is_integer(source) or pt.is_decimal(source) else None
     if pt.is_string(target):
@@ -162,11 +165,6 @@ def _unhexed(texts: pa.LargeStringArray) -> pa.Array:
     return values.take(pa.array(np.cumsum(valid) - 1, mask=~valid)).cast(pa.binary())
 
 
-def _to_bytes(source: pa.DataType) -> Cast | None:
-    binary = pt.is_binary(source) or pt.is_large_binary(source) or pt.is_fixed_size_binary(source)
-    return (lambda column: column.cast(pa.binary())) if binary else None
-
-
 def _to_moment(source: pa.DataType, target: pa.DataType, text: bool) -> Cast | None:
     if text:
         return lambda column: _moments(_text(column), target)
@@ -224,20 +222,19 @@ def _lists(column: pa.ChunkedArray, of_items: Cast) -> pa.ChunkedArray:
     array = column.combine_chunks()
     items = of_items(pa.chunked_array([array.flatten()])).combine_chunks()
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-    offsets = pa.array(_offsets(lengths, np.int32))
-    return pa.chunked_array([pa.ListArray.from_arrays(offsets, items, mask=array.is_null())])
+    return _list_array(lengths, items, array.is_null())
 
 
 def _wrapped(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Single values as lists of one; a null stays one."""
     array = column.combine_chunks()
-    valid = array.is_valid()
-    offsets = pa.array(_offsets(valid.to_numpy(zero_copy_only=False), np.int32))
-    return pa.chunked_array([pa.ListArray.from_arrays(offsets, array.drop_null(), mask=array.is_null())])
+    lengths = array.is_valid().to_numpy(zero_copy_only=False)
+    return _list_array(lengths, array.drop_null(), array.is_null())
 
 
-def _offsets(lengths: np.ndarray, kind: type[np.signedinteger]) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(kind)
+def _list_array(lengths: np.ndarray, items: pa.Array, is_null: pa.Array) -> pa.ChunkedArray:
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+    return pa.chunked_array([pa.ListArray.from_arrays(offsets, items, mask=is_null)])
 
 
 def _json(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -245,14 +242,10 @@ def _json(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
     What has no place in JSON is refused: times, decimals, bytes, NaN, a map with one key twice.
     """
+    dump = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
     try:
-        texts = [
-            None if value is None else _dumped(value) for value in column.to_pylist(maps_as_pydicts="strict")
-        ]
+        values = column.to_pylist(maps_as_pydicts="strict")
+        texts = [None if value is None else dump(value) for value in values]
     except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise pa.ArrowInvalid(str(error)) from error
     return pa.chunked_array([pa.array(texts, pa.string())])
-
-
-def _dumped(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

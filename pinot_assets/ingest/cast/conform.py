@@ -2,25 +2,102 @@
 
 Kinder than Pinot's own conversion nowhere, stricter in some: Pinot truncates 1.5 to an INT and takes a
 timestamp without a zone in the zone of the JVM; both are refused here.
+
+Values that certainly cannot be cast are seen all at once (`certain_failures`). What is missed there is found
+by trying, which takes a thousand times as long for each value.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import BadRow, TypeMismatch, Unreadable, ZoneMissing, one_line, shown
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.ingest.cast.casts import Cast, cast_for, is_local_time, plain
-from pinot_assets.ingest.cast.precheck import certain_failures
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
-from pinot_assets.ingest.contract.target_schema import TargetSchema
+from pinot_assets.ingest.cast.casts import DECIMAL, HEX, Cast, cast_for, is_local_time, plain
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
+from pinot_assets.segment.column.decimals import unstorable
+
+Mask = npt.NDArray[np.bool_]
+
+# Any blanks around, whatever counts as one.
+_LONG = r"^[^0-9A-Za-z.]*0*[0-9]{1,19}[^0-9A-Za-z.]*$"
+_PATTERNS: Final = (
+    (pt.is_floating, r"(?i)^[^0-9a-z.]*(\.?[0-9][0-9.e+-]*|nan|inf|infinity)[^0-9a-z.]*$"),
+    (pt.is_boolean, r"(?i)^[^0-9a-z]*(true|false|0|1)[^0-9a-z]*$"),
+    (
+        pt.is_timestamp,
+        r"^[^0-9A-Za-z]*(0*[0-9]{1,19}|[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+        r"[ T]([01][0-9]|2[0-3])[0-9:.]*(Z|[+-][0-9:]{2,5}))[^0-9A-Za-z]*$",
+    ),
+    (pt.is_binary, HEX),
+)
+_SHORT = r"^[^0-9A-Za-z.]*[0-9]{1,18}[^0-9A-Za-z.]*$"
+"""Digits that a LONG has room for."""
+
+
+def certain_failures(column: pa.ChunkedArray, field: pa.Field, wanted: TargetSchema) -> Mask:
+    """Which values certainly cannot become the field's type.
+
+    :param column: of a type that `casts.plain` leaves.
+    """
+    if pt.is_list(column.type) and pt.is_list(field.type):
+        return _failing_lists(column, field, wanted)
+    kind = field.type.value_type if pt.is_list(field.type) else field.type
+    if pt.is_string(column.type) or pt.is_large_string(column.type):
+        return _failing_texts(column, kind, field.name in wanted.decimals)
+    if pt.is_integer(kind) and (pt.is_integer(column.type) or pt.is_floating(column.type)):
+        return _failing_numbers(column, kind)
+    return np.zeros(len(column), dtype=bool)
+
+
+def _failing_lists(column: pa.ChunkedArray, field: pa.Field, wanted: TargetSchema) -> Mask:
+    found = np.zeros(len(column), dtype=bool)
+    array = column.combine_chunks()
+    items = certain_failures(pa.chunked_array([array.flatten()]), field, wanted)
+    found[pc.list_parent_indices(array).to_numpy()[items]] = True
+    return found
+
+
+def _failing_texts(column: pa.ChunkedArray, kind: pa.DataType, is_decimal: bool) -> Mask:
+    if is_decimal:
+        found = ~_matches(column, rf"^[^0-9A-Za-z.]*{DECIMAL.strip('^$')}[^0-9A-Za-z.]*$")
+        return found | unstorable(column)
+    if pt.is_integer(kind):
+        found = ~_matches(column, _LONG)
+        return found | _beyond(column, kind) if kind == pa.int32() else found
+    pattern = next((pattern for is_kind, pattern in _PATTERNS if is_kind(kind)), None)
+    return np.zeros(len(column), dtype=bool) if pattern is None else ~_matches(column, pattern)
+
+
+def _beyond(column: pa.ChunkedArray, kind: pa.DataType) -> Mask:
+    """Which texts are whole numbers that the type has no room for."""
+    digits = pc.replace_substring_regex(column, r"[^0-9]", "")
+    digits = pc.if_else(pa.array(_matches(column, _SHORT)), digits, None)
+    value = pc.fill_null(pc.cast(digits, pa.int64()), 0).to_numpy()
+    found: Mask = value > (1 << (kind.bit_width - 1)) - 1 + _matches(column, "-")
+    return found | ~_matches(column, _SHORT.replace("[0-9]{1,18}", "0*[0-9]{1,18}"))
+
+
+def _matches(column: pa.ChunkedArray, pattern: str) -> Mask:
+    return np.asarray(pc.fill_null(pc.match_substring_regex(column, pattern), True).to_numpy(), dtype=bool)
+
+
+def _failing_numbers(column: pa.ChunkedArray, kind: pa.DataType) -> Mask:
+    values = pc.fill_null(column, 0).to_numpy()
+    limit = 1 << (kind.bit_width - 1)
+    found: Mask = values > limit - 1 if values.dtype.kind in "iu" else ~(values < limit)
+    if values.dtype.kind != "u":
+        found |= values < -limit
+    return found | (values != np.floor(values)) if values.dtype.kind == "f" else found
+
 
 _MANY: Final = 100
 
@@ -90,11 +167,6 @@ def bad_values(column: pa.ChunkedArray, cast: Cast, known: npt.NDArray[np.bool_]
     return sorted([*certain, *found])[:most]
 
 
-def record_text(values: object) -> str:
-    """A row for people and for repair."""
-    return json.dumps(values, ensure_ascii=False, default=str)
-
-
 def _no_way(source: pa.DataType, field: pa.Field, wanted: TargetSchema) -> TypeMismatch:
     hint = "change the file or the schema; every value of the column is of this type"
     if pt.is_temporal(source):
@@ -122,9 +194,10 @@ def _all_but(count: int, indices: list[int]) -> npt.NDArray[np.bool_]:
 
 def _verdict(record: JsonObject, field: pa.Field, row: int, wanted: TargetSchema) -> BadRow:
     value = record[field.name]
-    text = record_text(record)
+    text = json.dumps(record, ensure_ascii=False, default=str)  # for people and for repair
     item = field.type.value_type if pt.is_list(field.type) else field.type
-    if pt.is_string(item) and any(isinstance(one, bytes) for one in _items(value)):
+    values = value if isinstance(value, list) else [value]
+    if pt.is_string(item) and any(isinstance(one, bytes) for one in values):
         return BadRow(row, field.name, shown(value), "is not UTF-8", Unreadable, text)
     if pt.is_timestamp(item) and isinstance(value, str) and is_local_time(value):
         hint = "write it with Z or an offset"
@@ -133,17 +206,12 @@ def _verdict(record: JsonObject, field: pa.Field, row: int, wanted: TargetSchema
     return BadRow(row, field.name, shown(value), why, TypeMismatch, text)
 
 
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
 def _records(table: pa.Table) -> list[JsonObject]:
     try:
-        records: list[JsonObject] = table.to_pylist()
+        return list(table.to_pylist())
     except (ValueError, OverflowError):  # text that is not UTF-8; a time that Python's calendar does not know
         columns = {name: table.column(name) for name in table.column_names}
         return [{name: _value(column, n) for name, column in columns.items()} for n in range(table.num_rows)]
-    return records
 
 
 def _value(column: pa.ChunkedArray, n: int) -> object:

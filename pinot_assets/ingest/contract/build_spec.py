@@ -1,19 +1,70 @@
-"""What the session asks of a builder, as plain picklable values."""
+"""What the session asks of a builder, and what Spark SQL makes of the rows, as plain picklable values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.policy import Policy
 from pinot_assets.core.stored_format import FIRST
-from pinot_assets.ingest.contract.bad_rows import MissingColumn
-from pinot_assets.ingest.contract.query import Query
+from pinot_assets.errors import UnsupportedFeature
+from pinot_assets.ingest.contract.accepted_rows import MissingColumn
+from pinot_assets.segment.config.transforms import read_transforms
+from pinot_assets.segment.functions.pinot_expression import Translation
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.receipt import Failure, Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Spark SQL expressions, in the order in which they are applied. With none, rows stay as they are.
+
+    :ivar where: rows that stay, judged by the file's columns.
+    :ivar transforms: columns of the table made of the file's columns, all of them at once.
+    :ivar derived: columns filled where they are null, one after the other: Pinot's `transformConfigs`.
+    :ivar dropped: rows that go, judged by what the columns are then: Pinot's `filterConfig`.
+    """
+
+    where: str = ""
+    transforms: Mapping[str, str] = field(default_factory=dict)
+    derived: tuple[tuple[str, Translation], ...] = ()
+    dropped: Translation | None = None
+
+    @classmethod
+    def of(cls, where: str, transforms: Mapping[str, str], table_config: JsonMapping) -> Self:
+        """The query of a table spec.
+
+        :param table_config: one that the segment writer takes.
+        :raises UnsupportedFeature: its `transformConfigs` or `filterConfig` cannot be translated.
+        """
+        pinot = read_transforms(table_config)
+        if pinot.problems:
+            raise UnsupportedFeature(
+                "the table's own functions cannot be translated to Spark SQL",
+                why="; ".join(pinot.problems),
+                hint="write transforms and filter in fileIngestion",
+            )
+        return cls(where, dict(transforms), pinot.derived, pinot.dropped)
+
+    @property
+    def drops_rows(self) -> bool:
+        """Whether rows go that are not bad."""
+        return bool(self.where) or self.dropped is not None
+
+    @property
+    def expressions(self) -> dict[str, str]:
+        """All of them, by what people call them."""
+        named = {
+            "filter": self.where,
+            "filterConfig": self.dropped.sql if self.dropped else "",
+            **{f"transforms.{column}": sql for column, sql in self.transforms.items()},
+            **{f"transformConfigs of {column}": made.sql for column, made in self.derived},
+        }
+        return {name: sql for name, sql in named.items() if sql}
+
 
 T = TypeVar("T")
 

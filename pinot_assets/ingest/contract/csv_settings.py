@@ -119,13 +119,10 @@ class CsvSettings:
             "commentMarker": self.comment,
             "multiValueDelimiter": self.multi_value if "multiValueDelimiter" in reader else None,
         }
-        used: dict[str, str] = {}
+        keys: dict[str, str] = {}
         for key, character in named.items():
-            if character is None:
-                continue
-            if character in used:
-                raise ReaderSettings(f"{key} and {used[character]} are both {character!r}")
-            used[character] = key
+            if character is not None and (first := keys.setdefault(character, key)) != key:
+                raise ReaderSettings(f"{key} and {first} are both {character!r}")
         return self
 
 
@@ -162,9 +159,8 @@ def twice(names: Iterable[str]) -> list[str]:
 def character_problem(text: str) -> str | None:
     """What is wrong with a setting that is one character, None if nothing is."""
     character = _meant(text)
-    if len(character) != 1 or not character.isascii() or character in "\r\n":
-        return "is not a single character of ASCII"
-    return None
+    is_one = len(character) == 1 and character.isascii() and character not in "\r\n"
+    return None if is_one else "is not a single character of ASCII"
 
 
 def _character(reader: Mapping[str, str], key: str) -> str | None:

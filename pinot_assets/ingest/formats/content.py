@@ -6,7 +6,6 @@ import codecs
 import io
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import IO, Final, cast
@@ -15,7 +14,7 @@ import pyarrow as pa
 from isal import igzip, igzip_lib
 
 from pinot_assets.core.file_errors import Unreadable, one_line
-from pinot_assets.ingest.contract.machine_trouble import trouble_of
+from pinot_assets.ingest.contract.failures import trouble_of
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 BLOCK_BYTES: Final = 4 << 20
@@ -71,15 +70,13 @@ def text_blocks(path: Path, input_format: str, limits: FileLimits = DEFAULTS) ->
     :raises Unreadable: it is damaged or cut, or plainly of another kind than the format says.
     :raises TooLarge: it unpacks to too much.
     """
-    started = False
-    for block in _blocks(path, limits):
-        if not started:
-            block = block.removeprefix(_BOM)
-            if not block.strip():
-                continue
-            _check_text(block, input_format)
-            started = True
-        yield block
+    blocks = _blocks(path, limits)
+    first = next((block for block in blocks if block.removeprefix(_BOM).strip()), None)
+    if first is not None:
+        first = first.removeprefix(_BOM)
+        _check_text(first, input_format)
+        yield first
+    yield from blocks
 
 
 def plain_file(path: Path, input_format: str, limits: FileLimits = DEFAULTS) -> Path | None:
@@ -144,25 +141,18 @@ class Readable(io.RawIOBase):
             parts.append(block)
             count += len(block)
         data = parts[-1] if count == len(parts[-1]) else b"".join(parts)
-        if size < 0 or count <= size:
-            self._left = b""
-            return data
-        self._left = data[size:]
-        return data[:size]
+        end = count if size < 0 else size
+        self._left = data[end:]
+        return data[:end]
 
 
-@contextmanager
-def _open(path: Path) -> Iterator[IO[bytes]]:
-    match packing(path):
-        case "gzip":
-            with igzip.open(path) as file:  # type: ignore[no-untyped-call]
-                yield cast(IO[bytes], file)
-        case None:
-            with path.open("rb") as plain:
-                yield plain
-        case kind:
-            with pa.CompressedInputStream(pa.OSFile(str(path)), kind) as stream:
-                yield cast(IO[bytes], stream)
+def _open(path: Path) -> IO[bytes]:
+    kind = packing(path)
+    if kind is None:
+        return path.open("rb")
+    if kind == "gzip":
+        return cast(IO[bytes], igzip.open(path))  # type: ignore[no-untyped-call]
+    return cast(IO[bytes], pa.CompressedInputStream(pa.OSFile(str(path)), kind))
 
 
 def _blocks(path: Path, limits: FileLimits) -> Iterator[bytes]:

@@ -24,13 +24,10 @@ import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import BadRow, Unreadable, one_line, shown
 from pinot_assets.ingest.cast.conform import conform
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.contract.csv_settings import CsvSettings, twice
-from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.content import BLOCK_BYTES, Readable
-from pinot_assets.ingest.formats.csv_bytes import ForeignBytes
-from pinot_assets.ingest.formats.csv_comments import without_comments
-from pinot_assets.ingest.formats.csv_quotes import Quotes
+from pinot_assets.ingest.formats.csv_text import ForeignBytes, Quotes, without_comments
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _HEADER_BYTES: Final = 1 << 20
@@ -58,11 +55,14 @@ def read_csv(
     names, rows, offset = _header(start, settings)
     limits.check_columns(len(names))
     _check_names(names, wanted)
-    if settings.header is None:
-        _check_quotes(start[:offset], settings)
+    if settings.header is None and (bad := Quotes(settings).first_bad(start[:offset])) is not None:
+        raise Unreadable(
+            f"row 1: the header has text behind a closing quote: {shown(bad.decode(errors='replace'))}",
+            hint="check quoteCharacter and escapeCharacter",
+        )
     verdicts.lacks(wanted.missing(names))
-    body = _without_blank_start(chain([start[offset:]], blocks))
-    first = next(body, None)
+    body = chain([start[offset:]], blocks)
+    first = next((block for block in body if block.strip()), None)
     if first is not None:
         yield from _Rows(names, wanted, settings, verdicts, 1 + rows).read(chain([first], body))
 
@@ -110,7 +110,7 @@ class _Rows:
         yield self._conform(held.slice(0, held.num_rows - 1))
         if self._torn:
             self._verdicts.bad(self._torn)
-        self._verdicts.holds(self._met - 1)
+        self._verdicts.rows = self._met - 1
 
     def _tables(self, body: Iterator[bytes]) -> Iterator[pa.Table]:
         names, settings = self._names, self._settings
@@ -192,26 +192,21 @@ class _Rows:
         self._next = end
         if torn:
             self._verdicts.bad(torn)
-        names = table.column_names
-        columns = [
-            self._split(name, self._foreign.restored(column))
-            for name, column in zip(names, table.columns, strict=True)
-        ]
-        return conform(pa.table(columns, names), self._wanted, numbers, self._verdicts)
+        columns = {
+            name: self._foreign.restored(column)
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+        if (delimiter := self._settings.multi_value) is not None:
+            for name in self._lists.intersection(columns):
+                columns[name] = split_cells(columns[name], delimiter)
+        return conform(pa.table(columns), self._wanted, numbers, self._verdicts)
 
     def _numbers(self, count: int) -> Sequence[int]:
         torn = [bad.row for bad in self._torn]
         if not torn:
             return range(self._next, self._next + count)
         numbers = np.arange(self._next, self._next + count + len(torn))
-        kept: list[int] = numbers[~np.isin(numbers, torn)][:count].tolist()
-        return kept
-
-    def _split(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Cells of a multi-value column as lists of text, where the settings say so."""
-        if self._settings.multi_value is None or name not in self._lists:
-            return column
-        return split_cells(column, self._settings.multi_value)
+        return list(numbers[~np.isin(numbers, torn)][:count].tolist())
 
 
 def split_cells(column: pa.ChunkedArray, delimiter: str) -> pa.ChunkedArray:
@@ -233,14 +228,6 @@ def _open_quote(row: int) -> Unreadable:
     )
 
 
-def _without_blank_start(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    for block in blocks:
-        if block.strip():
-            yield block
-            break
-    yield from blocks
-
-
 def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
     """The names of the file's columns; rows and bytes to leave out before the data."""
     if settings.header is not None and not settings.skip_header:
@@ -253,14 +240,6 @@ def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
         raise Unreadable("the file has no header that could be read", why=one_line(error)) from error
     offset = sum(len(line) for line in lines[:count])
     return [name.strip() for name in settings.header or first], 1, offset
-
-
-def _check_quotes(header: bytes, settings: CsvSettings) -> None:
-    if (bad := Quotes(settings).first_bad(header)) is not None:
-        raise Unreadable(
-            f"row 1: the header has text behind a closing quote: {shown(bad.decode(errors='replace'))}",
-            hint="check quoteCharacter and escapeCharacter",
-        )
 
 
 def _check_names(names: list[str], wanted: TargetSchema) -> None:

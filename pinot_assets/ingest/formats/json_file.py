@@ -9,8 +9,7 @@ Rows are counted from 1, blank lines left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,14 +17,19 @@ import pyarrow.json as pajson
 import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import BadRow, FileRejected, TypeMismatch, Unreadable, shown
-from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.ingest.cast.conform import conform
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
-from pinot_assets.ingest.contract.target_schema import TargetSchema
-from pinot_assets.ingest.formats.json_blocks import document_blocks, enough_for
-from pinot_assets.ingest.formats.json_documents import BLANKS, is_document, key_pattern, members_of
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
+from pinot_assets.ingest.formats.binary_formats import check_values
+from pinot_assets.ingest.formats.json_documents import (
+    BLANKS,
+    document_blocks,
+    enough_for,
+    is_document,
+    key_pattern,
+    members_of,
+)
 from pinot_assets.ingest.formats.json_values import NOT_UTF_8, Real, arrow_type, converter, parsed
-from pinot_assets.ingest.formats.typed import check_values
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 _LOOK_AHEAD: Final = 1 << 16
@@ -53,13 +57,6 @@ def read_json(
 
 class _NotForArrow(Exception):
     pass
-
-
-@dataclass(frozen=True, slots=True)
-class _Document:
-    row: int
-    members: JsonObject
-    text: str
 
 
 class _Reader:
@@ -104,7 +101,7 @@ class _Reader:
 
         :raises FileRejected: it has none of the columns, or lacks one that it may not lack.
         """
-        self._verdicts.holds(self._row - 1)
+        self._verdicts.rows = self._row - 1
         if self._row == 1:
             return
         if self._known is False:
@@ -139,12 +136,17 @@ class _Reader:
             raise _NotForArrow
         self._limits.check_columns(len(first))
         # What Arrow makes of an object is not its text, so these columns alone are read document by document.
-        own = [f for f in self._wanted.schema if self._holds_objects(f, first.get(f.name))]
+        own = [
+            f
+            for f in self._wanted.schema
+            if f.name in self._wanted.json and not isinstance(first.get(f.name), str | None)
+        ]
+        guess = [(f.name, _guessed(f, first.get(f.name))) for f in self._wanted.schema if f not in own]
         table = pajson.read_json(
             pa.BufferReader(block),
             read_options=pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
             parse_options=pajson.ParseOptions(
-                explicit_schema=self._guess(first, own),
+                explicit_schema=pa.schema(guess),
                 newlines_in_values=not self._by_line,
                 unexpected_field_behavior="ignore",
             ),
@@ -154,9 +156,6 @@ class _Reader:
         for name, values in self._texts(block, own).items():
             table = table.append_column(name, [values])
         return conform(table, self._wanted, range(table.num_rows), BadRowPolicy())
-
-    def _holds_objects(self, field: pa.Field, value: Any) -> bool:
-        return field.name in self._wanted.json and value is not None and not isinstance(value, str)
 
     def _texts(self, block: bytes, fields: list[pa.Field]) -> dict[str, pa.Array]:
         """JSON columns of a block that Arrow read otherwise."""
@@ -170,40 +169,23 @@ class _Reader:
                 texts[name].append(None if value is None else convert(value))
         return {name: pa.array(values, pa.string()) for name, values in texts.items()}
 
-    def _guess(self, first: JsonObject, without: list[pa.Field]) -> pa.Schema:
-        """What Arrow is to expect, judged by one document. A wrong guess costs time, never a value."""
-        return pa.schema(
-            [(f.name, self._guessed(f, first.get(f.name))) for f in self._wanted.schema if f not in without]
-        )
-
-    def _guessed(self, field: pa.Field, value: Any) -> pa.DataType:
-        is_list = pt.is_list(field.type)
-        item = field.type.value_type if is_list else field.type
-        if is_list and isinstance(value, list):
-            value = next((one for one in value if one is not None), None)
-        elif is_list and value is not None:
-            is_list = False  # single values in a multi-value column
-        if pt.is_timestamp(item) or pt.is_string(item) or pt.is_binary(item):
-            item = pa.int64() if type(value) is int else pa.string()
-        return pa.list_(item) if is_list else item
-
     # --- by Python -----------------------------------------------------------------------------------
 
     def _by_python(self, block: bytes, is_last: bool) -> pa.Table:
         bad: list[BadRow] = []
         rows: list[int] = []
-        cells: list[list[Any]] = [[] for _ in self._plan]
+        cells: list[list[JsonValue]] = [[] for _ in self._plan]
         end = self._row
-        for document in self._documents(block, is_last, bad):
-            end = document.row + 1
+        for row, members, text in self._documents(block, is_last, bad):
+            end = row + 1
             if not self._known:
-                self._note(document.members)
+                self._note(members)
             if self._unseen:
-                self._seen(document.members)
-            row = self._cells(document, bad)
-            if row is not None:
-                rows.append(document.row)
-                for column, value in zip(cells, row, strict=True):
+                self._seen(members)
+            values = self._cells(row, members, text, bad)
+            if values is not None:
+                rows.append(row)
+                for column, value in zip(cells, values, strict=True):
                     column.append(value)
         self._row = max([end, *(one.row + 1 for one in bad)])
         if bad:
@@ -213,25 +195,31 @@ class _Reader:
         }
         return conform(pa.table(arrays), self._wanted, rows, self._verdicts)
 
-    def _cells(self, document: _Document, bad: list[BadRow]) -> list[Any] | None:
-        """The row's values; None if one is wrong."""
+    def _cells(self, row: int, members: JsonObject, text: str, bad: list[BadRow]) -> list[JsonValue] | None:
+        """The row's values; None if one is wrong.
+
+        :param text: of its document.
+        """
         cells = []
         for field, convert in self._plan:
-            value = document.members.get(field.name)
+            value = members.get(field.name)
             try:
                 cells.append(None if value is None else convert(value))
             except (ValueError, OverflowError, RecursionError):
-                bad.append(_wrong(document, field, value, self._wanted.type_name(field)))
-                self._check_room(bad)
+                self._add(bad, _wrong(row, field, value, self._wanted.type_name(field), text))
                 return None
         return cells
 
-    def _check_room(self, bad: list[BadRow]) -> None:
+    def _add(self, bad: list[BadRow], found: BadRow) -> None:
+        bad.append(found)
         if len(bad) >= self._verdicts.room:
             self._verdicts.bad(bad)
 
-    def _documents(self, block: bytes, is_last: bool, bad: list[BadRow]) -> Iterator[_Document]:
-        """The documents of a block; what is none goes to `bad`, and what is not complete to `rest`."""
+    def _documents(
+        self, block: bytes, is_last: bool, bad: list[BadRow]
+    ) -> Iterator[tuple[int, JsonObject, str]]:
+        """Row, members and text of a block's documents; what is none goes to `bad`, what is not complete to
+        `rest`."""
         text = block.decode(errors="surrogateescape")
         position, row, end = 0, self._row, len(text)
         while (position := BLANKS.match(text, position).end()) < end:  # type: ignore[union-attr]
@@ -246,12 +234,11 @@ class _Reader:
             else:
                 if isinstance(value, dict):
                     self._limits.check_columns(len(value))
-                    yield _Document(row, value, text[position:stop])
+                    yield row, value, text[position:stop]
                 else:
                     why = f"{shown(value)} is not a JSON object"
                     hint = "write one object per row"
-                    bad.append(BadRow(row, "", "", why, Unreadable, text[position:stop], hint))
-                    self._check_room(bad)
+                    self._add(bad, BadRow(row, "", "", why, Unreadable, text[position:stop], hint))
             row, position = row + 1, stop
 
     def _skip(self, text: str, position: int, row: int, error: Exception, bad: list[BadRow]) -> int:
@@ -264,17 +251,25 @@ class _Reader:
         stop = text.find("\n", position)
         stop = len(text) if stop < 0 else stop
         found = BadRow(row, "", "", why, Unreadable, text[position:stop])
-        if not self._by_line:
-            self._end(bad, found)
-        bad.append(found)
-        self._check_room(bad)
-        return stop
-
-    def _end(self, bad: list[BadRow], found: BadRow) -> NoReturn:
-        """Where objects take several lines, nobody can say where the next one begins."""
+        if self._by_line:
+            self._add(bad, found)
+            return stop
+        # Where objects take several lines, nobody can say where the next one begins.
         if bad:
             self._verdicts.bad(bad)
         raise found.verdict()
+
+
+def _guessed(field: pa.Field, value: object) -> pa.DataType:
+    is_list = pt.is_list(field.type)
+    item = field.type.value_type if is_list else field.type
+    if is_list and isinstance(value, list):
+        value = next((one for one in value if one is not None), None)
+    elif is_list and value is not None:
+        is_list = False  # single values in a multi-value column
+    if pt.is_timestamp(item) or pt.is_string(item) or pt.is_binary(item):
+        item = pa.int64() if type(value) is int else pa.string()
+    return pa.list_(item) if is_list else item
 
 
 def _holds_constants(column: pa.ChunkedArray) -> bool:
@@ -284,11 +279,9 @@ def _holds_constants(column: pa.ChunkedArray) -> bool:
     return pt.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is False
 
 
-def _wrong(document: _Document, field: pa.Field, value: Any, target: str) -> BadRow:
-    text = document.text
+def _wrong(row: int, field: pa.Field, value: object, target: str, text: str) -> BadRow:
     if isinstance(value, str) and NOT_UTF_8.search(value):
         raw = value.encode(errors="surrogateescape")
-        return BadRow(document.row, field.name, shown(raw), "is not UTF-8", Unreadable, text)
+        return BadRow(row, field.name, shown(raw), "is not UTF-8", Unreadable, text)
     value = value.text if isinstance(value, Real) else shown(value)
-    why = f"cannot become {target}"
-    return BadRow(document.row, field.name, value, why, TypeMismatch, text)
+    return BadRow(row, field.name, value, f"cannot become {target}", TypeMismatch, text)

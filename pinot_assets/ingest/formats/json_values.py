@@ -6,23 +6,23 @@ import json
 import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as pt
 
-from pinot_assets.ingest.contract.target_schema import TargetSchema
+from pinot_assets.core.json_object import JsonValue
+from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.segment.column.decimals import MAX_DIGITS, is_storable
 
-Convert = Callable[[Any], Any]
+Convert = Callable[[JsonValue], JsonValue]
 
 NOT_UTF_8: Final = re.compile("[\udc80-\udcff]")
 """What bytes that are not UTF-8 are decoded to (`surrogateescape`)."""
 
 _DIGITS: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
-_TRUE: Final = frozenset(("true", "1"))
-_FALSE: Final = frozenset(("false", "0"))
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 class Real:
@@ -37,7 +37,7 @@ class Real:
         return self.text
 
 
-def parsed(text: str, position: int) -> tuple[Any, int]:
+def parsed(text: str, position: int) -> tuple[JsonValue, int]:
     """The JSON value at a place of a text, numbers with a fraction as `Real`, and where it ends.
 
     :raises ValueError: there is none.
@@ -67,7 +67,7 @@ def converter(field: pa.Field, wanted: TargetSchema) -> Convert:
         return _single(field.type, field.name, wanted)
     inner = _single(field.type.value_type, field.name, wanted)
 
-    def values(value: Any) -> list[Any]:
+    def values(value: JsonValue) -> list[JsonValue]:
         if not isinstance(value, list):
             return [inner(value)]
         return [None if item is None else inner(item) for item in value]
@@ -77,12 +77,12 @@ def converter(field: pa.Field, wanted: TargetSchema) -> Convert:
 
 def arrow_type(field: pa.Field) -> pa.DataType:
     """The type of what `converter` makes."""
-    if pt.is_list(field.type):
-        return pa.list_(_raw_type(field.type.value_type))
-    return _raw_type(field.type)
+    kind = field.type.value_type if pt.is_list(field.type) else field.type
+    raw = pa.string() if pt.is_timestamp(kind) or pt.is_binary(kind) else kind
+    return pa.list_(raw) if pt.is_list(field.type) else raw
 
 
-def json_text(value: Any) -> str:
+def json_text(value: JsonValue) -> str:
     """A value as compact JSON, its numbers as they were written."""
     try:
         text = _ENCODER.encode(value)
@@ -90,10 +90,6 @@ def json_text(value: Any) -> str:
         text = _written(value)
     text.encode()  # half a surrogate pair is a ValueError
     return text
-
-
-def _raw_type(kind: pa.DataType) -> pa.DataType:
-    return pa.string() if pt.is_timestamp(kind) or pt.is_binary(kind) else kind
 
 
 def _single(kind: pa.DataType, name: str, wanted: TargetSchema) -> Convert:
@@ -111,7 +107,7 @@ def _single(kind: pa.DataType, name: str, wanted: TargetSchema) -> Convert:
     return _moment if pt.is_timestamp(kind) else _string
 
 
-def _integer(value: Any, limit: int) -> int:
+def _integer(value: JsonValue, limit: int) -> int:
     if type(value) is str and _DIGITS.fullmatch(value.strip()):
         value = int(value)
     elif type(value) is Real:
@@ -132,7 +128,7 @@ def _whole(value: Real, limit: int) -> int:
     return int(exact)
 
 
-def _floating(value: Any) -> float:
+def _floating(value: JsonValue) -> float:
     if type(value) is Real:
         return float(value.text)
     if type(value) is str and (not value.strip().isascii() or "_" in value):
@@ -142,16 +138,16 @@ def _floating(value: Any) -> float:
     return float(value)
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: JsonValue) -> bool:
     if type(value) is bool:
         return value
-    text = value.lower() if type(value) is str else ""
-    if text not in _TRUE | _FALSE:
+    found = _BOOLEANS.get(value.lower()) if type(value) is str else None
+    if found is None:
         raise ValueError
-    return text in _TRUE
+    return found
 
 
-def _string(value: Any) -> str:
+def _string(value: JsonValue) -> str:
     if type(value) is str:
         value.encode()  # half a surrogate pair is a ValueError
         return value
@@ -162,7 +158,7 @@ def _string(value: Any) -> str:
     return str(value)
 
 
-def _decimal(value: Any) -> str:
+def _decimal(value: JsonValue) -> str:
     text = value.text if type(value) is Real else str(value) if type(value) is int else value
     if type(text) is not str or not _NUMBER.fullmatch(text := text.strip()):
         raise ValueError
@@ -171,7 +167,7 @@ def _decimal(value: Any) -> str:
     return text
 
 
-def _moment(value: Any) -> str:
+def _moment(value: JsonValue) -> str:
     if type(value) is Real:
         value = _whole(value, 1 << 63)
     if type(value) not in (int, str):
@@ -179,7 +175,7 @@ def _moment(value: Any) -> str:
     return str(value)
 
 
-def _written(value: Any) -> str:
+def _written(value: JsonValue) -> str:
     if isinstance(value, dict):
         return "{" + ",".join(f"{_ENCODER.encode(key)}:{_written(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):

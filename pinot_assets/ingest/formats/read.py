@@ -9,18 +9,22 @@ from typing import Final
 import pyarrow as pa
 
 from pinot_assets.core.file_errors import ReaderSettings
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.cast.conform import conform
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.contract.target_schema import TargetSchema
-from pinot_assets.ingest.formats.avro_file import check_avro, read_avro
+from pinot_assets.ingest.formats.binary_formats import (
+    avro_batches,
+    check_values,
+    load_datafusion,
+    orc_stripes,
+    parquet_batches,
+)
 from pinot_assets.ingest.formats.content import plain_file, text_blocks
 from pinot_assets.ingest.formats.csv_file import read_csv
 from pinot_assets.ingest.formats.json_file import read_json
-from pinot_assets.ingest.formats.orc_file import read_orc
-from pinot_assets.ingest.formats.parquet_file import read_parquet
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
-_BINARY: Final = {"avro": read_avro, "orc": read_orc, "parquet": read_parquet}
+_BINARY: Final = {"avro": avro_batches, "orc": orc_stripes, "parquet": parquet_batches}
 FORMATS: Final = ("csv", "json", *_BINARY)
 """What `inputFormat` may be."""
 
@@ -41,7 +45,7 @@ def check_reader(input_format: str, reader: Mapping[str, str]) -> None:
             f"{input_format} has no reader settings, but there is {', '.join(sorted(reader))}"
         )
     if input_format == "avro":
-        check_avro()
+        load_datafusion()
 
 
 def read_batches(
@@ -74,4 +78,8 @@ def read_batches(
     elif input_format == "json":
         yield from read_json(text_blocks(path, "json", limits), wanted, verdicts, limits)
     elif (plain := plain_file(path, input_format, limits)) is not None:
-        yield from _BINARY[input_format](plain, wanted, verdicts, limits)
+        row = 1
+        for table in _BINARY[input_format](plain, wanted, verdicts, limits):
+            check_values(table, limits)
+            yield conform(table, wanted, range(row, row + table.num_rows), verdicts)
+            row += table.num_rows

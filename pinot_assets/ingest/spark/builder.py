@@ -1,27 +1,155 @@
 """The builder of production: one Spark task per file, in the Python workers of Spark's executors.
 
-Files are read there through Arrow (`arrow_jobs`); where the build spec has a query, by Spark itself
+Files are read there through Arrow, in one job for all; where the build spec has a query, by Spark itself
 (`file_jobs`).
+
+The result of a task travels twice. An accumulator brings it while the job still runs, so that ten thousand
+files show their progress; the job's own result brings all of them at the end and is what counts.
+
+Spark retries a task whose worker died, and gives up the whole job when it died too often. The file of that
+task is then built in a process of its own, with no other file beside it: if that process dies, too, the file
+fails, with what ended the process. The others go on in another job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, suppress
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import Final, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.accumulators import Accumulator
 from pyspark.sql import SparkSession
 
+from pinot_assets.core.text import plural
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
-from pinot_assets.ingest.contract.heartbeat import HeartbeatReader
-from pinot_assets.ingest.spark.arrow_jobs import SparkJobs, cause_of
-from pinot_assets.ingest.spark.file_jobs import SparkFiles
-from pinot_assets.ingest.spark.restarts import RestartedFiles
+from pinot_assets.ingest.contract.failures import Death, death_of
+from pinot_assets.ingest.contract.task_outputs import HeartbeatReader
+from pinot_assets.ingest.spark.file_jobs import RestartedFiles, SparkFiles
+from pinot_assets.ingest.spark.tasks import Build, Finished, Results, build_in_worker
+from pinot_assets.ingest.task.isolated import build_alone
+from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.snapshot.receipt import FileResult
 from pinot_assets.source.factory import open_store
+
+_LOOK_S: Final = 0.2  # how often the driver looks for finished files
+_JOBS: Final = 3
+"""Jobs that may die before each file that is left gets a process of its own: that costs a second of CPU a
+file, another job four dead workers."""
+
+
+class JobDied(Exception):
+    """Spark gave a job up because what ran one of its tasks died.
+
+    :ivar death: what is known of it.
+    :ivar why: Spark's own words.
+    """
+
+    def __init__(self, death: Death, why: str) -> None:
+        super().__init__(why)
+        self.death = death
+        self.why = why
+
+
+def in_spite_of_deaths(
+    run: Callable[[Sequence[FileTask], Build], Results], build_spec: BuildSpec, tasks: Sequence[FileTask]
+) -> Results:
+    """Run jobs until every file has a result, one that kills its workers included.
+
+    :param run: a job; its `JobDied` is survived, any other error ends everything.
+    :raises BuildError: jobs die, and Spark does not say of which file.
+    """
+    left = {task.ordinal: task for task in tasks}
+    suspects: list[FileTask] = []
+    jobs = 0
+    while left:
+        is_alone = bool(suspects) or jobs >= _JOBS
+        now = suspects or [*left.values()]
+        suspects = []
+        try:
+            for result in run(now, build_alone if is_alone else build_file):
+                if result is not None:
+                    left.pop(result.ordinal, None)
+                yield result
+        except JobDied as died:
+            jobs += 1
+            place = died.death.task
+            if is_alone and len(now) == 1:
+                left.pop(now[0].ordinal, None)
+                yield died.death.failure(build_spec, now[0], died.why)
+            elif place is not None and place < len(now):
+                suspects = [now[place]]
+            elif not is_alone:
+                suspects = [*left.values()]
+            else:
+                raise BuildError(
+                    f"Spark gave up building {plural(len(left), 'file')} of {build_spec.table}",
+                    why=died.why,
+                    hint="see Spark's UI or log for the executor that died; files that are done stay done",
+                ) from died
+
+
+def run_job(context: SparkContext, build_spec: BuildSpec, tasks: Sequence[FileTask], build: Build) -> Results:
+    """One Spark job.
+
+    :raises JobDied: Spark gave it up for a task whose worker died.
+    :raises BuildError: Spark gave it up.
+    """
+    group = f"{build_spec.session}-{build_spec.attempt}-{uuid.uuid4().hex[:8]}"
+    files = f"{build_spec.table}: {plural(len(tasks), 'file')} of session {build_spec.session}"
+    description = f"{files}, attempt {build_spec.attempt}"
+    finished: Accumulator[list[FileResult]] = context.accumulator([], Finished())
+
+    def collect() -> list[FileResult]:
+        # Job group and description belong to the thread that starts the job.
+        context.setJobGroup(group, description, interruptOnCancel=True)
+        run = partial(build_in_worker, build_spec, build, finished)
+        return context.parallelize(tasks, len(tasks)).map(run).collect()
+
+    with ThreadPoolExecutor(1, thread_name_prefix="spark-job") as pool:
+        job = pool.submit(collect)
+        try:
+            told = 0
+            while not job.done():
+                wait([job], timeout=_LOOK_S)
+                arrived = finished.value[told:]
+                told += len(arrived)
+                yield from arrived
+                yield None
+            yield from finished.value[told:]  # a job that died has no result of its own
+            yield from _outcome(job, description)
+        finally:
+            while not job.done():  # again and again: the thread may just be starting its job
+                with suppress(Exception):  # Spark may be what failed
+                    context.cancelJobGroup(group)
+                wait([job], timeout=_LOOK_S)
+
+
+def _outcome(job: Future[list[FileResult]], description: str) -> list[FileResult]:
+    try:
+        return job.result()
+    except Exception as error:
+        death = death_of(str(error))
+        if death is not None:
+            raise JobDied(death, cause_of(error)) from error
+        raise BuildError(
+            f"Spark gave up building {description}",
+            why=cause_of(error),
+            hint="see Spark's UI or log for the executor that failed; files that are done stay done",
+        ) from error
+
+
+def cause_of(error: Exception) -> str:
+    """The line of a Py4J error that says what went wrong; the rest is two stack traces."""
+    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if line.startswith("org.apache.spark.SparkException")]
+    return (named or lines or [type(error).__name__])[0][:500]
+
 
 T = TypeVar("T")
 
@@ -58,14 +186,22 @@ class SparkBuilder:
         if not tasks:
             return
         tasks = sorted(tasks, key=lambda task: -task.file.fingerprint.size)
+        query = build_spec.query
+        moved: Callable[[], bool] | None = None
+        if query is None:
+            context = _answered(build_spec, self._context)
+            started = in_spite_of_deaths(partial(run_job, context, build_spec), build_spec, tasks)
+        else:
+            files = RestartedFiles(
+                lambda: _answered(build_spec, lambda: SparkFiles(self._session(), build_spec, query)),
+                build_spec,
+                tasks,
+            )
+            started, moved = files.results(), files.moved
+        staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
+        watch = HeartbeatReader(staging, build_spec.attempt, moved)
         told: set[int] = set()
-        jobs = self._jobs(build_spec, tasks)
-        watch = HeartbeatReader(
-            open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy),
-            build_spec.attempt,
-            jobs.moved,
-        )
-        with closing(jobs.results()) as results:
+        with closing(started) as results:
             for result in results:
                 if result is None:
                     if (rows := watch.look(told)) is not None:
@@ -94,16 +230,6 @@ class SparkBuilder:
             with suppress(OSError, Py4JError):  # Spark may be what failed
                 context.setJobDescription(None)  # type: ignore[arg-type]
 
-    def _jobs(self, build_spec: BuildSpec, tasks: Sequence[FileTask]) -> _Jobs:
-        query = build_spec.query
-        if query is None:
-            return _answered(build_spec, lambda: SparkJobs(self._context(), build_spec, tasks))
-        return RestartedFiles(
-            lambda: _answered(build_spec, lambda: SparkFiles(self._session(), build_spec, query)),
-            build_spec,
-            tasks,
-        )
-
 
 def _answered(build_spec: BuildSpec, start: Callable[[], T]) -> T:
     try:
@@ -114,15 +240,3 @@ def _answered(build_spec: BuildSpec, start: Callable[[], T]) -> T:
             why=cause_of(error),
             hint="see Spark's UI or log; the next run starts a Spark where this process had one",
         ) from error
-
-
-class _Jobs(Protocol):
-    """What Spark runs for one build."""
-
-    def results(self) -> Generator[FileResult | None, None, None]:
-        """Every file's result, some twice, and None after every look. Leaving early cancels the jobs."""
-        ...
-
-    def moved(self) -> bool:
-        """Whether Spark came further since this was last asked, where no task tells."""
-        ...

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.ingest.spark.home import temporary_files_in, usual_signals
 from pinot_assets.settings.environment import Profile, load_profile
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def environment_session(
     """
     settings = _asked(own, profile, environ)
     if settings is None:
-        from pinot_assets.ingest.spark.local import local_session
+        from pinot_assets.ingest.spark.jvm import local_session
 
         return local_session(APP_NAME, os.cpu_count() or 1)
 
@@ -65,7 +64,7 @@ def environment_context(
     """The context of this process, as `environment_session` but without what SQL needs."""
     settings = _asked(own, profile, environ)
     if settings is None:
-        from pinot_assets.ingest.spark.local import local_context
+        from pinot_assets.ingest.spark.jvm import local_context
 
         return local_context(APP_NAME, os.cpu_count() or 1)
 
@@ -78,8 +77,12 @@ def environment_context(
 @contextmanager
 def _jvm(settings: Mapping[str, str]) -> Iterator[None]:
     """This process's JVM, started where there is none: around what makes a context of it."""
-    from pinot_assets.ingest.spark.jvm import start_jvm
-    from pinot_assets.ingest.spark.stopped import forget_what_is_gone
+    from pinot_assets.ingest.spark.jvm import (
+        forget_what_is_gone,
+        start_jvm,
+        temporary_files_in,
+        usual_signals,
+    )
 
     forget_what_is_gone()
     with usual_signals():

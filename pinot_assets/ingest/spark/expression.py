@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
 
+from py4j.java_gateway import JavaObject
 from pyspark.errors import ParseException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -18,9 +18,6 @@ from pinot_assets.errors import BuildError
 from pinot_assets.expressions.spark import OPERATORS, check_spark_expression, reads_table, refused_function
 from pinot_assets.expressions.syntax import ExpressionRefused
 from pinot_assets.ingest.spark.reader import use_in_thread
-
-_CALL: Final = "UnresolvedFunction"
-_BY_A_MADE_NAME: Final = "ExpressionWithUnresolvedIdentifier"
 
 
 def compiled(sql: str) -> Column:
@@ -35,7 +32,7 @@ def compiled(sql: str) -> Column:
     return F.expr(sql)
 
 
-def parsed(session: SparkSession, name: str, sql: str) -> Any:
+def parsed(session: SparkSession, name: str, sql: str) -> JavaObject:
     """An expression as Spark's parser reads it; no column or table is looked up.
 
     :param session: a `reading_session`.
@@ -64,34 +61,37 @@ def first_line(error: Exception) -> str:
     return (named or java or lines or [type(error).__name__])[0][:500]
 
 
-def _check_tree(session: SparkSession, tree: Any) -> None:
+def items_of(sequence: JavaObject) -> list[JavaObject]:
+    """What a `Seq` of Scala's holds."""
+    return [sequence.apply(n) for n in range(sequence.size())]
+
+
+def _check_tree(session: SparkSession, tree: JavaObject) -> None:
     """Refuse by what Spark has read, should it ever be something else than what was read here."""
-    jvm: Any = session._jvm
+    jvm: JavaObject = session._jvm
     if tree.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION()):
         raise reads_table("a subquery")
     for node in _nodes(tree):
         kind = node.getClass().getSimpleName()
-        if kind == _BY_A_MADE_NAME:
+        if kind == "ExpressionWithUnresolvedIdentifier":
             raise ExpressionRefused("calls IDENTIFIER(), whose argument is the name of another function")
-        if kind == _CALL:
-            parts = node.nameParts()
-            name = ".".join(parts.apply(n) for n in range(parts.size()))
+        if kind == "UnresolvedFunction":
+            name = ".".join(items_of(node.nameParts()))
             if name.lower() not in OPERATORS and (refused := refused_function(name)) is not None:
                 raise refused
 
 
-def _nodes(tree: Any) -> Iterator[Any]:
+def _nodes(tree: JavaObject) -> Iterator[JavaObject]:
     yield tree
-    children = tree.children()
-    for n in range(children.size()):
-        yield from _nodes(children.apply(n))
+    for child in items_of(tree.children()):
+        yield from _nodes(child)
 
 
 @contextmanager
 def _active(session: SparkSession) -> Iterator[None]:
     """Have the session's settings count in this thread: Spark's parser takes those of the thread's session,
     that of substitution as well, whichever session it was taken from."""
-    classes: Any = getattr(SparkSession, "_get_j_spark_session_class", lambda jvm: jvm.SparkSession)
+    classes: JavaObject = getattr(SparkSession, "_get_j_spark_session_class", lambda jvm: jvm.SparkSession)
     sessions = classes(session._jvm)
     before = sessions.getActiveSession()
     use_in_thread(session)

@@ -1,29 +1,38 @@
-"""Files that Spark reads itself: one job per file, so that one file's trouble stays its own."""
+"""Files that Spark reads itself: one job per file, so that one file's trouble stays its own.
+
+A JVM that dies, of memory mostly, takes the jobs of all files with it: in this process the only one there is.
+So another Spark is started. The files that were under way are built in it one by one; under whichever Spark
+ends again, that file fails, and all others are built.
+
+While a JSON file is read for its columns' types, and while a filter leaves nothing of the rows, no task of
+Python's has anything to do: those signs of life are Spark's alone. Executors tell with every heartbeat.
+"""
 
 from __future__ import annotations
 
 import logging
 import pickle
 import uuid
-import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from threading import Lock
-from typing import Final
+from typing import Final, TypeVar, cast
 
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
-from pinot_assets.ingest.contract.deaths import Death, death_of, death_of_executor, death_of_memory
-from pinot_assets.ingest.contract.query import Query
-from pinot_assets.ingest.contract.target_schema import TargetSchema
+from pinot_assets.ingest.contract.accepted_rows import TargetSchema
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
+from pinot_assets.ingest.contract.failures import Death, death_of, failure_of
 from pinot_assets.ingest.spark.expression import first_line
-from pinot_assets.ingest.spark.progress import ReadCounts
+from pinot_assets.ingest.spark.jvm import exit_of_jvm, is_stopped, silent_on_pandas
 from pinot_assets.ingest.spark.query import (
     check_expressions,
     columns_read,
@@ -38,14 +47,53 @@ from pinot_assets.ingest.spark.reader import (
     size_for_spark,
     use_in_thread,
 )
-from pinot_assets.ingest.spark.rows import RESULT, ConfirmBlank, FindFault, LookAtFile, WriteFile
-from pinot_assets.ingest.spark.stopped import is_stopped
-from pinot_assets.ingest.task.worker import failure_of
+from pinot_assets.ingest.spark.tasks import (
+    RESULT,
+    Results,
+    confirm_blank,
+    find_fault,
+    look_at_file,
+    spark_failed,
+    write_file,
+)
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.snapshot.failure_code import OUT_OF_MEMORY, WORKER_DIED
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Failure, FileResult
 
+_Sign = tuple[int, ...]
+
+
+class ReadCounts:
+    """What the jobs of one group have read.
+
+    :param group: the jobs' group.
+    """
+
+    def __init__(self, context: SparkContext, group: str) -> None:
+        self._context, self._group = context, group
+        self._seen: frozenset[_Sign] = frozenset()
+
+    def moved(self) -> bool:
+        """Whether a job was begun, a task ended or anything was read since this was last asked."""
+        seen = frozenset(self._signs())
+        fresh, self._seen = seen - self._seen, seen
+        return bool(fresh)
+
+    def _signs(self) -> Iterator[_Sign]:
+        with suppress(Exception):  # jobs end and their records go meanwhile; what is gone gives no sign
+            tracker = self._context.statusTracker()
+            store: JavaObject = self._context._jsc.sc().statusStore()
+            active = {*tracker.getActiveJobsIds()}.intersection(tracker.getJobIdsForGroup(self._group))
+            jobs = (tracker.getJobInfo(job) for job in sorted(active))
+            for stage in [stage for job in jobs if job is not None for stage in job.stageIds]:
+                with suppress(Exception):  # not begun
+                    data = store.lastStageAttempt(stage)
+                    tasks = data.numCompleteTasks(), data.numFailedTasks()
+                    yield stage, data.attemptId(), *tasks, data.inputBytes(), data.inputRecords()
+
+
+T = TypeVar("T")
 _MOST_JOBS: Final = 64
 """A thread of the driver for each file under way. Never as many as there are cores: a cluster that grows with
 its work has few of them when a build begins, and grows only if it is asked for more."""
@@ -84,17 +132,17 @@ class SparkFiles:
             )
         )
         self._group = f"{build_spec.session}-{build_spec.attempt}-{uuid.uuid4().hex[:8]}"
-        self._reading = ReadCounts(session.sparkContext, self._group)
+        self.moved = ReadCounts(session.sparkContext, self._group).moved
         # PySpark logs every refused expression with its whole stack trace; the error says it once.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         check_readers(self._session, build_spec)
         check_expressions(self._session, query, build_spec.table)
         self._columns = columns_read(self._session, query, self._wanted)
         self._texts = untouched_json(self._session, query, self._wanted)
-        self._look = LookAtFile(build_spec, frozenset(self._columns))
+        self._look = partial(look_at_file, build_spec, frozenset(self._columns))
         self._under_way: set[int] = set()
 
-    def results(self, tasks: Sequence[FileTask]) -> Generator[FileResult | None, None, None]:
+    def results(self, tasks: Sequence[FileTask]) -> Results:
         """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
 
         :raises SparkEnded: Spark is gone.
@@ -112,10 +160,6 @@ class SparkFiles:
         except SparkEnded as ended:
             ended.under_way = frozenset(self._under_way)
             raise
-
-    def moved(self) -> bool:
-        """Whether Spark came further since this was last asked, where no task tells."""
-        return self._reading.moved()
 
     def _cancel(self) -> None:
         with suppress(Exception):  # Spark may be what failed
@@ -137,13 +181,13 @@ class SparkFiles:
         try:
             context.setJobGroup(self._group, f"{self._build_spec.table}: {uri}", interruptOnCancel=True)
             use_in_thread(self._session)
-            [version] = context.parallelize([task], 1).map(self._look).collect()
+            version = self._in_task(self._look, task)
             if isinstance(version, Failure):
                 return version
             frame = open_file(self._session, self._build_spec, uri, self._texts)
             same_file(uri, version, size_for_spark(self._session, uri))
-            if frame is None:
-                return self._blank(task, version)
+            if frame is None:  # the direct reader says whether it is blank or none at all
+                return self._in_task(partial(confirm_blank, self._build_spec, version), task)
             return self._written(task, version, frame)
         except PinotAssetsError as error:
             return failure_of(self._build_spec, task, error)
@@ -151,7 +195,7 @@ class SparkFiles:
             if is_stopped(context):
                 raise SparkEnded(first_line(error)) from error
             if (death := death_of(str(error))) is not None:
-                return self._dead(task, death, first_line(error))
+                return death.failure(self._build_spec, task, first_line(error))
             if isinstance(error, _SPARKS):
                 return self._judged(task, first_line(error))
             return failure_of(self._build_spec, task, error)  # the other files go on
@@ -159,41 +203,29 @@ class SparkFiles:
     def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> FileResult:
         missing = missing_columns(frame, self._query, self._columns)
         rows = shaped(frame, self._query, missing, self._wanted)
-        write = WriteFile(self._build_spec, task, version, missing, tuple(rows.columns))
-        with _WARNINGS, warnings.catch_warnings():
-            # PySpark looks at pandas, which nothing here uses, and complains of its version.
-            warnings.filterwarnings("ignore", category=FutureWarning, message=r".*pandas")
+        write = partial(write_file, self._build_spec, task, version, missing, tuple(rows.columns))
+        with _WARNINGS, silent_on_pandas():
             job = rows.toDF(*map(str, range(len(rows.columns)))).mapInArrow(write, RESULT)
         [row] = job.collect()
-        result: FileResult = pickle.loads(row[0])
-        return result
-
-    def _dead(self, task: FileTask, death: Death, why: str) -> Failure:
-        if death.of_memory:
-            return death_of_memory(self._build_spec, task, why)
-        return death_of_executor(self._build_spec, task, why)
+        return cast(FileResult, pickle.loads(row[0]))
 
     def _judged(self, task: FileTask, why: str) -> FileResult:
         """Spark failed: whether the file is to blame is for its bytes to say, not for Spark's errors."""
-        context, find = self._session.sparkContext, FindFault(self._build_spec, why)
         try:
-            [result] = context.parallelize([task], 1).map(find).collect()
+            return self._in_task(partial(find_fault, self._build_spec, why), task)
         except _SPARKS as error:
             if (death := death_of(str(error))) is not None:
-                return self._dead(task, death, first_line(error))
-            return failure_of(self._build_spec, task, find.failed)
-        return result
+                return death.failure(self._build_spec, task, first_line(error))
+            return failure_of(self._build_spec, task, spark_failed(why))
 
-    def _blank(self, task: FileTask, version: Fingerprint) -> FileResult:
-        """A file without columns: the direct reader says whether it is blank or none at all."""
-        context, confirm = self._session.sparkContext, ConfirmBlank(self._build_spec, version)
-        [result] = context.parallelize([task], 1).map(confirm).collect()
+    def _in_task(self, run: Callable[[FileTask], T], task: FileTask) -> T:
+        [result] = self._session.sparkContext.parallelize([task], 1).map(run).collect()
         return result
 
 
 def as_they_finish(
     build: Callable[[FileTask], FileResult], tasks: Sequence[FileTask], cancel: Callable[[], object]
-) -> Generator[FileResult | None, None, None]:
+) -> Results:
     """Run `build` for all tasks in threads: every result, and None after every look.
 
     :param build: its error ends everything.
@@ -237,3 +269,79 @@ def _require_pandas() -> None:
             why="PySpark asks for pandas before it hands rows to Python",
             hint='pip install "pinot-assets[sql]" where the driver runs',
         )
+
+
+_ENDS: Final = 5
+"""Ends of Spark, one after the other, without a file built between them: then it is not the files'."""
+_OF_MEMORY: Final = (52, 137, -9)
+"""How a JVM ends without memory (`SparkExitCode`), and by the kernel's hand."""
+
+
+class RestartedFiles:
+    """The jobs of one build.
+
+    :param start: gives the jobs of a Spark, which it starts where there is none.
+    :raises BuildError: see `SparkFiles`.
+    """
+
+    def __init__(
+        self, start: Callable[[], SparkFiles], build_spec: BuildSpec, tasks: Sequence[FileTask]
+    ) -> None:
+        self._start, self._build_spec, self._tasks = start, build_spec, tasks
+        self._files: SparkFiles | None = start()
+
+    def results(self) -> Results:
+        """Every file's result, as they finish, and None after every look. Leaving early cancels the jobs.
+
+        :raises BuildError: Spark does not start again, or ends whatever it builds.
+        """
+        yield from in_spite_of_ends(self._run, self._build_spec, self._tasks)
+
+    def moved(self) -> bool:
+        """Whether Spark came further since this was last asked, where no task tells."""
+        return self._files is not None and self._files.moved()
+
+    def _run(self, tasks: Sequence[FileTask]) -> Results:
+        if self._files is None:
+            self._files = self._start()
+        try:
+            yield from self._files.results(tasks)
+        except SparkEnded as ended:
+            self._files = None
+            ended.code = exit_of_jvm()
+            raise
+
+
+def in_spite_of_ends(
+    run: Callable[[Sequence[FileTask]], Results], build_spec: BuildSpec, tasks: Sequence[FileTask]
+) -> Results:
+    """Run until every file has a result, one under which Spark ends included.
+
+    :param run: builds files with one Spark; a `SparkEnded` where that ends.
+    :raises SparkEnded: it ends again and again, and nothing is built.
+    """
+    left = {task.ordinal: task for task in tasks}
+    suspects: list[FileTask] = []
+    ends = 0
+    while left:
+        now = suspects[:1] or [*left.values()]
+        try:
+            for result in run(now):
+                if result is not None:
+                    left.pop(result.ordinal, None)
+                    ends = 0
+                yield result
+        except SparkEnded as ended:
+            ends += 1
+            if ends == _ENDS:
+                raise
+            if len(now) == 1:
+                [task] = now
+                left.pop(task.ordinal, None)
+                how = "Spark's JVM ended" + ("" if ended.code is None else f" with code {ended.code}")
+                yield Death(None, ended.code in _OF_MEMORY).failure(build_spec, task, how)
+            else:
+                suspects = [task for task in left.values() if task.ordinal in ended.under_way]
+                suspects = suspects or [*left.values()]
+                continue
+        suspects = suspects[1:]

@@ -7,12 +7,23 @@ Gregorian throughout, and a file is one partition whatever its size.
 from __future__ import annotations
 
 import csv
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final, cast
 from urllib.parse import unquote
 
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-from pyspark.sql.types import ArrayType, DecimalType, DoubleType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from pinot_assets.core.file_errors import Unreadable, one_line
 from pinot_assets.core.json_object import JsonObject
@@ -20,8 +31,8 @@ from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildSpec
 from pinot_assets.ingest.contract.csv_settings import CsvSettings, twice
 from pinot_assets.ingest.formats.content import BLOCK_BYTES
-from pinot_assets.ingest.spark.rows import CORRUPT
-from pinot_assets.ingest.spark.text import LONGEST_ROW
+from pinot_assets.ingest.spark.file_checks import LONGEST_ROW
+from pinot_assets.ingest.spark.tasks import CORRUPT
 from pinot_assets.source.policy import refused_by_spark
 from pinot_assets.source.uris import parse_root
 
@@ -84,14 +95,19 @@ def check_readers(session: SparkSession, build_spec: BuildSpec) -> None:
         parse_root(build_spec.source_uri), build_spec.source_props, build_spec.policy
     ):
         raise refusal.error(build_spec.source_uri)
-    if build_spec.source_uri.startswith("s3:") and not _has(session, _S3A):
+    jvm: JavaObject = session._jvm
+    loader = session._jsparkSession.sharedState().jarClassLoader()
+    if build_spec.source_uri.startswith("s3:") and not _succeeds(lambda: loader.loadClass(_S3A)):
         raise BuildError(
             "Spark cannot read s3 by itself",
             why=f"{_S3A} is not on its class path",
             hint="add hadoop-aws of Spark's Hadoop version and set spark.hadoop.fs.s3a.*, or leave out "
             "transforms, filter and engine: spark",
         )
-    if build_spec.input_format == "avro" and not _knows_avro(session):
+    # Spark 4 has some of the classes without the data source.
+    formats = jvm.org.apache.spark.sql.execution.datasources.DataSource
+    conf = session._jsparkSession.sessionState().conf()
+    if build_spec.input_format == "avro" and not _succeeds(lambda: formats.lookupDataSource("avro", conf)):
         raise BuildError(
             "Spark cannot read Avro by itself",
             why="spark-avro is not on its class path",
@@ -118,9 +134,13 @@ def open_file(
         raise Unreadable("Spark leaves out files whose names start with _ or .", hint="name it otherwise")
     reader = session.read.option("__globPaths__", "false")
     if build_spec.input_format == "json":
-        frame = _json(reader, path, texts if _keeps_texts(session) else frozenset())
+        # Spark 3.5 writes an object's text anew, its fractions as doubles.
+        keeps_texts = int(session.version.partition(".")[0]) >= 4
+        frame = _json(reader, path, texts if keeps_texts else frozenset())
+    elif build_spec.input_format == "csv":
+        frame = _csv(reader, build_spec, path)
     else:
-        frame = (_csv if build_spec.input_format == "csv" else _typed)(reader, build_spec, path)
+        frame = reader.format(build_spec.input_format).load(path)
     if frame is None or not frame.columns:
         return None
     build_spec.limits.check_columns(len(frame.columns))
@@ -137,7 +157,7 @@ def size_for_spark(session: SparkSession, uri: str) -> int:
 
     :raises Py4JError: it cannot.
     """
-    jvm: Any = session._jvm
+    jvm: JavaObject = session._jvm
     path = jvm.org.apache.hadoop.fs.Path(hadoop_path(uri))
     settings = session._jsparkSession.sessionState().newHadoopConf()
     return int(path.getFileSystem(settings).getFileStatus(path).getLen())
@@ -157,15 +177,6 @@ def hadoop_path(uri: str) -> str:
     return f"{'s3a' if scheme == 's3' else scheme}://{unquote(rest)}"
 
 
-def _typed(reader: DataFrameReader, build_spec: BuildSpec, path: str) -> DataFrame | None:
-    return reader.format(build_spec.input_format).load(path)
-
-
-def _keeps_texts(session: SparkSession) -> bool:
-    # Spark 3.5 writes an object's text anew, its fractions as doubles.
-    return int(session.version.partition(".")[0]) >= 4
-
-
 def _json(reader: DataFrameReader, path: str, texts: frozenset[str]) -> DataFrame | None:
     # Its parser takes texts of 20 MB by itself; a line is as long as the task allows. No encoding is said
     # (the task found UTF-8): then the parser has bytes, and of those alone it gives an object's text as
@@ -177,7 +188,8 @@ def _json(reader: DataFrameReader, path: str, texts: frozenset[str]) -> DataFram
     if not found.fields:
         return None
     if "decimal" in found.simpleString():
-        found = exact_types(found, reader.option("prefersDecimal", False).json(path).schema)
+        plain = reader.option("prefersDecimal", False).json(path).schema
+        found = cast(StructType, exact_types(found, plain))
     fields = [
         StructField(field.name, StringType()) if field.name in texts else field
         for field in found.fields
@@ -186,7 +198,7 @@ def _json(reader: DataFrameReader, path: str, texts: frozenset[str]) -> DataFram
     return reader.schema(StructType([*fields, StructField(CORRUPT, StringType())])).json(path)
 
 
-def exact_types(decimals: Any, plain: Any) -> Any:
+def exact_types(decimals: DataType, plain: DataType) -> DataType:
     """Types of JSON with decimals for its fractions.
 
     :param decimals: as Spark infers them where it prefers decimals: for text of digits, too.
@@ -253,23 +265,9 @@ def _header(cell: str | None, row: str | None, settings: CsvSettings) -> tuple[s
         raise Unreadable("the file has no header that could be read", why=one_line(error)) from error
 
 
-def _knows_avro(session: SparkSession) -> bool:
-    # Spark 4 has some of the classes without the data source.
-    jvm: Any = session._jvm
+def _succeeds(look_up: Callable[[], object]) -> bool:
     try:
-        conf = session._jsparkSession.sessionState().conf()
-        jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource("avro", conf)
-    except AnalysisException:
-        return False
-    return True
-
-
-def _has(session: SparkSession, name: str) -> bool:
-    from py4j.protocol import Py4JJavaError
-
-    loader = session._jsparkSession.sharedState().jarClassLoader()
-    try:
-        loader.loadClass(name)
-    except Py4JJavaError:
+        look_up()
+    except (AnalysisException, Py4JJavaError):
         return False
     return True

@@ -12,20 +12,17 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final, cast
 
 from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.memory import limit_memory
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
-from pinot_assets.ingest.contract.deaths import death_of_memory
-from pinot_assets.ingest.contract.machine_trouble import tells_of_memory
-from pinot_assets.ingest.task.worker import build_file, failure_of
+from pinot_assets.ingest.contract.failures import Death, failure_of, tells_of_memory
+from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.snapshot.failure_code import WORKER_DIED
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
-_MODULE: Final = "pinot_assets.ingest.task.isolated"
-_LOOK: Final = "look at the file, and report it if it is a valid one"
 _STDERR: Final = 1 << 16
 
 
@@ -44,7 +41,7 @@ def _built(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
         result, said = folder / "result", folder / "stderr"
         with said.open("wb") as stderr:
             child = subprocess.Popen(
-                [sys.executable, "-m", _MODULE, str(result)],
+                [sys.executable, "-m", "pinot_assets.ingest.task.isolated", str(result)],
                 stdin=subprocess.PIPE,
                 stdout=stderr,
                 stderr=stderr,
@@ -60,8 +57,7 @@ def _built(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
                 pass  # it is dead; how it died says more
             code = child.wait()
         if code == 0:
-            built: Receipt | Failure = pickle.loads(result.read_bytes())
-            return built
+            return cast(Receipt | Failure, pickle.loads(result.read_bytes()))
         return death(build_spec, task, code, _end_of(said))
 
 
@@ -75,8 +71,9 @@ def death(build_spec: BuildSpec, task: FileTask, code: int, said: str) -> Failur
     last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
     how += f" ({one_line(RuntimeError(last))})" if last else ""
     if code == -signal.SIGKILL or tells_of_memory(said):
-        return death_of_memory(build_spec, task, f"the process that built it alone {how}")
-    reason = f"the process that built the file, alone as well, {how} → {_LOOK}"
+        return Death(None, True).failure(build_spec, task, f"the process that built it alone {how}")
+    hint = "look at the file, and report it if it is a valid one"
+    reason = f"the process that built the file, alone as well, {how} → {hint}"
     return Failure(task.file.uri, task.ordinal, build_spec.attempt, WORKER_DIED, reason)
 
 
@@ -87,20 +84,16 @@ def _end_of(path: Path) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def _end_with(parent: BinaryIO) -> None:
-    """End this process when the one that started it has ended."""
-
-    def watch() -> None:
-        parent.read(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+def _end_with_parent() -> None:
+    """Wait until the process that started this one has ended, and end this one."""
+    sys.stdin.buffer.read(1)
+    os._exit(1)
 
 
 def main(result: Path) -> None:
     """Build what standard input says and leave the outcome in a file."""
     order, task = pickle.load(sys.stdin.buffer)
-    _end_with(sys.stdin.buffer)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     limit_memory(order.limits.worker_bytes)
     result.write_bytes(pickle.dumps(build_file(order, task)))
 

@@ -10,71 +10,103 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
 
-from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.core.limits import RECEIPT
 from pinot_assets.core.memory import keep_freed_memory, take_memory_from_system
+from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import (
     BuildError,
-    PinotAssetsError,
-    SettingError,
     SourceChanged,
     SourceError,
     StoreConflict,
-    UnsupportedFeature,
 )
-from pinot_assets.ingest.cast.empty_columns import Values
-from pinot_assets.ingest.cast.row_groups import cut
-from pinot_assets.ingest.contract.bad_rows import BadRowAllowance, BadRowPolicy, Quarantine
+from pinot_assets.ingest.contract.accepted_rows import BadRowAllowance, BadRowPolicy, Quarantine, TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, segment_name
-from pinot_assets.ingest.contract.heartbeat import Heartbeat
-from pinot_assets.ingest.contract.keys import bad_rows_key, cut_key, receipt_key, version_text
-from pinot_assets.ingest.contract.machine_trouble import ADVICE, trouble_of
-from pinot_assets.ingest.contract.target_schema import TargetSchema
-from pinot_assets.ingest.contract.truncations import CutValues
+from pinot_assets.ingest.contract.failures import BecameFolder, Vanished, failure_of
+from pinot_assets.ingest.contract.task_outputs import (
+    CutValues,
+    Heartbeat,
+    bad_rows_key,
+    cut_key,
+    receipt_key,
+    version_text,
+)
 from pinot_assets.ingest.formats.content import check_not_torn
 from pinot_assets.ingest.formats.read import read_batches
-from pinot_assets.ingest.task.scratch import scratch_folder
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.write.metadata_reader import read_facts
 from pinot_assets.segment.write.segment import ColumnStats
-from pinot_assets.snapshot.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt, SegmentFacts
 from pinot_assets.source.factory import open_store
 from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.policy import require_data
 
+
+class EmptyColumns:
+    """Looks at the rows of one file as they pass.
+
+    :param columns: names of the table's.
+    """
+
+    def __init__(self, columns: Iterable[str]) -> None:
+        self._without = list(columns)
+        self._rows = 0
+
+    def watched(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """The same tables; a column is looked at until it shows a value."""
+        for table in tables:
+            self._rows += table.num_rows
+            self._without = [
+                name for name in self._without if table.column(name).null_count == table.num_rows
+            ]
+            yield table
+
+    def missing(self, lacking: tuple[str, ...]) -> tuple[str, ...]:
+        """Columns without a value, once all rows have passed; of a file without rows those that it lacks.
+
+        :param lacking: what the file has no column for, which may be more than the table's.
+        """
+        without = [name for name in self._without if name not in lacking] if self._rows else []
+        return (*lacking, *without)
+
+
+def cut(tables: Iterator[pa.Table], max_rows: int, desired_bytes: int | None) -> Iterator[pa.Table]:
+    """Tables of as many rows as a segment may have, the last one fewer.
+
+    :param desired_bytes: size of a segment, measured by what its rows take in memory. Rows that come together
+        count as equally large, so that nothing but the file and its reader say where it is cut: a task run
+        twice cuts in the same places.
+    """
+    pending: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        while table.num_rows:
+            room = max_rows - rows
+            if desired_bytes is not None:
+                room = min(room, (desired_bytes - size) * table.num_rows // max(1, table.nbytes))
+            if table.num_rows < room:
+                pending.append(table)
+                rows, size = rows + table.num_rows, size + table.nbytes
+                break
+            part = table.slice(0, room if pending else max(1, room))
+            yield pa.concat_tables([*pending, part])
+            pending, rows, size = [], 0, 0
+            table = table.slice(part.num_rows)
+    if pending:
+        yield pa.concat_tables(pending)
+
+
 Rows = Callable[[Path, Fingerprint, TargetSchema, BadRowPolicy], Iterator[pa.Table]]
 """Where a file's rows come from: its local copy, the copy's version, what is wanted, who is told what is
 wrong. Gives tables of exactly what is wanted."""
 
 _BAD_ROWS = "bad-rows.parquet"
-
-
-class Vanished(SourceError):
-    """The file is not there any more."""
-
-
-class BecameFolder(SourceError):
-    """A folder is where the file was."""
-
-
-_CODES: tuple[tuple[type[PinotAssetsError], str], ...] = (
-    (BecameFolder, BECAME_FOLDER),
-    (Vanished, "VANISHED"),
-    (SourceChanged, "CHANGED_DURING_READ"),
-    (StoreConflict, "STAGING_CONFLICT"),
-    (SettingError, "SETTINGS"),
-    (SourceError, "STORE"),
-    (UnsupportedFeature, "UNSUPPORTED"),
-    (PinotAssetsError, "BUILD"),
-)
 
 
 def build_file(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
@@ -107,7 +139,7 @@ def build_from(build_spec: BuildSpec, task: FileTask, rows: Rows) -> Receipt | F
     take_memory_from_system()
     keep_freed_memory()
     try:
-        with scratch_folder() as folder, _signs(build_spec, task) as signs:
+        with temporary_folder("build") as folder, closing(_heartbeat(build_spec, task)) as signs:
             return _build(build_spec, task, rows, folder, signs)
     except Exception as error:
         # A bug or a full disk under one file must not take the other files' job with it.
@@ -121,7 +153,7 @@ def look_at(build_spec: BuildSpec, task: FileTask, look: Callable[[Path], None])
     :returns: the version that was looked at.
     """
     try:
-        with scratch_folder() as folder, _signs(build_spec, task):
+        with temporary_folder("build") as folder, closing(_heartbeat(build_spec, task)):
             read, _ = _fetch(build_spec, task.file.uri, folder / "source")
             check_not_torn(task.file.uri, read.size, build_spec.input_format)
             look(folder / "source")
@@ -130,17 +162,12 @@ def look_at(build_spec: BuildSpec, task: FileTask, look: Callable[[Path], None])
         return failure_of(build_spec, task, error)
 
 
-@contextmanager
-def _signs(build_spec: BuildSpec, task: FileTask) -> Iterator[Heartbeat]:
-    signs = Heartbeat(
-        open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy),
-        build_spec.attempt,
-        task.ordinal,
-    )
-    try:
-        yield signs
-    finally:
-        signs.remove()
+def _staging(build_spec: BuildSpec) -> ObjectStore:
+    return open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
+
+
+def _heartbeat(build_spec: BuildSpec, task: FileTask) -> Heartbeat:
+    return Heartbeat(_staging(build_spec), build_spec.attempt, task.ordinal)
 
 
 def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, signs: Heartbeat) -> Receipt:
@@ -154,7 +181,7 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
     check_not_torn(task.file.uri, read.size, build_spec.input_format)
     verdicts = _verdicts(build_spec, task, folder)
     wanted = TargetSchema.of(spec)
-    values = Values(wanted.schema.names)
+    values = EmptyColumns(wanted.schema.names)
     tables = values.watched(rows_of(local, read, wanted, verdicts))
     segments = open_store(build_spec.segments_uri, build_spec.staging_props, build_spec.policy)
     staged = [
@@ -185,7 +212,10 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
         facts=tuple(facts for _, facts, _ in staged),
         format=build_spec.format,
     )
-    _put_cut(build_spec, task, read, CutValues.of((columns for _, _, columns in staged), build_spec.format))
+    cut_values = CutValues.of((columns for _, _, columns in staged), build_spec.format)
+    if cut_values.columns:  # beside the receipt: a release before this one refuses one with more keys
+        key = cut_key(task.file.uri, read, build_spec.attempt)
+        _staging(build_spec).put_if_absent(key, cut_values.to_bytes())
     return _record(build_spec, receipt)
 
 
@@ -248,17 +278,10 @@ def _verdicts(build_spec: BuildSpec, task: FileTask, folder: Path) -> BadRowPoli
 
 
 def _put_bad_rows(build_spec: BuildSpec, task: FileTask, read: Fingerprint, folder: Path) -> str:
-    staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
+    staging = _staging(build_spec)
     key = bad_rows_key(task.file.uri, read, build_spec.attempt)
     staging.put_file_if_absent(key, folder / _BAD_ROWS)
     return staging.uri_of(key)
-
-
-def _put_cut(build_spec: BuildSpec, task: FileTask, read: Fingerprint, cut: CutValues) -> None:
-    """Beside the receipt, not in it: a release before this one refuses a receipt with more keys."""
-    if cut.columns:
-        staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
-        staging.put_if_absent(cut_key(task.file.uri, read, build_spec.attempt), cut.to_bytes())
 
 
 def _stage(
@@ -319,7 +342,7 @@ def _token(segments: ObjectStore, output: Output) -> str:
 
 def _record(build_spec: BuildSpec, receipt: Receipt) -> Receipt:
     """Write the receipt, or obey the one that another run of this task wrote first (rule R13)."""
-    staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
+    staging = _staging(build_spec)
     key = receipt_key(receipt.uri, receipt.read, receipt.attempt)
     try:
         staging.put_if_absent(key, receipt.to_bytes())
@@ -332,26 +355,3 @@ def _record(build_spec: BuildSpec, receipt: Receipt) -> Receipt:
             raise
         return winner
     return receipt
-
-
-def failure_of(build_spec: BuildSpec, task: FileTask, error: Exception) -> Failure:
-    """What went wrong with one file as its outcome; `INTERNAL` for what is none of our own errors."""
-    code, reason = _code(error), str(error)
-    if not isinstance(error, PinotAssetsError):
-        reason = f"{type(error).__name__}: {error}"
-    if code == OUT_OF_MEMORY:
-        reason = f"the worker had too little memory for the file: {reason} → {ADVICE}"
-    elif code == MACHINE:
-        reason = f"the machine {socket.gethostname()} failed, not the file: {reason}"
-    # A damaged file may be quoted; its bytes must not steer the terminal that shows them.
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(reason.split()))
-    return Failure(task.file.uri, task.ordinal, build_spec.attempt, code, text)
-
-
-def _code(error: Exception) -> str:
-    trouble = trouble_of(error)
-    if trouble == OUT_OF_MEMORY or (trouble == MACHINE and not isinstance(error, SourceError)):
-        return trouble
-    if isinstance(error, FileRejected):
-        return error.code
-    return next((code for kind, code in _CODES if isinstance(error, kind)), "INTERNAL")

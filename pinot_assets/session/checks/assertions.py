@@ -6,7 +6,6 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import (
     Answers,
     Tally,
@@ -16,6 +15,7 @@ from pinot_assets.audit.assertions import (
     nothing_live,
     tally,
 )
+from pinot_assets.audit.checks import Finding
 from pinot_assets.core.text import counted
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError

@@ -14,17 +14,26 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pinot_assets.audit import Finding
-from pinot_assets.audit.bounds import RowsSeen, empty_outputs, row_change, time_range
-from pinot_assets.audit.built import (
+from pinot_assets.audit.built_files import (
     bounds_in_order,
     columns_as_in_schema,
+    cut_values,
+    empty_outputs,
     rows_as_read,
     tars_as_built,
+    time_range,
     unlike,
 )
-from pinot_assets.audit.cut import cut_values
-from pinot_assets.audit.losses import Rewritten, emptied_files, shrunk_files, shrunk_table, vanished_columns
+from pinot_assets.audit.checks import Finding
+from pinot_assets.audit.row_changes import (
+    Rewritten,
+    RowsSeen,
+    emptied_files,
+    row_change,
+    shrunk_files,
+    shrunk_table,
+    vanished_columns,
+)
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.errors import SnapshotCorrupt

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pinot_assets.audit import (
+from pinot_assets.audit.checks import (
     Finding,
     crc_as_built,
     crc_on_servers,

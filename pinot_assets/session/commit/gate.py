@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from pinot_assets.audit import Finding, files_built
+from pinot_assets.audit.checks import Finding, files_built
 from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.session.checks.assertions import assertion_findings
 from pinot_assets.session.checks.receipt_checks import cut_findings, loss_findings, receipt_findings

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NoReturn
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.session.checks.assertions import assertion_findings
 from pinot_assets.session.close import close_published, load_switch, snapshot_of, without_entry
 from pinot_assets.session.commit.gate import (

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
-from pinot_assets.audit import Finding, files_built, tars_in_place
+from pinot_assets.audit.checks import Finding, files_built, tars_in_place
 from pinot_assets.core.check_result import Severity
 from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.core.text import plural

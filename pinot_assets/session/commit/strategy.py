@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.session.commit import gate, no_segment_change, one_switch, per_file_push
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.recover.interrupted import resolve_interrupted

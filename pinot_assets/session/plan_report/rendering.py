@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.audit.losses import MOST_PERCENT
+from pinot_assets.audit.row_changes import MOST_PERCENT
 from pinot_assets.core.text import plural, size
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.decide.decision import PlannedAction

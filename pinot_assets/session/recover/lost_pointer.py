@@ -16,7 +16,7 @@ from dataclasses import replace
 from pinot_assets.core.stored_format import FIRST
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
-from pinot_assets.ingest.contract.keys import version_from_text
+from pinot_assets.ingest.contract.task_outputs import version_from_text
 from pinot_assets.pinot.lineage import LineageState, SegmentMetadata
 from pinot_assets.session.context.context import TriggerContext, beyond_all, is_fresh
 from pinot_assets.session.lineage.stale_pointer import Behind, look, number_of, stop

@@ -13,7 +13,7 @@ from pinot_assets.core.parquet_bytes import metadata_of
 from pinot_assets.core.stored_format import Marks
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import NeedsNewerRelease, TooLarge
-from pinot_assets.ingest.contract.keys import CUT_VALUES
+from pinot_assets.ingest.contract.task_outputs import CUT_VALUES
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.values.state import (

@@ -20,8 +20,14 @@ from pinot_assets.core.text import plural, size
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import SnapshotCorrupt, SourceChanged, SourceError, TooLarge
-from pinot_assets.ingest.contract.keys import CUT_VALUES, attempt_of, cut_key, file_id, receipt_key
-from pinot_assets.ingest.contract.truncations import CutValues
+from pinot_assets.ingest.contract.task_outputs import (
+    CUT_VALUES,
+    CutValues,
+    attempt_of,
+    cut_key,
+    file_id,
+    receipt_key,
+)
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.values.plan import Plan, Row
 from pinot_assets.session.values.state import ObjectRef

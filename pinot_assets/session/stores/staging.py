@@ -36,7 +36,7 @@ from pinot_assets.core.stored_format import (
 from pinot_assets.core.thread_map import in_threads
 from pinot_assets.core.untrusted import fitting, listed, read_json
 from pinot_assets.errors import SourceError
-from pinot_assets.ingest.contract.keys import attempt_of, file_id
+from pinot_assets.ingest.contract.task_outputs import attempt_of, file_id
 from pinot_assets.session.stores.staged_files import THREADS, StagedFiles
 from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
 
-from pinot_assets.audit import Finding, rows_kept
+from pinot_assets.audit.checks import Finding, rows_kept
 from pinot_assets.core.text import plural
 from pinot_assets.session.values.state import PushKind, Session
 from pinot_assets.snapshot.fingerprint import SourceFile
@@ -275,6 +275,6 @@ def small(receipts: Iterable[Receipt]) -> list[Receipt]:
     return [r for r in receipts if len(r.outputs) == 1 and r.outputs[0].tar_bytes < SMALL_BYTES]
 
 
-def rows_put_aside(spec: TableSpec, receipts: Iterable[Receipt]) -> tuple[Finding, ...]:
+def rows_put_aside(spec: TableSpec, receipts: Collection[Receipt]) -> tuple[Finding, ...]:
     """Whether rows of the files were put aside; nothing for a table that does not let them be."""
     return () if spec.ingestion.bad_row_limit is None else (rows_kept(receipts),)

@@ -243,7 +243,9 @@ def _period(value: object) -> object:
 
 
 def _bad_row_limit(value: object) -> object:
-    from pinot_assets.ingest.contract.bad_rows import BadRowAllowance  # here, since it brings Arrow along
+    from pinot_assets.ingest.contract.accepted_rows import (
+        BadRowAllowance,  # here, since it brings Arrow along
+    )
 
     return str(BadRowAllowance.parse(str(value)))
 

@@ -80,6 +80,6 @@ def _record(session: SparkSession) -> None:
 
 
 if __name__ == "__main__":
-    from pinot_assets.ingest.spark.local import local_session
+    from pinot_assets.ingest.spark.jvm import local_session
 
     _record(local_session("record", 1))

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from fakes.realtime.memory import FakeRealtime
 
 from pinot_assets import health
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.core.check_result import CheckResult, Severity, unknown
 from pinot_assets.health.source import SourceDifference
 from pinot_assets.metrics.collector import Collector

@@ -15,7 +15,7 @@ from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.errors import PinotUnreachable
-from pinot_assets.ingest import BuildSpec, FileTask, nobody
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
 from pinot_assets.resources import consistent_push
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.state import State

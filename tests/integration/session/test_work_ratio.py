@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pinot_assets.ingest.spark.builder import SparkBuilder
-from pinot_assets.ingest.spark.local import local_session
+from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.session.values.state import Outcome
 

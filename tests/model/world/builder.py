@@ -14,8 +14,7 @@ from model.world.process import Died, Process
 
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody, segment_name
-from pinot_assets.ingest.contract.keys import cut_key, receipt_key, version_text
-from pinot_assets.ingest.contract.truncations import CutValues
+from pinot_assets.ingest.contract.task_outputs import CutValues, cut_key, receipt_key, version_text
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.write.segment import ColumnStats
 from pinot_assets.snapshot.receipt import Failure, Output, Receipt

@@ -10,7 +10,7 @@ from fakes.stores.memory import MemoryObjectStore, new_memory, open_memory
 from fakes.zookeeper.memory import FakeZooKeeper, Write
 
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
-from pinot_assets.ingest.contract.keys import receipt_key
+from pinot_assets.ingest.contract.task_outputs import receipt_key
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import SessionStore

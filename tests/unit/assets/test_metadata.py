@@ -18,7 +18,7 @@ from pinot_assets.assets.metadata import (
     of_snapshot,
     served,
 )
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Session, State

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.audit.bounds import RowsSeen, empty_outputs, row_change, time_range
+from pinot_assets.audit.built_files import empty_outputs, time_range
+from pinot_assets.audit.row_changes import RowsSeen, row_change
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import Output, Receipt
 from pinot_assets.table_spec.blocks.audit import EmptyOutputs, RowChange, TimeRange

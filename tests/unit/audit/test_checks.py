@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.audit import (
+from pinot_assets.audit.checks import (
     Finding,
     crc_as_built,
     crc_on_servers,

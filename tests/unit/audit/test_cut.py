@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pinot_assets.audit.cut import cut_values
+from pinot_assets.audit.built_files import cut_values
 from pinot_assets.segment.values.truncation import Cut
 from pinot_assets.table_spec.blocks.audit import CutCheck
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from pinot_assets.audit.bounds import RowsSeen
 from pinot_assets.audit.checks import Finding
-from pinot_assets.audit.losses import (
+from pinot_assets.audit.row_changes import (
     Rewritten,
+    RowsSeen,
     emptied_files,
     shrunk_files,
     shrunk_table,

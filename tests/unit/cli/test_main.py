@@ -15,7 +15,7 @@ from fakes.tables import write_table
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.cli import main
 from pinot_assets.cli.progress import ConsoleProgress
 from pinot_assets.core.check_result import Severity

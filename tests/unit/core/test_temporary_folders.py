@@ -14,7 +14,7 @@ import pytest
 
 import pinot_assets
 from pinot_assets.core.temporary_folders import temporary_folder
-from pinot_assets.ingest.spark import home as spark_home
+from pinot_assets.ingest.spark import jvm as spark_home
 
 HOLD = """
 import sys
@@ -99,7 +99,7 @@ def test_a_folder_whose_maker_died_before_it_took_the_lock_goes_after_a_day(tmp_
 
 SPARK = """
 import subprocess, sys
-from pinot_assets.ingest.spark.home import remember_jvm, spark_home
+from pinot_assets.ingest.spark.jvm import remember_jvm, spark_home
 home = spark_home()
 # In the place of the JVM: it ends with its input, unless it hangs.
 script = "cat > /dev/null; while [ $2 = hangs ]; do sleep 0.1; done"
@@ -115,7 +115,7 @@ def test_the_folder_of_spark_and_its_jvm_go_with_the_process(tmp_path: Path, jvm
     script = spark_home._AFTERWARDS.replace("-lt 200", "-lt 5")
     code = SPARK.replace(
         "home = spark_home()",
-        f"import pinot_assets.ingest.spark.home as m\nm._AFTERWARDS = {script!r}\nhome = spark_home()",
+        f"import pinot_assets.ingest.spark.jvm as m\nm._AFTERWARDS = {script!r}\nhome = spark_home()",
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, jvm], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

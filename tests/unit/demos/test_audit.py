@@ -15,7 +15,7 @@ from demos.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, write_spec, wrong_
 from demos.load import LoadReport, PhaseReport
 from demos.steps import LEAST_ANSWERS
 from demos.world import World
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.segment import SegmentSpec, build_segment, read_segment_info, write_tar
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec import load_tables

@@ -24,10 +24,9 @@ from pinot_assets.core.file_errors import (
     ZoneMissing,
 )
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.ingest.contract.bad_rows import BadRowAllowance, BadRowPolicy, Quarantine
+from pinot_assets.ingest.contract.accepted_rows import BadRowAllowance, BadRowPolicy, Quarantine, TargetSchema
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.contract.target_schema import TargetSchema
-from pinot_assets.ingest.formats import content, csv_file, json_blocks, typed
+from pinot_assets.ingest.formats import binary_formats, content, csv_file, json_documents
 from pinot_assets.ingest.formats.csv_file import read_csv
 from pinot_assets.ingest.formats.json_file import read_json
 from pinot_assets.ingest.formats.read import read_batches
@@ -40,7 +39,7 @@ WANTED = TargetSchema(SCHEMA)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(content, "BLOCK_BYTES", 200)
     monkeypatch.setattr(csv_file, "BLOCK_BYTES", 200)
-    monkeypatch.setattr(typed, "BATCH_ROWS", 5)
+    monkeypatch.setattr(binary_formats, "BATCH_ROWS", 5)
 
 
 def read(
@@ -320,7 +319,7 @@ def endless(start: bytes, count: list[int]) -> Iterator[bytes]:
 
 
 def test_a_line_without_end_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_blocks, "DOCUMENT_BYTES", 1000)
+    monkeypatch.setattr(json_documents, "DOCUMENT_BYTES", 1000)
     readers: list[Callable[[Iterator[bytes]], Iterator[pa.Table]]] = [
         lambda blocks: read_csv(blocks, WANTED, CsvSettings(), BadRowPolicy()),
         lambda blocks: read_json(blocks, WANTED, BadRowPolicy()),

@@ -22,9 +22,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
-from pinot_assets.ingest.contract.target_schema import TargetSchema
-from pinot_assets.ingest.formats import content, csv_file, typed
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
+from pinot_assets.ingest.formats import binary_formats, content, csv_file
 from pinot_assets.ingest.formats.read import read_batches
 
 MOMENT = pa.timestamp("ms", "UTC")
@@ -175,7 +174,7 @@ def _small_blocks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(content, "BLOCK_BYTES", 700)
         patch.setattr(csv_file, "BLOCK_BYTES", 700)
-        patch.setattr(typed, "BATCH_ROWS", 3)
+        patch.setattr(binary_formats, "BATCH_ROWS", 3)
         yield
 
 

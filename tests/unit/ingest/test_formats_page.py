@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fakes.project import ROOT
 
+from pinot_assets.ingest.formats.binary_formats import BATCH_ROWS
 from pinot_assets.ingest.formats.content import _PACKED
 from pinot_assets.ingest.formats.read import FORMATS
-from pinot_assets.ingest.formats.typed import BATCH_ROWS
 from pinot_assets.session.values.report import MANY, SMALL_BYTES
 
 PAGE = (ROOT / "docs" / "guides" / "formats.md").read_text(encoding="utf-8")

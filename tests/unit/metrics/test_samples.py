@@ -9,7 +9,7 @@ import pytest
 from fakes.monitoring.pushgateway import Numbers, numbers
 from fakes.realtime.memory import S2, FakeRealtime
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.core.check_result import CheckResult, Severity, unknown
 from pinot_assets.errors import PinotUnreachable
 from pinot_assets.health.source import SourceDifference

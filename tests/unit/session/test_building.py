@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.contract.build_spec import Query
 from pinot_assets.session.attempt import _skipped, query_of
 from pinot_assets.snapshot.failure_code import CODES
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion, model_input

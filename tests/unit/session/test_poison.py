@@ -22,7 +22,7 @@ from model.world.table import CLUSTER, Table, run
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import NodeUnreadable, PinotAssetsError, SessionError, SnapshotCorrupt
-from pinot_assets.ingest.contract.keys import file_id
+from pinot_assets.ingest.contract.task_outputs import file_id
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.scheduling.decision import FilesCursor
 from pinot_assets.scheduling.stalled_session import StallCursor

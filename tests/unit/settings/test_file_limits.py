@@ -15,8 +15,9 @@ import pytest
 
 from pinot_assets.core.file_errors import FileTooLarge, Unreadable
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.ingest import BadRowPolicy, TargetSchema, read_batches
-from pinot_assets.ingest.formats.avro_blocks import count_rows
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
+from pinot_assets.ingest.formats.binary_formats import count_rows
+from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.settings import file_limits
 from pinot_assets.settings.file_limits import COLUMNS, FREE_BYTES, MEMORY, UNPACKED, VALUE, FileLimits
 

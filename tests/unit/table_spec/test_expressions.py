@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import BuildError, SpecError, UnsupportedFeature
 from pinot_assets.expressions.syntax import PINOT, read_tokens
-from pinot_assets.ingest.contract.query import Query
+from pinot_assets.ingest.contract.build_spec import Query
 from pinot_assets.ingest.spark.expression import compiled
 from pinot_assets.ingest.spark.query import check_expressions
 from pinot_assets.segment.functions.pinot_functions import FUNCTIONS

@@ -24,8 +24,7 @@ from pinot_assets.core.file_errors import FileTooLarge
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SourceError
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
-from pinot_assets.ingest.contract.target_schema import TargetSchema
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.segment import SegmentSpec, build_segment
 from pinot_assets.settings.file_limits import COLUMNS, VALUE

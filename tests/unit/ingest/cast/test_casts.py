@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from pinot_assets.ingest.cast import conform
 from pinot_assets.ingest.cast.casts import cast_for
-from pinot_assets.ingest.cast.conform import bad_values
-from pinot_assets.ingest.cast.precheck import certain_failures
-from pinot_assets.ingest.contract.target_schema import TargetSchema
+from pinot_assets.ingest.cast.conform import bad_values, certain_failures
+from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.ingest.formats.json_values import Real, converter
 from pinot_assets.segment import Column, DataType, FieldType
 from pinot_assets.segment.column.decimals import stored_decimals

@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pinot_assets.core.file_errors import BadRow, ColumnMissing, TooManyBadRows, TypeMismatch
-from pinot_assets.ingest.contract import bad_rows
-from pinot_assets.ingest.contract.bad_rows import BadRowAllowance, BadRowPolicy, Quarantine
+from pinot_assets.ingest.contract import accepted_rows
+from pinot_assets.ingest.contract.accepted_rows import BadRowAllowance, BadRowPolicy, Quarantine
 
 
 def bad(row: int, record: str = "") -> BadRow:
@@ -71,7 +71,7 @@ def test_a_limit_of_the_file_s_rows(tmp_path: Path, rows: int, too_many: bool) -
 
 
 def test_a_plainly_bad_file_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bad_rows, "_ENOUGH", 20)
+    monkeypatch.setattr(accepted_rows, "_ENOUGH", 20)
     quarantine = Quarantine(tmp_path / "bad.parquet", "file:///a", BadRowAllowance.parse("10%"))
     quarantine.bad([bad(n) for n in range(1, 20)])  # 19 of 19 may still be few
     quarantine.bad([bad(n) for n in range(299, 301)])

@@ -14,9 +14,10 @@ from types import ModuleType
 import pytest
 
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest import BuildSpec, FileTask
-from pinot_assets.ingest.contract.deaths import Death, death_of
-from pinot_assets.ingest.spark.arrow_jobs import Build, JobDied, in_spite_of_deaths
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.contract.failures import Death, death_of
+from pinot_assets.ingest.spark.builder import JobDied, in_spite_of_deaths
+from pinot_assets.ingest.spark.tasks import Build
 from pinot_assets.ingest.task.isolated import build_alone, death
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import Failure, FileResult, Receipt

@@ -11,16 +11,16 @@ from fakes.builder import make_order, tasks_of, write_names
 from fakes.stores.memory import MemoryObjectStore, new_memory
 
 from pinot_assets.errors import SourceError
-from pinot_assets.ingest import build_file
-from pinot_assets.ingest.contract import heartbeat
-from pinot_assets.ingest.contract.heartbeat import Heartbeat, HeartbeatReader
+from pinot_assets.ingest.contract import task_outputs
+from pinot_assets.ingest.contract.task_outputs import Heartbeat, HeartbeatReader
+from pinot_assets.ingest.task.worker import build_file
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.local_store import LocalObjectStore
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeat, "EVERY_S", 0.0)
+    monkeypatch.setattr(task_outputs, "EVERY_S", 0.0)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_without_new_work_nothing_is_told(staging: MemoryObjectStore) -> None:
     assert watch.look([]) is None
     signs.worked()  # a segment written: no more rows, and work all the same
     assert watch.look([]) == 10
-    signs.remove()
+    signs.close()
     assert watch.look([]) is None
 
 
@@ -60,7 +60,7 @@ def test_a_task_leaves_one_object_and_takes_it_with_it(staging: MemoryObjectStor
     for _ in range(5):
         signs.worked(1)
     assert len(keys(staging)) == 1
-    signs.remove()
+    signs.close()
     assert keys(staging) == []
 
 
@@ -76,7 +76,7 @@ def test_signs_of_another_attempt_are_not_read(staging: MemoryObjectStore) -> No
 
 
 def test_a_sign_is_rare(staging: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeat, "EVERY_S", 15.0)
+    monkeypatch.setattr(task_outputs, "EVERY_S", 15.0)
     signs = Heartbeat(staging, 0, 0)
     tables = [pa.table({"a": [1, 2]})] * 1000
     assert list(signs.counted(tables)) == tables

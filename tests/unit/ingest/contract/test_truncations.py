@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pinot_assets.errors import NeedsNewerRelease
-from pinot_assets.ingest.contract.truncations import CutValues
+from pinot_assets.ingest.contract.task_outputs import CutValues
 from pinot_assets.segment.values.truncation import Cut
 
 CUT = CutValues({"name": Cut(1, 2)})

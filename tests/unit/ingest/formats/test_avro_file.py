@@ -13,9 +13,8 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.core.file_errors import FileRejected, ReaderSettings, TypeMismatch, Unreadable
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
-from pinot_assets.ingest.contract.target_schema import TargetSchema
-from pinot_assets.ingest.formats.avro_blocks import count_rows
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
+from pinot_assets.ingest.formats.binary_formats import count_rows
 from pinot_assets.ingest.formats.read import check_reader, read_batches
 
 MOMENT = pa.timestamp("ms", "UTC")

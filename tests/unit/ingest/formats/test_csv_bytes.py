@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.ingest.formats.csv_bytes import ForeignBytes
+from pinot_assets.ingest.formats.csv_text import ForeignBytes
 
 pieces = st.lists(
     st.sampled_from([b"a", b"\n", "é".encode(), "😀".encode(), b"\xe9", b"\xf0\x9f", b"\x80"]), max_size=12

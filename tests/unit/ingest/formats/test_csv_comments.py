@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.formats import csv_comments
-from pinot_assets.ingest.formats.csv_comments import without_comments
+from pinot_assets.ingest.formats import csv_text
+from pinot_assets.ingest.formats.csv_text import without_comments
 
 
 def kept(*blocks: bytes, reader: Mapping[str, str] | None = None) -> bytes:
@@ -102,6 +102,6 @@ def test_where_blocks_end_does_not_matter(found: list[tuple[bytes, bytes]], size
 
 
 def test_a_line_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_comments, "BLOCK_BYTES", 10)
+    monkeypatch.setattr(csv_text, "BLOCK_BYTES", 10)
     with pytest.raises(Unreadable, match="longer than"):
         kept(b"#" * 8, b"#" * 8)

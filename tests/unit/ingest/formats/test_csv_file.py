@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.core.file_errors import FileRejected, ReaderSettings, TypeMismatch, Unreadable, ZoneMissing
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.formats.csv_file import read_csv
 
 MOMENT = pa.timestamp("ms", "UTC")

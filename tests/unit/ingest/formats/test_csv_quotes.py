@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.ingest.contract.bad_rows import BadRowAllowance, Quarantine
+from pinot_assets.ingest.contract.accepted_rows import BadRowAllowance, Quarantine
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
 from pinot_assets.ingest.formats.csv_file import read_csv, split_cells
-from pinot_assets.ingest.formats.csv_quotes import Quotes
+from pinot_assets.ingest.formats.csv_text import Quotes
 from tests.unit.ingest.formats.test_csv_file import SCHEMA, TargetSchema, column, pa
 
 ANY = {

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.core.file_errors import Unreadable
-from pinot_assets.ingest.formats import json_blocks
-from pinot_assets.ingest.formats.json_blocks import document_blocks
+from pinot_assets.ingest.formats import json_documents
+from pinot_assets.ingest.formats.json_documents import document_blocks
 
 values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.text('a"\\,{}[]\n') | st.integers(0, 9),
@@ -81,7 +81,7 @@ def test_a_broken_array(text: str, said: str) -> None:
 def test_a_document_without_end_is_refused_before_it_fills_the_memory(
     monkeypatch: pytest.MonkeyPatch, start: str
 ) -> None:
-    monkeypatch.setattr(json_blocks, "DOCUMENT_BYTES", 1000)
+    monkeypatch.setattr(json_documents, "DOCUMENT_BYTES", 1000)
     read = []
 
     def source():

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from pinot_assets.core.file_errors import FileRejected, TypeMismatch, Unreadable, ZoneMissing
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
-from pinot_assets.ingest.contract.target_schema import TargetSchema
-from pinot_assets.ingest.formats import json_blocks, json_file
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
+from pinot_assets.ingest.formats import json_documents, json_file
 from pinot_assets.ingest.formats.json_file import read_json
 
 MOMENT = pa.timestamp("ms", "UTC")
@@ -254,7 +253,7 @@ def test_a_long_document_of_several_lines_is_parsed_a_few_times(monkeypatch: pyt
 
 
 def test_a_document_of_several_lines_may_not_be_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_blocks, "DOCUMENT_BYTES", 1000)
+    monkeypatch.setattr(json_documents, "DOCUMENT_BYTES", 1000)
     count = [0]
 
     def blocks() -> Iterator[bytes]:

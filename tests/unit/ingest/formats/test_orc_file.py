@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,11 +9,15 @@ import pyarrow.orc as orc
 import pytest
 
 from pinot_assets.core.file_errors import Unreadable
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
-from pinot_assets.ingest.contract.target_schema import TargetSchema
-from pinot_assets.ingest.formats.orc_file import first_orc, read_orc
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
+from pinot_assets.ingest.formats.binary_formats import first_orc
+from pinot_assets.ingest.formats.read import read_batches
 
 WANTED = TargetSchema(pa.schema([("t", pa.timestamp("ms", "UTC"))]))
+
+
+def read_orc(path: Path, wanted: TargetSchema, verdicts: BadRowPolicy) -> Iterator[pa.Table]:
+    return read_batches(path, wanted, "orc", reader={}, verdicts=verdicts)
 
 
 def test_times_are_utc(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -11,14 +12,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from pinot_assets.core.file_errors import FileRejected, FileTooLarge, TypeMismatch, Unreadable, ZoneMissing
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
-from pinot_assets.ingest.contract.target_schema import TargetSchema
-from pinot_assets.ingest.formats.parquet_file import read_parquet
-from pinot_assets.settings.file_limits import FileLimits
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
+from pinot_assets.ingest.formats.read import read_batches
+from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 MOMENT = pa.timestamp("ms", "UTC")
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
 LAST_DAY = datetime(9999, 12, 31, tzinfo=UTC)
+
+
+def read_parquet(
+    path: Path, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS
+) -> Iterator[pa.Table]:
+    return read_batches(path, wanted, "parquet", reader={}, verdicts=verdicts, limits=limits)
 
 
 def parquet(**columns: pa.Array) -> bytes:

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pinot_assets.core.file_errors import ReaderSettings, Unreadable
-from pinot_assets.ingest.contract.bad_rows import BadRowPolicy
-from pinot_assets.ingest.contract.target_schema import TargetSchema
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.formats.read import check_reader, read_batches
 from pinot_assets.local import sample_data
 

@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.ingest.spark import jvm, local
+from pinot_assets.ingest.spark import jvm
 from pinot_assets.ingest.spark.environment import (
     environment_context,
     environment_session,
@@ -51,8 +51,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         return "a cluster's context"
 
     monkeypatch.setattr(SparkContext, "getOrCreate", get_context)
-    monkeypatch.setattr(local, "local_session", lambda name, cores: "this machine's")
-    monkeypatch.setattr(local, "local_context", lambda name, cores: "this machine's context")
+    monkeypatch.setattr(jvm, "local_session", lambda name, cores: "this machine's")
+    monkeypatch.setattr(jvm, "local_context", lambda name, cores: "this machine's context")
     monkeypatch.setattr(SparkSession, "builder", SparkSession.Builder())
     return found
 

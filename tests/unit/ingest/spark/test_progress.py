@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pinot_assets.ingest.spark.progress import ReadCounts
+from pinot_assets.ingest.spark.file_jobs import ReadCounts
 
 
 class Stage:

@@ -8,9 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from pinot_assets.ingest import BuildSpec, FileTask
-from pinot_assets.ingest.spark.file_jobs import SparkEnded
-from pinot_assets.ingest.spark.restarts import in_spite_of_ends
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.spark.file_jobs import SparkEnded, in_spite_of_ends
 from pinot_assets.snapshot.receipt import Failure, FileResult, Receipt
 from pinot_assets.source import Fingerprint, SourceFile
 

@@ -13,9 +13,8 @@ from types import ModuleType
 import pyarrow as pa
 import pytest
 
-from pinot_assets.ingest import BuildSpec, FileTask
-from pinot_assets.ingest.contract.query import Query
-from pinot_assets.ingest.spark.rows import CORRUPT, END, MADE, ROW, ConfirmBlank, WriteFile
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
+from pinot_assets.ingest.spark.tasks import CORRUPT, END, MADE, ROW, confirm_blank, write_file
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
@@ -38,7 +37,7 @@ def test_a_blank_file_is_a_receipt_of_no_rows(
     fakes: ModuleType, build_spec: BuildSpec, tmp_path: Path, text: str
 ) -> None:
     task = task_of(fakes, build_spec, tmp_path / "in" / "a.json", text)
-    result = ConfirmBlank(build_spec, task.file.fingerprint)(task)
+    result = confirm_blank(build_spec, task.file.fingerprint, task)
     assert isinstance(result, Receipt), result
     assert (result.rows, result.outputs) == (0, ())
 
@@ -60,7 +59,7 @@ def test_rows_that_spark_does_not_see_are_never_published(
 ) -> None:
     build_spec = replace(build_spec, max_bad_rows=limit)
     task = task_of(fakes, build_spec, tmp_path / "in" / "a.json", text)
-    result = ConfirmBlank(build_spec, task.file.fingerprint)(task)
+    result = confirm_blank(build_spec, task.file.fingerprint, task)
     assert isinstance(result, Failure), result
     assert result.code == "UNREADABLE"
     assert why in result.reason
@@ -72,7 +71,7 @@ def test_bad_rows_that_spark_does_not_see_are_not_put_aside(
 ) -> None:
     build_spec = replace(build_spec, max_bad_rows="100%")
     task = task_of(fakes, build_spec, tmp_path / "in" / "a.json", "7\n8\n")
-    result = ConfirmBlank(build_spec, task.file.fingerprint)(task)
+    result = confirm_blank(build_spec, task.file.fingerprint, task)
     assert isinstance(result, Failure), result
 
 
@@ -81,7 +80,7 @@ def test_a_file_that_was_empty_and_is_written_meanwhile_is_read_again(
 ) -> None:
     task = task_of(fakes, build_spec, tmp_path / "in" / "a.json", "")
     (tmp_path / "in" / "a.json").write_text('{"name": "a"}\n')
-    result = ConfirmBlank(build_spec, task.file.fingerprint)(task)
+    result = confirm_blank(build_spec, task.file.fingerprint, task)
     assert isinstance(result, Failure), result
     assert result.code == "CHANGED_DURING_READ"
 
@@ -101,8 +100,8 @@ def stream(**columns: pa.Array) -> Iterator[pa.RecordBatch]:
 def written(build_spec: BuildSpec, task: FileTask, **columns: pa.Array) -> Receipt | Failure:
     arriving = [*stream(**columns)]
     names = arriving[0].schema.names
-    write = WriteFile(build_spec, task, task.file.fingerprint, (), tuple(names))
-    [batch] = write(batch.rename_columns([*map(str, range(len(names)))]) for batch in arriving)
+    numbered = (batch.rename_columns([*map(str, range(len(names)))]) for batch in arriving)
+    [batch] = write_file(build_spec, task, task.file.fingerprint, (), tuple(names), numbered)
     result: Receipt | Failure = pickle.loads(batch.column(0)[0].as_py())
     return result
 

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pinot_assets.core.file_errors import FileTooLarge, Unreadable
-from pinot_assets.ingest.contract.query import Query
-from pinot_assets.ingest.spark.rows import LookAtFile
-from pinot_assets.ingest.spark.sizes import check_sizes
+from pinot_assets.ingest.contract.build_spec import Query
+from pinot_assets.ingest.spark.file_checks import check_sizes
+from pinot_assets.ingest.spark.tasks import look_at_file
 from pinot_assets.settings import file_limits
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import Failure
@@ -67,12 +67,11 @@ def test_what_is_too_large_is_the_files_failure_and_what_is_not_its_version(
     order = fakes.make_order(
         tmp_path, input_format="parquet", query=Query("true"), limits=FileLimits(value_bytes=2000)
     )
-    look = LookAtFile(order, frozenset(("name",)))
     written(tmp_path / "in" / "a", "parquet", pa.table({"name": ["x" * 3000]}))
     [task] = fakes.tasks_of(order)
-    failed = look(task)
+    failed = look_at_file(order, frozenset(("name",)), task)
     assert isinstance(failed, Failure)
     assert failed.code == "TOO_LARGE"
     written(tmp_path / "in" / "a", "parquet", pa.table({"name": ["x" * 1000]}))
     [task] = fakes.tasks_of(order)
-    assert look(task) == task.file.fingerprint
+    assert look_at_file(order, frozenset(("name",)), task) == task.file.fingerprint

@@ -11,9 +11,9 @@ import pytest
 
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.formats.json_lines import check_lines
-from pinot_assets.ingest.spark import text
-from pinot_assets.ingest.spark.text import check_csv, check_json, check_packing
+from pinot_assets.ingest.formats.json_documents import check_lines
+from pinot_assets.ingest.spark import file_checks
+from pinot_assets.ingest.spark.file_checks import check_csv, check_json, check_packing
 
 
 def written(folder: Path, data: bytes) -> Path:
@@ -120,7 +120,7 @@ def test_text_behind_a_closing_quote(tmp_path: Path) -> None:
 
 def test_json_arrays_and_endless_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pinot_assets.ingest.formats.content.BLOCK_BYTES", 8)
-    monkeypatch.setattr(text, "LONGEST_ROW", 40)
+    monkeypatch.setattr(file_checks, "LONGEST_ROW", 40)
     with pytest.raises(Unreadable, match="JSON array"):
         check_json(written(tmp_path, b' \n[{"a":1}]'))
     check_json(written(tmp_path, b"".join(b'{"a": "%s"}\n' % (b"x" * n) for n in (1, 28, 29, 3))))

@@ -18,19 +18,16 @@ import pytest
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED, Layer, Policy
-from pinot_assets.ingest import (
-    BuildSpec,
-    FileTask,
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
+from pinot_assets.ingest.contract.task_outputs import (
     bad_rows_key,
-    build_file,
     file_id,
     receipt_key,
     version_from_text,
     version_text,
 )
-from pinot_assets.ingest.contract.query import Query
 from pinot_assets.ingest.task import worker
-from pinot_assets.ingest.task.worker import look_at
+from pinot_assets.ingest.task.worker import build_file, look_at
 from pinot_assets.segment import read_segment_info
 from pinot_assets.segment.values.truncation import Cut
 from pinot_assets.session.stores.staging import Staging

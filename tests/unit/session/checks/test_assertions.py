@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.audit import Finding
+from pinot_assets.audit.checks import Finding
 from pinot_assets.errors import PinotAssetsError, PinotError, PinotUnreachable, SpecError
 from pinot_assets.pinot.client.data_table import DataTable
 from pinot_assets.session.checks import assertions

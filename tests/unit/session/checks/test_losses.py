@@ -12,8 +12,8 @@ from fakes.builder import make_order, tasks_of
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.ingest import BuildSpec, build_file
-from pinot_assets.ingest.cast.empty_columns import Values
+from pinot_assets.ingest.contract.build_spec import BuildSpec
+from pinot_assets.ingest.task.worker import EmptyColumns, build_file
 from pinot_assets.session.checks.receipt_checks import loss_findings
 from pinot_assets.session.stores.staging import Staging, kept_receipts
 from pinot_assets.session.values.state import Mode
@@ -114,7 +114,7 @@ def test_a_receipt_of_an_earlier_release_names_only_what_the_file_lacks(
 ) -> None:
     """A column that was null throughout before the upgrade has not vanished after it."""
     with monkeypatch.context() as patch:
-        patch.setattr(Values, "missing", lambda _, lacking: lacking)
+        patch.setattr(EmptyColumns, "missing", lambda _, lacking: lacking)
         former = built(tmp_path, build_spec, NULL)
     assert former.missing == ()
     assert rebuilt(tmp_path, build_spec, former, NULL + "c,,2020-01-01T00:00:00Z\n")[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pinot_assets.audit.bounds import RowsSeen
+from pinot_assets.audit.row_changes import RowsSeen
 from pinot_assets.session.checks.receipt_checks import coming, rows_seen, within
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.fingerprint import Fingerprint

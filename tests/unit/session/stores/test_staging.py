@@ -10,7 +10,7 @@ import pytest
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
-from pinot_assets.ingest.contract.keys import receipt_key
+from pinot_assets.ingest.contract.task_outputs import receipt_key
 from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts
 from pinot_assets.session.values.hold import HeldVersion, Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus

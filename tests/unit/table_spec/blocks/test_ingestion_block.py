@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.ingest import check_reader
+from pinot_assets.ingest.formats.read import check_reader
 from pinot_assets.table_spec.blocks.ingestion import SINGLE_CHARACTER
 
 FEW = {"ingestionMode": "append"}

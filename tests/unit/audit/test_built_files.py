@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.audit import Finding
-from pinot_assets.audit.built import (
+from pinot_assets.audit.built_files import (
     bounds_in_order,
     columns_as_in_schema,
     rows_as_read,
     tars_as_built,
     unlike,
 )
+from pinot_assets.audit.checks import Finding
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
 

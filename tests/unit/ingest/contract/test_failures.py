@@ -19,10 +19,10 @@ import pytest
 
 from pinot_assets.core.file_errors import TypeMismatch, Unreadable
 from pinot_assets.errors import SourceError
-from pinot_assets.ingest import BuildSpec, build_file
-from pinot_assets.ingest.contract.machine_trouble import tells_of_memory, trouble_of
-from pinot_assets.ingest.formats.typed import damaged
-from pinot_assets.ingest.task.worker import build_from
+from pinot_assets.ingest.contract.build_spec import BuildSpec
+from pinot_assets.ingest.contract.failures import tells_of_memory, trouble_of
+from pinot_assets.ingest.formats.binary_formats import damaged
+from pinot_assets.ingest.task.worker import build_file, build_from
 from pinot_assets.snapshot.receipt import Failure
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -156,8 +156,9 @@ LITTLE_MEMORY = """
 import sys
 from pathlib import Path
 import pyarrow as pa
-from pinot_assets.ingest import BadRowPolicy, TargetSchema, read_batches
-from pinot_assets.ingest.contract.machine_trouble import trouble_of
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
+from pinot_assets.ingest.formats.read import read_batches
+from pinot_assets.ingest.contract.failures import trouble_of
 from pinot_assets.core.memory import limit_memory
 
 def taken():

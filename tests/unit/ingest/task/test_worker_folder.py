@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.ingest.task.scratch import scratch_folder
+from pinot_assets.core.temporary_folders import temporary_folder
 
 HOLD = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from pinot_assets.ingest.task.scratch import scratch_folder
-with scratch_folder() as folder:
+from pinot_assets.core.temporary_folders import temporary_folder
+with temporary_folder("build") as folder:
     print(folder, flush=True)
     sys.stdin.read()
 """
@@ -32,13 +32,13 @@ def test_the_folder_of_a_task_is_its_own_until_the_task_is_dead(tmp_path: Path) 
         assert task.stdout is not None
         theirs = Path(task.stdout.readline().strip())
         (theirs / "source").write_bytes(b"x")
-        with scratch_folder() as ours:
+        with temporary_folder("build") as ours:
             assert ours.is_dir()
             assert theirs.is_dir()
         assert not ours.exists()
         task.kill()
         task.wait()
-        with scratch_folder():
+        with temporary_folder("build"):
             assert not theirs.exists()
 
 
@@ -46,6 +46,6 @@ def test_the_folder_of_a_task_is_its_own_until_the_task_is_dead(tmp_path: Path) 
 def test_what_somebody_else_left_is_no_trouble(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     (tmp_path / f"{name}-file").write_bytes(b"")
-    with scratch_folder() as folder:
+    with temporary_folder("build") as folder:
         assert folder.is_dir()
     assert sorted(path.name for path in tmp_path.iterdir()) == [name, f"{name}-file"]

@@ -1,23 +1,68 @@
-"""What queries would lose by a switch: files that lost their rows or a column (tier 1).
+"""How the rows that queries see would change by a switch (tier 1).
 
-These checks keep the gate shut without configuration. A file cut off by its writer looks like a small file,
-and a filter or a pattern with a slip in it takes rows of files that are as they were.
+Files that lose their rows or a column keep the gate shut without configuration. A file cut off by its
+writer looks like a small file, and a filter or a pattern with a slip in it takes rows of files that are as
+they were.
 A check of that name with `severity: warn` in the table spec lets the switch through, and still tells.
+
+What checks find is said of the data: a file that is rewritten since is read again, and no retry is spent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pinot_assets.audit.bounds import RowsSeen, row_words
-from pinot_assets.audit.built import file_name
 from pinot_assets.audit.checks import Finding, finding_of
-from pinot_assets.core.check_result import Severity
+from pinot_assets.core.check_result import Severity, base_name, some
 from pinot_assets.core.text import counted
 from pinot_assets.snapshot.receipt import Receipt
-from pinot_assets.table_spec.blocks.audit import Loss, LossName
+from pinot_assets.table_spec.blocks.audit import Loss, LossName, RowChange
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSeen:
+    """Rows that queries see of something before the switch, and after it."""
+
+    now: int
+    after: int
+
+    @property
+    def percent(self) -> float:
+        """The change; of nothing there is none."""
+        return 100 * (self.after - self.now) / self.now
+
+
+def row_change(bound: RowChange, seen: Mapping[str, RowsSeen]) -> Finding:
+    """Rows change by no more than they may.
+
+    :param seen: rows of each thing that is looked at: by the table's name, or by the URIs of rewritten files.
+        Where nothing was before, there is no change to be judged.
+    """
+    judged = {what: rows for what, rows in seen.items() if rows.now}
+    bad = [
+        f"{base_name(what)} {row_words(rows)}"
+        for what, rows in judged.items()
+        if (bound.min is not None and rows.percent < bound.min)
+        or (bound.max is not None and rows.percent > bound.max)
+    ]
+    expected, found = sum(r.now for r in judged.values()), sum(r.after for r in judged.values())
+    least, most = ("any" if end is None else f"{end:+g}%" for end in (bound.min, bound.max))
+    wanted = f"{least} to {most}"
+    name = f"row_change of {bound.of} ({wanted})"
+    if not judged:
+        what = "no published file is rewritten" if bound.of == "file" else "nothing is live yet"
+        return Finding(name, True, 0, 0, f"{what}: no change to be judged")
+    said = some(bad, between="; ") if bad else row_words(RowsSeen(expected, found))
+    message, severity = f"{said}, where {wanted} is allowed", Severity(bound.severity.upper())
+    return Finding(name, not bad, expected, found, message, severity=severity, of_data=True)
+
+
+def row_words(rows: RowsSeen) -> str:
+    """The change in words, of something that had rows."""
+    return f"goes from {rows.now:,} to {rows.after:,} rows ({rows.percent:+.3g}%)"
+
 
 MOST_PERCENT: Final = 90
 """A file, or a table, that loses a larger part of its rows than this is held back."""
@@ -66,23 +111,28 @@ class Rewritten:
 def emptied_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
     """Every rewritten file that had rows still has some."""
     had = [file for file in rewritten if file.rows]
-    bad = [file for file in had if not file.receipt.rows]
-    return _of_files("emptied_files", had, bad, _rows, "that had rows still have some", bound)
+    bad = [(file, row_words(file.seen)) for file in had if not file.receipt.rows]
+    return _of_files("emptied_files", had, bad, "that had rows still have some", bound)
 
 
 def shrunk_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
     """No rewritten file that still has rows loses more than 90 % of them."""
     left = [file for file in rewritten if file.rows and file.receipt.rows]
-    bad = [file for file in left if _shrinks(file.seen)]
+    bad = [(file, row_words(file.seen)) for file in left if _shrinks(file.seen)]
     good = f"keep {100 - MOST_PERCENT}% of their rows or more"
-    return _of_files("shrunk_files", left, bad, _rows, good, bound)
+    return _of_files("shrunk_files", left, bad, good, bound)
 
 
 def vanished_columns(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
     """No column that had values in the published version of a file is null in all rows of the new one."""
-    bad = [file for file in rewritten if file.vanished]
+    unknown = " (what its published version had is not known)"
+    bad = [
+        (file, f"has no value in {', '.join(file.vanished)}{unknown if file.former is None else ''}")
+        for file in rewritten
+        if file.vanished
+    ]
     good = "have values in the columns that had some"
-    return _of_files("vanished_columns", rewritten, bad, _without, good, bound)
+    return _of_files("vanished_columns", rewritten, bad, good, bound)
 
 
 def shrunk_table(table: str, seen: RowsSeen, bound: Loss | None, cause: str = "") -> Finding:
@@ -93,8 +143,8 @@ def shrunk_table(table: str, seen: RowsSeen, bound: Loss | None, cause: str = ""
     """
     bad = [f"{table} {row_words(seen)}"] if _shrinks(seen) else []
     good = f"rows of the table's last snapshot are kept or replaced, of which {100 - MOST_PERCENT}% must be"
-    found = min(seen.now, seen.after)
-    return _of("shrunk_table", finding_of("shrunk_table", seen.now, found, bad, good), cause, bound)
+    finding = finding_of("shrunk_table", seen.now, bad, good, found=min(seen.now, seen.after))
+    return _of("shrunk_table", finding, cause, bound)
 
 
 def _had_values(former: Receipt, name: str, new: Receipt) -> bool:
@@ -122,27 +172,17 @@ def _shrinks(seen: RowsSeen) -> bool:
     return 100 * (seen.now - seen.after) > MOST_PERCENT * seen.now
 
 
-def _rows(file: Rewritten) -> str:
-    return row_words(file.seen)
-
-
-def _without(file: Rewritten) -> str:
-    unknown = "" if file.former is not None else " (what its published version had is not known)"
-    return f"has no value in {', '.join(file.vanished)}{unknown}"
-
-
 def _of_files(
     name: LossName,
     judged: Collection[Rewritten],
-    bad: Collection[Rewritten],
-    words: Callable[[Rewritten], str],
+    bad: Collection[tuple[Rewritten, str]],
     good: str,
     bound: Loss | None,
 ) -> Finding:
     what = "files built again" if any(file.same_content for file in judged) else "rewritten files"
-    told = [f"{file_name(file.receipt)} {words(file)}" for file in bad]
-    finding = finding_of(name, len(judged), len(judged) - len(bad), told, f"{what} {good}")
-    same = sum(file.same_content for file in bad)
+    told = [f"{base_name(file.receipt.uri)} {words}" for file, words in bad]
+    finding = finding_of(name, len(judged), told, f"{what} {good}")
+    same = sum(file.same_content for file, _ in bad)
     has = counted(same, "file has", "files have")
     cause = f"{has} the published content, and the table spec was changed" if same else ""
     return _of(name, finding, cause, bound)

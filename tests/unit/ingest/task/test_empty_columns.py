@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pinot_assets.ingest.cast.empty_columns import Values
+from pinot_assets.ingest.task.worker import EmptyColumns
 
 TABLES = (
     pa.table({"a": [1, None], "b": pa.array([None, None], pa.int64()), "c": [None, [1]]}),
@@ -13,18 +13,18 @@ TABLES = (
 
 
 def test_a_column_is_missing_when_no_row_of_any_table_has_a_value() -> None:
-    values = Values("abc")
+    values = EmptyColumns("abc")
     assert list(values.watched(iter(TABLES))) == list(TABLES)
     assert values.missing(()) == ("b",)
 
 
 def test_what_the_file_lacks_is_named_once_and_first() -> None:
-    values = Values("abc")
+    values = EmptyColumns("abc")
     list(values.watched(iter(TABLES)))
     assert values.missing(("input", "b")) == ("input", "b")
 
 
 def test_of_a_file_without_rows_nothing_more_is_known() -> None:
-    values = Values("abc")
+    values = EmptyColumns("abc")
     assert list(values.watched(iter(()))) == []
     assert values.missing(("b",)) == ("b",)

@@ -1,4 +1,4 @@
-"""What is wrong with one file, and how much of that its table puts up with.
+"""Which rows of a file its table accepts: the columns as Arrow types, and how many rows may be bad.
 
 Readers tell a `BadRowPolicy` what they find. Rows that are put aside go to a Parquet file, never away.
 """
@@ -13,8 +13,65 @@ from typing import Final, Literal, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import BadRow, ColumnMissing, TooManyBadRows
+from pinot_assets.segment import DataType, SegmentSpec
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSchema:
+    """The columns of a table.
+
+    :ivar schema: names and types, `SegmentSpec.arrow_schema()`; multi-value columns are lists.
+    :ivar json: text columns that hold JSON: they take any value of a file that knows more than text.
+    :ivar decimals: text columns that hold numbers of any length (BIG_DECIMAL).
+    """
+
+    schema: pa.Schema
+    json: frozenset[str] = frozenset()
+    decimals: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, spec: SegmentSpec) -> Self:
+        """The columns that the segment writer takes."""
+        kinds = {column.name: column.data_type.value for column in spec.columns}
+        return cls(
+            spec.arrow_schema(),
+            frozenset(name for name, kind in kinds.items() if kind == DataType.JSON),
+            frozenset(name for name, kind in kinds.items() if kind == "BIG_DECIMAL"),
+        )
+
+    def present(self, names: list[str]) -> list[str]:
+        """Those of the table's columns that a file has."""
+        there = frozenset(names)
+        return [name for name in self.schema.names if name in there]
+
+    def missing(self, names: list[str]) -> tuple[str, ...]:
+        """Those that it lacks."""
+        there = frozenset(names)
+        return tuple(name for name in self.schema.names if name not in there)
+
+    def type_name(self, field: pa.Field) -> str:
+        """A column's type in Pinot's words."""
+        if field.name in self.json:
+            return "JSON"
+        kind = field.type.value_type if pt.is_list(field.type) else field.type
+        name = "TIMESTAMP" if pt.is_timestamp(kind) else _NAMES.get(kind, str(kind))
+        name = "BIG_DECIMAL" if field.name in self.decimals else name
+        return f"multi-value {name}" if pt.is_list(field.type) else name
+
+
+_NAMES = {
+    pa.int32(): "INT",
+    pa.int64(): "LONG",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.string(): "STRING",
+    pa.binary(): "BYTES",
+}
+
 
 MissingColumn = Literal["null", "fail"]
 _LIMIT: Final = re.compile(r"([0-9]{1,9})|([0-9]{1,3}(?:\.[0-9]{1,4})?)\s*%")
@@ -66,7 +123,9 @@ class BadRowPolicy:
 
     :ivar missing: columns of the table that the file lacks.
     :ivar bad_rows: rows put aside so far.
-    :ivar rows: rows of the file by its reader's own count, None as long as it did not say.
+    :ivar rows: rows of the file by its reader's own count, None as long as it did not say. Bad ones are
+        included, whatever becomes of them: the file's footer says so, or its parser met them. The audit holds
+        it against what was written.
     :ivar room: how many bad rows are worth looking for at a time.
     """
 
@@ -100,11 +159,6 @@ class BadRowPolicy:
                 why="onMissingColumn is fail",
                 hint="add the columns to the file, or let them be null with onMissingColumn: null",
             )
-
-    def holds(self, rows: int) -> None:
-        """The file holds so many rows, bad ones included, whatever becomes of them: its footer says so, or
-        its parser met them. The audit holds it against what was written."""
-        self.rows = rows
 
     def finish(self, rows: int) -> None:
         """The file is read to its end.
@@ -147,12 +201,12 @@ class Quarantine(BadRowPolicy):
         if percent is not None and self.bad_rows >= _ENOUGH and self.bad_rows * 100 > percent * read:
             raise self._too_many(f"{self.bad_rows} of the first {read} rows are bad")
         self._writer = self._writer or pq.ParquetWriter(self._path, _SCHEMA, compression="zstd")
-        self._writer.write_table(
-            pa.table([[*column] for column in zip(*map(self._cells, rows), strict=True)], _SCHEMA)
-        )
-
-    def _cells(self, bad: BadRow) -> tuple[str | int, ...]:
-        return (self._file, bad.row, bad.column, bad.value, bad.why, bad.kind.code, _safe(bad.record))
+        records = (bad.record.encode(errors="backslashreplace").decode() for bad in rows)  # UTF-8 throughout
+        cells = [
+            (self._file, bad.row, bad.column, bad.value, bad.why, bad.kind.code, record)
+            for bad, record in zip(rows, records, strict=True)
+        ]
+        self._writer.write_table(pa.table([[*column] for column in zip(*cells, strict=True)], _SCHEMA))
 
     def finish(self, rows: int) -> None:
         """As `BadRowPolicy.finish`; also closes the Parquet file."""
@@ -170,7 +224,3 @@ class Quarantine(BadRowPolicy):
             why=f"the first is {self._first.verdict().what}",
             hint="correct the file, or raise maxBadRows",
         )
-
-
-def _safe(text: str) -> str:
-    return text.encode(errors="backslashreplace").decode()  # bytes that are not UTF-8, half a pair

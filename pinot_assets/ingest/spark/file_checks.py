@@ -1,8 +1,10 @@
-"""What Spark's readers of text take without a word, found by a look at the bytes beforehand.
+"""What Spark's readers take without a word, or die of, found by a look at a file beforehand.
 
 They put U+FFFD for what is not UTF-8, pack a file out by its name, hold a JSON array or a row of any length
-in memory, take the first JSON value of a line alone (`json_lines`), and have ways of their own with quotes
-and line ends of CSV (`csv_scan`).
+in memory, take the first JSON value of a line alone (`check_lines`), and have ways of their own with quotes
+and line ends of CSV (`scan_csv`). They hold a page and the values of many rows of a binary file several times
+in the memory of their JVM. One that dies of that takes the jobs of all other files with it, so what can be
+told beforehand is.
 """
 
 from __future__ import annotations
@@ -18,12 +20,17 @@ import pyarrow.parquet as pq
 
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.formats.avro_blocks import count_rows
+from pinot_assets.ingest.formats.binary_formats import (
+    BATCH_ROWS,
+    check_pages,
+    check_values,
+    count_rows,
+    damaged,
+)
 from pinot_assets.ingest.formats.content import packing, text_blocks
-from pinot_assets.ingest.formats.csv_scan import scan_csv
-from pinot_assets.ingest.formats.json_lines import check_lines
-from pinot_assets.ingest.formats.typed import BATCH_ROWS, damaged
-from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
+from pinot_assets.ingest.formats.csv_text import scan_csv
+from pinot_assets.ingest.formats.json_documents import check_lines
+from pinot_assets.settings.file_limits import DEFAULTS, RATIO, FileLimits
 
 LONGEST_ROW: Final = 64 << 20
 """Bytes of a JSON object, as in the direct reader."""
@@ -55,11 +62,9 @@ def footer_rows(local: Path, input_format: str) -> int | None:
     """
     with damaged(input_format):
         if input_format == "parquet":
-            with pq.ParquetFile(local) as file:
-                return int(file.metadata.num_rows)
+            return int(pq.read_metadata(local).num_rows)
         if input_format == "orc":
-            with pa.memory_map(str(local)) as data:
-                return int(paorc.ORCFile(data).nrows)
+            return int(paorc.ORCFile(local).nrows)
     return count_rows(local) if input_format == "avro" else None
 
 
@@ -132,3 +137,52 @@ def _utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
         yield block
     if decoder.getstate()[0]:
         raise Unreadable(f"line {row}: is not UTF-8")
+
+
+_ROWS: Final = 1 << 10
+
+
+def check_sizes(local: Path, input_format: str, columns: frozenset[str], limits: FileLimits) -> None:
+    """Whether the values of a Parquet or ORC file may be so large; nothing is said of others.
+
+    :param columns: those that are read.
+    :raises TooLarge: one is larger, or a part of the file unpacks to far too much.
+    :raises Unreadable: the file is damaged.
+    """
+    if input_format == "parquet":
+        _check_parquet(local, columns, limits)
+    elif input_format == "orc":
+        _check_orc(local, columns, limits)
+
+
+def _check_parquet(local: Path, columns: frozenset[str], limits: FileLimits) -> None:
+    with damaged("Parquet"), pq.ParquetFile(local, memory_map=True, pre_buffer=False) as file:
+        check_pages(file.metadata, columns, limits)
+        # Where all values of a row group together are no larger than one may be, none is.
+        groups = (file.metadata.row_group(n) for n in range(file.metadata.num_row_groups))
+        chunks = (group.column(m) for group in groups for m in range(group.num_columns))
+        found = {
+            chunk.path_in_schema.partition(".")[0]
+            for chunk in chunks
+            if chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size > limits.value_bytes
+        }
+        large = sorted(columns.intersection(found))
+        for batch in file.iter_batches(_ROWS, columns=large, use_threads=False) if large else ():
+            check_values(pa.Table.from_batches([batch]), limits)
+
+
+def _check_orc(local: Path, columns: frozenset[str], limits: FileLimits) -> None:
+    if local.stat().st_size * RATIO <= limits.value_bytes:
+        return
+    with damaged("ORC"), pa.memory_map(str(local)) as data:
+        file = paorc.ORCFile(data)
+        # Times need not be Arrow's, whose range is smaller than Spark's.
+        texts = [field.name for field in file.schema if field.name in columns and _holds_text(field.type)]
+        for n in range(file.nstripes) if texts else ():
+            check_values(pa.Table.from_batches([file.read_stripe(n, columns=texts)]), limits)
+
+
+def _holds_text(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind):
+        return _holds_text(kind.value_type)
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))

@@ -1,0 +1,231 @@
+"""What was built, held against what was read (tier 1): each check is one pure function.
+
+Most are of the receipts, in which tasks tell what their reader counted and what the metadata of each segment
+say, read back from the bytes that went into its tar. Those always hold, or the gate is shut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from itertools import zip_longest
+from math import inf, isnan
+from typing import Final
+
+from pinot_assets.audit.checks import Finding, finding_of
+from pinot_assets.core.check_result import Severity, base_name, some
+from pinot_assets.core.text import plural
+from pinot_assets.segment.values.truncation import Cut
+from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
+from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, TimeRange, moment_ms
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PROTECTED: Final = "\0"
+"""Stands in a text for what a properties file cannot hold; what it stands for is not known for sure."""
+
+
+def rows_as_read(receipts: Collection[Receipt]) -> Finding:
+    """Every row that the reader of a file counted is in its segments, but for those put aside or filtered."""
+    told = [
+        (r, r.rows_read, sum(facts.rows for facts in r.facts))
+        for r in receipts
+        if r.rows_read is not None and len(r.facts) == len(r.outputs)
+    ]
+    wrong = [
+        (r, read, written)
+        for r, read, written in told
+        if not read - r.bad_rows - r.rows_filtered == written == r.rows
+    ]
+    bad = [
+        f"{base_name(r.uri)}: {plural(read, 'row')} read, {r.bad_rows:,} put aside, "
+        f"{r.rows_filtered:,} filtered out, {written:,} written"
+        for r, read, written in wrong
+    ]
+    aside, filtered = sum(r.bad_rows for r, _, _ in told), sum(r.rows_filtered for r, _, _ in told)
+    expected = sum(read for _, read, _ in told) - aside - filtered
+    good, found = "rows that readers counted are in the segments", sum(written for _, _, written in told)
+    finding = finding_of("rows_as_read", expected, bad, good, found=found)
+    more = [f"{aside:,} were put aside"] if aside else []
+    more += [f"{filtered:,} were filtered out"] if filtered else []
+    silent = sum(r.rows > 0 for r in receipts) - sum(r.rows > 0 for r, _, _ in told)
+    more += [f"of {plural(silent, 'file')} no count is known"] if silent else []
+    files = tuple(r.uri for r, _, _ in wrong)  # one may have lost all of its rows, and have no segment
+    return replace(finding, message="; ".join([finding.message, *more]), files=files)
+
+
+def columns_as_in_schema(receipts: Collection[Receipt], schema: Mapping[str, str]) -> Finding:
+    """Every segment has exactly the columns of the schema, in its types.
+
+    :param schema: data type by the name of the column.
+    """
+    expected = found = 0
+    bad, at_fault = [], []
+    for output, facts in _stated(receipts):
+        there = {column.name: column.data_type for column in facts.columns}
+        wrong = [
+            *(f"lacks {name}" for name in schema if name not in there),
+            *(f"has {name}, which the schema does not" for name in there if name not in schema),
+            *(
+                f"has {name} as {there[name]}, in the schema {kind}"
+                for name, kind in schema.items()
+                if there.get(name, kind) != kind
+            ),
+        ]
+        expected += len(schema)
+        found += sum(there.get(name) == kind for name, kind in schema.items())
+        if wrong:
+            bad.append(f"{output.segment} {' and '.join(wrong)}")
+            at_fault.append(output.segment)
+    good = "columns are those of the schema"
+    return finding_of("columns_as_in_schema", expected, bad, good, at_fault, found)
+
+
+def bounds_in_order(receipts: Collection[Receipt]) -> Finding:
+    """No column's smallest value is above its largest one, and no segment ends before it begins."""
+    expected = 0
+    bad, at_fault = [], []
+    for output, facts in _stated(receipts):
+        wrong = [
+            f"{column.name} from {column.low} to {column.high}"
+            for column in facts.columns
+            if not _in_order(column)
+        ]
+        expected += len(facts.columns)
+        if output.start_ms is not None and output.end_ms is not None:
+            expected += 1
+            if output.start_ms > output.end_ms:
+                wrong.append(f"time from {output.start_ms} to {output.end_ms}")
+        bad += [f"{output.segment} has {text}" for text in wrong]
+        at_fault += [output.segment] if wrong else []
+    return finding_of("bounds_in_order", expected, bad, "minima are not above their maxima", at_fault)
+
+
+def empty_outputs(receipts: Collection[Receipt], bound: EmptyOutputs | None) -> Finding:
+    """Every file has rows; only a warning, where the table spec does not ask for it.
+
+    :param bound: None where the table spec does not.
+    """
+    read = [receipt for receipt in receipts if receipt.sha256]  # one that could not be read was skipped
+    bad = [f"{base_name(receipt.uri)} has none" for receipt in read if not receipt.rows]
+    found = finding_of("empty_outputs", len(read), bad, "files have rows")
+    if bad and (bound is None or bound.severity == "warn"):
+        why = "audit: does not ask for empty_outputs" if bound is None else "its severity is warn"
+        found = replace(found, message=f"{found.message}; allowed, since {why}", severity=Severity.WARN)
+    return replace(found, of_data=bound is not None)
+
+
+def time_range(bound: TimeRange, outputs: Sequence[Output], now_ms: int) -> Finding:
+    """Every value of the time column lies between two moments; rows without times lie nowhere.
+
+    :param now_ms: what `now` is.
+    """
+    earliest = moment_ms(bound.from_, now_ms) if bound.from_ else -inf
+    latest = moment_ms(bound.to, now_ms) if bound.to else inf
+    bad = [
+        f"{o.segment} has no times"
+        if o.start_ms is None or o.end_ms is None
+        else f"{o.segment} lies from {_moment(o.start_ms)} to {_moment(o.end_ms)}"
+        for o in outputs
+        if o.start_ms is None or o.end_ms is None or o.start_ms < earliest or o.end_ms > latest
+    ]
+    wanted = f"{bound.from_ or 'any time'} to {bound.to or 'any time'}"
+    found = finding_of(f"time_range ({wanted})", len(outputs), bad, f"segments lie within {wanted}")
+    return replace(found, severity=Severity(bound.severity.upper()), of_data=True)
+
+
+def tars_as_built(
+    receipts: Collection[Receipt], staged: Mapping[str, str], changed: Mapping[str, str]
+) -> Finding:
+    """Every tar in the staging area is the one that was built.
+
+    :param staged: version token of each tar that is there, by URI.
+    :param changed: what is wrong with those whose content is another than what was built.
+    """
+    outputs = [output for receipt in receipts for output in receipt.outputs]
+    wrong = {o.segment: "has gone" for o in outputs if o.tar_uri not in staged}
+    wrong |= {o.segment: changed[o.tar_uri] for o in outputs if o.tar_uri in changed}
+    bad = [f"the tar of {segment} {text}" for segment, text in wrong.items()]
+    return finding_of("tars_as_built", len(outputs), bad, "tars are as they were built", list(wrong))
+
+
+def unlike(receipts: Collection[Receipt], staged: Mapping[str, str]) -> list[Output]:
+    """Outputs whose tars are there in another version than when they were built."""
+    return [
+        output
+        for receipt in receipts
+        for output, token in zip_longest(receipt.outputs, receipt.tars[: len(receipt.outputs)])
+        if staged.get(output.tar_uri, token) != token
+    ]
+
+
+def _stated(receipts: Collection[Receipt]) -> Iterator[tuple[Output, SegmentFacts]]:
+    """Segments whose receipts tell facts; a writer before them told none."""
+    for receipt in receipts:
+        if len(receipt.facts) == len(receipt.outputs):
+            yield from zip(receipt.outputs, receipt.facts, strict=True)
+
+
+def _in_order(column: ColumnFacts) -> bool:
+    """Whether its bounds are, as Java compares them; true where they cannot be told."""
+    low, high = column.low, column.high
+    if low is None or high is None or _PROTECTED in low + high:
+        return True
+    try:
+        if column.data_type in ("INT", "LONG", "BOOLEAN", "TIMESTAMP"):
+            return int(low) <= int(high)
+        if column.data_type in ("FLOAT", "DOUBLE"):
+            return isnan(float(high)) or float(low) <= float(high)
+        if column.data_type == "BIG_DECIMAL":
+            return Decimal(low) <= Decimal(high)
+    except (ValueError, InvalidOperation):
+        return False
+    return low <= high
+
+
+def _moment(ms: int) -> str:
+    try:
+        return f"{_EPOCH + timedelta(milliseconds=ms):%Y-%m-%dT%H:%M:%SZ}"
+    except OverflowError:
+        return f"{ms} ms"
+
+
+Lost = Mapping[str, Mapping[str, Cut]]
+"""What columns lost, by the URI of the file, and by name."""
+
+_REASONS: Final = (
+    ("cut_at_nul", "error", "held a NUL and lost what follows it", "the files"),
+    (
+        "cut_at_max_length",
+        "warn",
+        "were longer than maxLength and were cut to it or replaced",
+        "maxLength in the schema",
+    ),
+)
+"""The check, its severity unless the table spec has another, what happened, and what is to be mended."""
+
+
+def cut_values(lost: Lost, bounds: Collection[CutCheck]) -> Iterator[Finding]:
+    """One finding for each reason for which values were cut.
+
+    A NUL keeps the gate shut: whoever wrote it did not expect the rest to vanish. A length is what the schema
+    sets, so it is shown alone. The table spec may say otherwise of both.
+
+    :param bounds: what it says.
+    """
+    said: dict[str, str] = {bound.check: bound.severity for bound in bounds}
+    cuts = [(base_name(uri), name, cut) for uri, columns in lost.items() for name, cut in columns.items()]
+    for check, usual, how, what in _REASONS:
+        counts = [
+            (file, name, cut.at_nul if check == "cut_at_nul" else cut.at_length) for file, name, cut in cuts
+        ]
+        told = [f"{file}: {name} {plural(count, 'value')}" for file, name, count in counts if count]
+        if not told:
+            continue
+        total = sum(count for _, _, count in counts)
+        severity = said.get(check, usual)
+        fix = f"; keep the gate open with `- check: {check}`, `severity: warn`, or mend {what}"
+        message = f"{plural(total, 'value')} {how}: {some(told, between='; ')}"
+        message += "" if severity == "warn" else fix
+        yield Finding(check, False, 0, total, message, severity=Severity(severity.upper()), of_data=True)
