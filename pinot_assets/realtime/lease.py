@@ -9,7 +9,11 @@ knows of calls that may still be under way.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from kazoo.client import KazooClient
@@ -30,7 +34,8 @@ from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, Session
 from pinot_assets.session.stores.nodes import first_error, lease_holder, lease_is_ours, make_own_path
 from pinot_assets.session.values.state import Owner
 from pinot_assets.session.values.znrecord import fields_of
-from pinot_assets.zookeeper.client import answered, require_cluster
+from pinot_assets.settings.environment import Settings
+from pinot_assets.zookeeper.client import answered, cluster_client, require_cluster
 
 TASK: Final = "RealtimeOperations"
 
@@ -233,3 +238,45 @@ def _record(remembered: Mapping[str, str]) -> bytes:
     """As Helix writes its records, so that Pinot's ZooKeeper browser shows it."""
     record: JsonObject = {"id": TASK, "simpleFields": dict(remembered), "mapFields": {}, "listFields": {}}
     return json.dumps(record, indent=2).encode()
+
+
+MOST_APART_S: Final = 60.0
+"""How much the clocks of this machine and of ZooKeeper may differ: Pinot leaves a commit 300 s."""
+
+
+@contextmanager
+def open_operations(settings: Settings, table: str) -> Iterator[OperationsStore]:
+    """What is remembered of a table's operations; closed at the end.
+
+    :param table: with `_REALTIME`.
+    :raises SessionError: ZooKeeper does not answer, or has no such cluster.
+    """
+    access, lease = settings.zookeeper_access, settings.waits.lease
+    with cluster_client(settings.zookeeper, settings.cluster, access, session_s=lease) as client:
+        yield OperationsStore(client, settings.cluster, table)
+
+
+@contextmanager
+def hold_table(settings: Settings, table: str, run: str) -> Iterator[OperationsLease]:
+    """Be the one that changes the table, until the end.
+
+    :param table: with `_REALTIME`.
+    :param run: who holds it, as others are told.
+    :raises SessionHeld: somebody else does; says who.
+    :raises SessionError: this machine's clock is wrong: by it we tell what is old enough to be mended.
+    """
+    owner = Owner(run, socket.gethostname(), os.getpid(), time.time_ns() // 1_000_000)
+    with open_operations(settings, table) as store, store.take(owner) as lease:
+        _know_the_time(lease)
+        yield lease
+
+
+def _know_the_time(lease: OperationsLease) -> None:
+    """It has only just been taken."""
+    ahead_s = (time.time_ns() // 1_000_000 - lease.taken_ms()) / 1000
+    if abs(ahead_s) > MOST_APART_S:
+        raise SessionError(
+            f"nothing of {lease.table} is changed from this machine",
+            why=f"its clock is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} ZooKeeper's",
+            hint="set the clock: whether a commit still goes on is told by the age of its node",
+        )

@@ -10,8 +10,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pinot_assets.sizing.load import Load, UploadWay
+from pinot_assets.sizing.load import HOLD_MS, Load, Outage, UploadWay
 from pinot_assets.sizing.profile import (
+    COMMIT_END,
+    COMMIT_START,
+    CONSUMED,
     LISTED_BYTES,
     message_bytes,
     node_bytes,
@@ -19,7 +22,6 @@ from pinot_assets.sizing.profile import (
     tasks_bytes_per_s,
     transition_bytes,
 )
-from pinot_assets.sizing.protocol import HOLD_MS, MessageKind, Outage
 from pinot_assets.sizing.sizing import Commit, Day, simulate
 
 MINUTE: Final = 60.0
@@ -155,13 +157,8 @@ def _retries(load: Load, way: UploadWay, day: Day, bins: int) -> Series:
 
 def _messages(load: Load, day: Day, bins: int) -> Series:
     """The winner's messages, and those of replicas that wait and ask every three seconds."""
-    consumed = message_bytes(MessageKind.CONSUMED)
-    fixed = (
-        consumed
-        + message_bytes(MessageKind.START)
-        + message_bytes(MessageKind.END)
-        + load.commit.metadata_bytes
-    )
+    consumed = message_bytes(CONSUMED)
+    fixed = consumed + message_bytes(COMMIT_START) + message_bytes(COMMIT_END) + load.commit.metadata_bytes
 
     def amount(commit: Commit) -> float:
         polls = 1 + (commit.ready_s - commit.full_s) // (HOLD_MS / 1000)

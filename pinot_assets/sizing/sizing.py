@@ -14,10 +14,8 @@ from itertools import count
 from typing import Final
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
-from pinot_assets.sizing.flush import Flushed, RowLimit
-from pinot_assets.sizing.load import Load, UploadWay, leased_s
+from pinot_assets.sizing.load import HOLD_MS, Flushed, Load, Outage, RowLimit, UploadWay, leased_s
 from pinot_assets.sizing.profile import ZOOKEEPER_MS
-from pinot_assets.sizing.protocol import HOLD_MS, Outage
 
 ASSUMES: Final = (
     "Messages come evenly, over time and over partitions; every table is like every other.",

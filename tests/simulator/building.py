@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import simpy
 
-from pinot_assets.sizing.protocol import (
-    LEASE_EXTENSION_S,
-    LEASE_PERIOD_MS,
-    LEASE_RETRY_MS,
-    LEASE_TRIES,
-    CompletionStatus,
-    MessageKind,
-)
+from pinot_assets.sizing.load import LEASE_EXTENSION_S, LEASE_PERIOD_MS
 from simulator.actor import STOP
 from simulator.faults import Point
+from simulator.protocol import LEASE_RETRY_MS, LEASE_TRIES, CompletionStatus, MessageKind
 from simulator.rows import Built
 from simulator.store import StoreFailed
 from simulator.zookeeper import Steps

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.sizing.flush import Flushed
-from pinot_assets.sizing.protocol import Reason
+from pinot_assets.sizing.load import Flushed
 from simulator.building import PEER
 from simulator.faults import Point
 from simulator.helix import CONSUMING, ONLINE
 from simulator.network import Message
+from simulator.protocol import Reason
 from simulator.zookeeper import Node, Placement, Refused, SegmentName, Steps
 
 if TYPE_CHECKING:

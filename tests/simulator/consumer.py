@@ -12,20 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import simpy
 
-from pinot_assets.sizing.protocol import (
-    CATCH_UP_MS,
-    HOLD_MS,
-    STOPPED_RETRY_MS,
-    CompletionStatus,
-    MessageKind,
-    Reason,
-    Reply,
-)
+from pinot_assets.sizing.load import HOLD_MS
 from simulator.actor import STOP
 from simulator.building import BuildFailed, build, build_for_commit, upload
 from simulator.download import download
 from simulator.faults import Point
 from simulator.network import Message
+from simulator.protocol import CATCH_UP_MS, STOPPED_RETRY_MS, CompletionStatus, MessageKind, Reason, Reply
 from simulator.reading import Reader
 from simulator.rows import NEVER, Built
 from simulator.zookeeper import Node, Steps

@@ -12,22 +12,14 @@ from typing import TYPE_CHECKING
 import simpy
 
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.sizing.flush import RowLimit
-from pinot_assets.sizing.protocol import (
-    DISCARD,
-    FAILED,
-    NOT_LEADER,
-    PROCESSED,
-    CompletionStatus,
-    MessageKind,
-    Reply,
-)
+from pinot_assets.sizing.load import RowLimit
 from simulator.actor import Actor
 from simulator.commit import commit_done, commit_start, finish_pauseless, take_place
 from simulator.election import Election, PauselessElection
 from simulator.faults import Point
 from simulator.helix import CONSUMING, OFFLINE
 from simulator.network import Message
+from simulator.protocol import DISCARD, FAILED, NOT_LEADER, PROCESSED, CompletionStatus, MessageKind, Reply
 from simulator.store import StoreFailed
 from simulator.validation import validate_for_ever
 from simulator.zookeeper import Placement, Refused, Steps

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pinot_assets.sizing.protocol import (
+from pinot_assets.sizing.load import NOTIFY_WINNER_MS
+from simulator.protocol import (
     COMMIT_CONTINUE,
     COMMIT_SUCCESS,
     DISCARD,
@@ -20,7 +21,6 @@ from pinot_assets.sizing.protocol import (
     HOLD,
     KEEP,
     LONGEST_COMMIT_MS,
-    NOTIFY_WINNER_MS,
     PICK_WINNER_MS,
     PROCESSED,
     CompletionStatus,

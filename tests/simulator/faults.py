@@ -9,9 +9,10 @@ from enum import StrEnum
 
 import simpy
 
-from pinot_assets.sizing.protocol import MessageKind, Outage
+from pinot_assets.sizing.load import Outage
 from simulator.actor import Actor, Died
 from simulator.network import ARRIVES, Fate, Message
+from simulator.protocol import MessageKind
 from simulator.zookeeper import Steps
 
 

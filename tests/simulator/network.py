@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from pinot_assets.sizing.protocol import NOT_SENT, REQUEST_TIMEOUT_MS, MessageKind, Reason, Reply
+from simulator.protocol import NOT_SENT, REQUEST_TIMEOUT_MS, MessageKind, Reason, Reply
 from simulator.rows import Built
 from simulator.zookeeper import Steps
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import simpy
 
-from pinot_assets.sizing.protocol import Outage
+from pinot_assets.sizing.load import Outage
 from simulator.rows import Built
 from simulator.timing import Hardware
 from simulator.zookeeper import Steps

@@ -8,9 +8,9 @@ from typing import Final
 from fakes.changed import changed
 
 from pinot_assets.realtime.model.settings import RealtimeSettings
-from pinot_assets.sizing.flush import Flush
-from pinot_assets.sizing.protocol import Reply
+from pinot_assets.sizing.load import Flush
 from simulator.network import Message
+from simulator.protocol import Reply
 from simulator.timing import Stream, Table
 from simulator.world import BEGAN_MS, World
 

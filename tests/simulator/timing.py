@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
-from pinot_assets.sizing.flush import Flush
+from pinot_assets.sizing.load import Flush
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,8 @@ import dagster as dg
 from pinot_assets.assets.realtime.operations import Operation, OperationInputs
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.realtime.operations.commands import runs
-from pinot_assets.realtime.operations.drill import Drill
-from pinot_assets.realtime.operations.drill_plan import Lengths
-from pinot_assets.realtime.operations.restart import Restart
-from pinot_assets.realtime.operations.restart_plan import restart_from
+from pinot_assets.realtime.operations.drill import Drill, Lengths, runs
+from pinot_assets.realtime.operations.restart import Restart, restart_from
 
 BREAK: Final = "PINOT_ASSETS_DRILL_BREAK"
 MEND: Final = "PINOT_ASSETS_DRILL_MEND"

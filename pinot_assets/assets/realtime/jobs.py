@@ -11,7 +11,7 @@ from pinot_assets.assets.operations import TAGS
 from pinot_assets.assets.realtime.assets import job_name, observations
 from pinot_assets.assets.realtime.confirmed import CONFIRMED
 from pinot_assets.assets.realtime.operations import OPERATIONS, Operation, OperationInputs
-from pinot_assets.realtime.read.probe import look
+from pinot_assets.realtime.health.checks import look
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import RealtimeTableSpec
 

@@ -11,9 +11,8 @@ from pinot_assets.core.text import counted, plural_are
 from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, judge, moves_of
-from pinot_assets.realtime.operations.rebalance_request import Request
-from pinot_assets.realtime.operations.table_change import TableChange
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, Request, judge, moves_of
+from pinot_assets.realtime.operations.table_operation import TableChange
 from pinot_assets.realtime.read.api import Reader
 from pinot_assets.realtime.repair.facts import not_known
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from pinot_assets.core.check_result import CheckResult
-from pinot_assets.realtime.preflight.facts import Aim, Facts
-from pinot_assets.realtime.preflight.rule import Rule, passed, refuse, rule, warn
+from pinot_assets.realtime.preflight.facts import Aim, Facts, Rule, passed, refuse, rule, warn
 
 COMMIT_START_LIMIT_S: Final = 10.0
 """What a server waits for an answer to commitStart; not configurable (docs/design/realtime.md#t-17885)."""

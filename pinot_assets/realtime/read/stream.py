@@ -1,7 +1,9 @@
-"""What a table's streams still hold: earliest and latest offset of every partition, read beside Pinot.
+"""What a table's streams still hold: earliest and latest offset of every partition, and what the topic keeps,
+read beside Pinot.
 
-The stream configs are Java's: the properties of a Kafka client stand beside Pinot's own. Those about security
-are passed on in kafka-python's words; what it cannot do (a JKS store, Kerberos) is told, never left out.
+The stream configs are Java's: the properties of a Kafka client stand beside Pinot's own. Those about
+security are passed on in kafka-python's words; what it cannot do (a JKS store, Kerberos) is told, never
+left out.
 """
 
 from __future__ import annotations
@@ -10,13 +12,13 @@ import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import StreamUnreadable
-from pinot_assets.realtime.model.names import PARTITIONS_A_STREAM
-from pinot_assets.realtime.model.state import StreamPartition
+from pinot_assets.realtime.model.state import PARTITIONS_A_STREAM, StreamPartition
 from pinot_assets.settings.environment import tables_directory
 from pinot_assets.source import resolve_env
 from pinot_assets.table_spec.blocks.pinot_permissions import require_stream
@@ -35,6 +37,20 @@ _PASSED_ON: Final = {
 }
 _PEM: Final = {"ssl.truststore.location": "ssl_cafile", "ssl.keystore.location": "ssl_certfile"}
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRetention:
+    """What the stream keeps.
+
+    :ivar ms: None for ever.
+    :ivar bytes_per_partition: None without a limit; it may end sooner than the time.
+    :ivar compacted: whether older messages of a key go before their time.
+    """
+
+    ms: int | None
+    bytes_per_partition: int | None = None
+    compacted: bool = False
 
 
 def read_partitions(
@@ -210,3 +226,49 @@ def _knock(brokers: Sequence[str], seconds: float) -> None:
     raise StreamUnreadable(
         "the stream does not answer", why="; ".join(reasons), hint="is stream.kafka.broker.list right?"
     )
+
+
+def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> StreamRetention:
+    """What the topic of a stream config keeps.
+
+    :param seconds: how long the question may take.
+    :raises StreamUnreadable: it is no Kafka, needs what is not at hand here, or does not answer.
+    :raises SourceError: it refers to a variable that is not set here.
+    """
+    config = filled_in(stream)
+    topic = config.get("stream.kafka.topic.name", "")
+    with open_client("KafkaAdminClient", config, seconds) as admin:
+        from kafka.admin import ConfigResource, ConfigResourceType
+
+        wanted = ConfigResource(ConfigResourceType.TOPIC, topic)
+        told = admin.describe_configs([wanted], config_filter="all")["topic"].get(topic)
+    if not told:
+        raise StreamUnreadable(f"the stream has no topic {topic}")
+    return retention_of({name: str(one["value"]) for name, one in told.items()})
+
+
+def retention_of(config: Mapping[str, str]) -> StreamRetention:
+    """What a topic's config says; negative limits are none.
+
+    :param config: name → value; a topic that says nothing has Kafka's defaults: 7 days, no limit in bytes.
+    """
+    policies = {policy.strip() for policy in config.get("cleanup.policy", "delete").split(",")}
+    deletes = "delete" in policies
+    return StreamRetention(
+        ms=_limit(config.get("retention.ms", "604800000")) if deletes else None,
+        bytes_per_partition=_limit(config.get("retention.bytes", "-1")) if deletes else None,
+        compacted="compact" in policies,
+    )
+
+
+def least(kept: Sequence[StreamRetention]) -> StreamRetention:
+    """What is kept of every one of several streams: each may be the first to forget, in its own way."""
+    times = [one.ms for one in kept if one.ms is not None]
+    sizes = [one.bytes_per_partition for one in kept if one.bytes_per_partition is not None]
+    return StreamRetention(
+        min(times, default=None), min(sizes, default=None), any(one.compacted for one in kept)
+    )
+
+
+def _limit(text: str) -> int | None:
+    return None if text.startswith("-") else int(text)

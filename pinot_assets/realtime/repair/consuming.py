@@ -10,10 +10,10 @@ from pinot_assets.realtime.repair.facts import (
     in_error,
     is_up,
     lost_from_stream,
+    recreate_means,
     topic_paused,
     young,
 )
-from pinot_assets.realtime.repair.means import recreate_means
 from pinot_assets.realtime.repair.model import Means, RepairItem, Step, StepKind, Unrepairable, Waiting
 
 SAME_MOMENT_MS = 30_000

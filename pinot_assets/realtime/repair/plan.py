@@ -13,10 +13,9 @@ from itertools import chain
 
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
-from pinot_assets.realtime.repair.committed import committing, completed
+from pinot_assets.realtime.repair.committed import committing, completed, stale
 from pinot_assets.realtime.repair.consuming import in_progress, unconsumed
-from pinot_assets.realtime.repair.facts import not_known, only_copy, without_tar
-from pinot_assets.realtime.repair.means import validation_resets
+from pinot_assets.realtime.repair.facts import not_known, only_copy, validation_resets, without_tar
 from pinot_assets.realtime.repair.model import (
     NOTHING_TRIED,
     USUAL_LIMITS,
@@ -31,10 +30,9 @@ from pinot_assets.realtime.repair.model import (
     Try,
     Unrepairable,
     Waiting,
+    manual,
 )
-from pinot_assets.realtime.repair.stale import stale
-from pinot_assets.realtime.repair.stuck import restarts, starting
-from pinot_assets.realtime.repair.words import manual
+from pinot_assets.realtime.repair.restarts import restarts, starting
 
 _URGENCY = {
     StepKind.VALIDATE: 1,  # a partition that nobody reads falls behind further and further

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from simulator.view import realtime_state
 from simulator.world import World
 
+from pinot_assets.realtime.repair.apply import Verification, verified
 from pinot_assets.realtime.repair.model import (
     NOTHING_TRIED,
     USUAL_LIMITS,
@@ -18,7 +19,6 @@ from pinot_assets.realtime.repair.model import (
     StepKind,
 )
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.realtime.repair.verified import Verification, verified
 
 PERIOD_MS = 47_000
 """Out of step with commits."""

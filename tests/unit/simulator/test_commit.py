@@ -6,11 +6,11 @@ import pytest
 from fakes.realtime.simulated_truth import always
 from simulator.faults import BadNetwork, Point, SlowZooKeeper, Strike
 from simulator.network import Fate
+from simulator.protocol import CompletionStatus, MessageKind
 from simulator.tables import BYPASS, MINUTE, PAUSELESS, first, statuses, talk
 from simulator.world import World
 
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.sizing.protocol import CompletionStatus, MessageKind
 
 
 def ends(world: World, segment: str) -> list[CompletionStatus]:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from fakes.realtime.simulated_truth import always
 from simulator.faults import BadNetwork, Point, Strike
 from simulator.network import Fate
+from simulator.protocol import CompletionStatus, MessageKind
 from simulator.tables import BYPASS, MINUTE, first, talk
 from simulator.timing import Hardware, Table
 from simulator.world import World
 
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.sizing.protocol import CompletionStatus, MessageKind
 
 
 def behind(server: str) -> Table:

@@ -16,6 +16,7 @@ from simulator.faults import (
     Strike,
 )
 from simulator.network import Fate
+from simulator.protocol import CompletionStatus, MessageKind
 from simulator.tables import BYPASS, HOUR, MINUTE, PAUSELESS, first, statuses, talk, with_settings
 from simulator.timing import Hardware, Stream, Table
 from simulator.world import World
@@ -23,7 +24,6 @@ from simulator.world import World
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import PauseReason, SegmentStatus
 from pinot_assets.realtime.repair.model import StepKind as Repair
-from pinot_assets.sizing.protocol import CompletionStatus, MessageKind
 
 
 class TestCommitTakesLong:

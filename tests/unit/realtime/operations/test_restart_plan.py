@@ -25,8 +25,7 @@ from pinot_assets.realtime.model.state import (
     SegmentStatus,
     StreamPartition,
 )
-from pinot_assets.realtime.operations.restart import Restart
-from pinot_assets.realtime.operations.restart_plan import Mark, RestartMemory, restart_from
+from pinot_assets.realtime.operations.restart import Mark, Restart, RestartMemory, restart_from
 from pinot_assets.session.values.state import Owner
 
 BOTH = replicas(a="ONLINE", b="ONLINE")

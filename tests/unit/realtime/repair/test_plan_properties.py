@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
-from pinot_assets.realtime.repair.means import validation_resets
+from pinot_assets.realtime.repair.facts import validation_resets
 from pinot_assets.realtime.repair.model import (
     VALIDATIONS,
     Means,

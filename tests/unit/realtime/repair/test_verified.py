@@ -9,9 +9,9 @@ from fakes.realtime.hurt_tables import consuming, hurt_tables, replicas, segment
 from hypothesis import given, settings
 
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus, TmpUpload
+from pinot_assets.realtime.repair.apply import Verification, verified
 from pinot_assets.realtime.repair.model import Means, RepairLimits, Step, StepKind
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.realtime.repair.verified import Verification, verified
 
 BOTH = replicas(a="ONLINE", b="ONLINE")
 DONE = segment(SegmentStatus.DONE, BOTH, "s3://d/t/0")
