@@ -13,7 +13,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from kazoo.client import KazooClient
@@ -161,7 +161,7 @@ class OperationsLease:
 
         :raises LeaseLost: somebody else works on the table now.
         """
-        if not self._is_held():
+        if self._own()[1] != self._version:
             raise self._lost(None)
 
     def remember(self, subject: str, text: str) -> None:
@@ -176,12 +176,11 @@ class OperationsLease:
             try:
                 failure: Exception | None = first_error(transaction.commit())
             except _UNKNOWN as error:
-                if self._landed(subject, text):
-                    failure = None
-                elif self._is_held():
+                remembered, version = self._own()
+                if version == self._version:
                     continue  # it never arrived
-                else:
-                    failure = error
+                landed = version == self._version + 1 and remembered.get(subject, "") == text
+                failure = None if landed else error
             if failure is not None:
                 raise self._lost(failure) from failure
             self._version += 1
@@ -193,10 +192,8 @@ class OperationsLease:
         transaction = self._zk.transaction()
         transaction.check(self._store.path, version=self._version)
         transaction.delete(f"{self._store.path}/lease", version=0)
-        try:
+        with suppress(KazooException):
             transaction.commit()
-        except KazooException:
-            return
 
     def __enter__(self) -> OperationsLease:
         return self
@@ -209,22 +206,13 @@ class OperationsLease:
         remembered = {**self._store._read()[0], subject: text}
         return _record({key: value for key, value in remembered.items() if value})
 
-    def _landed(self, subject: str, text: str) -> bool:
+    def _own(self) -> tuple[Mapping[str, str], int | None]:
+        """What is remembered and the node's version; no version once the lease is lost, or nobody knows."""
         try:
-            remembered, version = self._store._read()
-            return (
-                self._store._is_ours()
-                and version == self._version + 1
-                and remembered.get(subject, "") == text
-            )
+            found = self._store._read()
+            return found if self._store._is_ours() else ({}, None)
         except (KazooException, SessionError):
-            return False
-
-    def _is_held(self) -> bool:
-        try:
-            return self._store._is_ours() and self._store._read()[1] == self._version
-        except (KazooException, SessionError):
-            return False
+            return {}, None
 
     def _lost(self, cause: BaseException | None) -> LeaseLost:
         return LeaseLost(
@@ -267,16 +255,12 @@ def hold_table(settings: Settings, table: str, run: str) -> Iterator[OperationsL
     """
     owner = Owner(run, socket.gethostname(), os.getpid(), time.time_ns() // 1_000_000)
     with open_operations(settings, table) as store, store.take(owner) as lease:
-        _know_the_time(lease)
+        ahead_s = (time.time_ns() // 1_000_000 - lease.taken_ms()) / 1000  # it has only just been taken
+        if abs(ahead_s) > MOST_APART_S:
+            where = "ahead of" if ahead_s > 0 else "behind"
+            raise SessionError(
+                f"nothing of {lease.table} is changed from this machine",
+                why=f"its clock is {abs(ahead_s):.0f} s {where} ZooKeeper's",
+                hint="set the clock: whether a commit still goes on is told by the age of its node",
+            )
         yield lease
-
-
-def _know_the_time(lease: OperationsLease) -> None:
-    """It has only just been taken."""
-    ahead_s = (time.time_ns() // 1_000_000 - lease.taken_ms()) / 1000
-    if abs(ahead_s) > MOST_APART_S:
-        raise SessionError(
-            f"nothing of {lease.table} is changed from this machine",
-            why=f"its clock is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} ZooKeeper's",
-            hint="set the clock: whether a commit still goes on is told by the age of its node",
-        )

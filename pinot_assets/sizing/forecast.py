@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import Final
@@ -83,6 +83,7 @@ def simulate_day(load: Load, way: UploadWay) -> SimulatedDay:
     rows, behind = _rows(load, day, bins)
     late = [c.stored_s for c in day.commits if load.outage_s and load.is_down(c.done_s)]
     kept = [stored for stored in late if stored != inf]
+    tars = 2 if way is UploadWay.CONTROLLER else 0
     return SimulatedDay(
         way=way,
         load=load,
@@ -90,7 +91,7 @@ def simulate_day(load: Load, way: UploadWay) -> SimulatedDay:
         rows_per_s=rows,
         worst_gap_s=_worst_gap(load, day, bins),
         mean_gap_s=behind / load.messages_per_s,
-        uploads=_uploads(load, way, day, bins),
+        uploads=_each(day, bins, lambda commit: tars * load.tar_bytes(commit.rows)),
         retries=_retries(load, way, day, bins),
         messages=_messages(load, day, bins),
         metadata=_metadata(load, way, day, bins),
@@ -119,23 +120,13 @@ def _rows(load: Load, day: Day, bins: int) -> tuple[Series, Series]:
     return np.diff(total) / MINUTE, waiting[1:]
 
 
-def _spread(bins: int, parts: Iterator[tuple[float, float]]) -> Series:
-    """Amounts into the minutes in which they fall."""
-    series = np.zeros(bins)
-    for at, amount in parts:
-        if 0 <= at < bins * MINUTE:
-            series[int(at / MINUTE)] += amount
-    return series
-
-
 def _each(day: Day, bins: int, amount: Callable[[Commit], float]) -> Series:
-    return _spread(bins, ((commit.done_s, amount(commit)) for commit in day.commits))
-
-
-def _uploads(load: Load, way: UploadWay, day: Day, bins: int) -> Series:
-    if way is not UploadWay.CONTROLLER:
-        return np.zeros(bins)
-    return _each(day, bins, lambda commit: 2 * load.tar_bytes(commit.rows))
+    """Amounts of commits into the minutes in which they were done."""
+    series = np.zeros(bins)
+    for commit in day.commits:
+        if 0 <= commit.done_s < bins * MINUTE:
+            series[int(commit.done_s / MINUTE)] += amount(commit)
+    return series
 
 
 def _retries(load: Load, way: UploadWay, day: Day, bins: int) -> Series:

@@ -11,7 +11,6 @@ from typing import Final
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pinot_assets.sizing.forecast import Series, SimulatedDay, traffic_ratio
@@ -103,18 +102,14 @@ def warnings(forecasts: Forecasts) -> list[str]:
                 f"servers build {busy:.0%} of the time in all of their {load.build_slots} slots: commits "
                 "would queue up, which is not simulated; give more servers"
             )
-        if way is UploadWay.PAUSELESS and _late(forecast):
+        built = load.messages_per_s * load.for_s / max(1, forecast.commits)
+        commit_s = load.build_s(built) + load.tar_bytes(built) / load.store_bytes_per_s
+        if way is UploadWay.PAUSELESS and commit_s > 300:
             found.append(
                 "a pauseless commit takes longer than 300 s here, so every segment stays COMMITTING until it "
                 "is repaired (apache/pinot#17936): take smaller segments"
             )
     return found
-
-
-def _late(forecast: SimulatedDay) -> bool:
-    load = forecast.load
-    rows_of_one = load.messages_per_s * load.for_s / max(1, forecast.commits)
-    return load.build_s(rows_of_one) + load.tar_bytes(rows_of_one) / load.store_bytes_per_s > 300
 
 
 def described(load: Load) -> str:
@@ -139,7 +134,9 @@ def html(forecasts: Forecasts) -> str:
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in rows(forecasts)
     )
-    pictures = "".join(f"<figure>{_inline(svg(draw(forecasts)))}</figure>" for draw in PLOTS.values())
+    # Without the XML declaration, which has no place inside HTML.
+    drawn = [svg(draw(forecasts)) for draw in PLOTS.values()]
+    pictures = "".join(f"<figure>{text[text.index('<svg') :]}</figure>" for text in drawn)
     notes = "".join(f"<li>{escape(text)}</li>" for text in ASSUMES)
     doubts = "".join(f"<p class=warning>{escape(text)}</p>" for text in warnings(forecasts))
     return _PAGE.format(
@@ -151,11 +148,6 @@ def html(forecasts: Forecasts) -> str:
         doubts=doubts,
         last=escape(last_line(forecasts)),
     )
-
-
-def _inline(text: str) -> str:
-    """Without the XML declaration, which has no place inside HTML."""
-    return text[text.index("<svg") :]
 
 
 _PAGE: Final = """<!doctype html>
@@ -204,26 +196,24 @@ def ingestion(forecasts: Forecasts) -> Figure:
 
 def traffic(forecasts: Forecasts) -> Figure:
     """Bytes through controllers: what bypass takes off them (docs/simulate.md#what-it-shows)."""
-    figure = _figure(
+    return _figure(
         forecasts,
         "Controller traffic",
         "MB/s",
         lambda forecast: np.maximum(_smooth(forecast.controller) / 60e6, 1e-4),
+        scale="log",
     )
-    figure.axes[0].set_yscale("log")
-    return figure
 
 
 def freshness(forecasts: Forecasts) -> Figure:
     """Age of the newest row where it is oldest."""
-    figure = _figure(
+    return _figure(
         forecasts,
         "Freshness gap of the partition furthest behind",
         "seconds",
         lambda forecast: np.maximum(_peaks(forecast.worst_gap_s), 0.1),
+        scale="log",
     )
-    figure.axes[0].set_yscale("log")
-    return figure
 
 
 def at_risk(forecasts: Forecasts) -> Figure:
@@ -241,7 +231,13 @@ PLOTS: Final[Mapping[str, Callable[[Forecasts], Figure]]] = {
 }
 
 
-def _figure(forecasts: Forecasts, title: str, unit: str, values: Callable[[SimulatedDay], Series]) -> Figure:
+def _figure(
+    forecasts: Forecasts,
+    title: str,
+    unit: str,
+    values: Callable[[SimulatedDay], Series],
+    scale: str = "linear",
+) -> Figure:
     figure = Figure(figsize=(7.2, 2.8), layout="constrained")
     axes = figure.add_subplot()
     for way, forecast in forecasts.items():
@@ -249,12 +245,7 @@ def _figure(forecasts: Forecasts, title: str, unit: str, values: Callable[[Simul
         each = max(1, len(series) // POINTS)
         hours = np.arange(0, len(series), each) / 60
         axes.plot(hours, series[::each], DASHES[way], color=COLOURS[way], label=way.value, linewidth=1.2)
-    _dress(axes, next(iter(forecasts.values())), title, unit)
-    return figure
-
-
-def _dress(axes: Axes, forecast: SimulatedDay, title: str, unit: str) -> None:
-    load = forecast.load
+    load = next(iter(forecasts.values())).load
     if load.outage_s:
         axes.axvspan(
             load.outage_at_s / 3600,
@@ -271,6 +262,9 @@ def _dress(axes: Axes, forecast: SimulatedDay, title: str, unit: str) -> None:
     axes.set_xlim(0, load.for_s / 3600)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=7, frameon=False, loc="best")
+    if scale != "linear":
+        axes.set_yscale(scale)
+    return figure
 
 
 def _smooth(series: Series) -> Series:

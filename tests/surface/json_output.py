@@ -44,7 +44,7 @@ MEANINGS: JsonObject = {
     "cli.realtime.repair:refusal": repair.Unrepairable,
     "cli.realtime.repair:step": repair.Step,
     "cli.realtime.repair:waiting": repair.Waiting,
-    "realtime.health.rows:row": rows.SegmentRow,
+    "cli.realtime.health:row": rows.SegmentRow,
     "cli.commands.rollback:answer": RowCount,
     "session.plan_report.rendering_json:found.to_json()": Fingerprint,
     "cli.commands.session:state": FileState,

@@ -62,7 +62,7 @@ def _restart(
         state, marks = work.read(), recalled(work.recall(SUBJECT), work.table).marks
         found = restart_from(state, segments)
         if marks:
-            found = RestartPlan((), left_of(state, marks), (), ())
+            found = RestartPlan(left_of(state, marks), (), ())
             new_console().print("[yellow]an interrupted restart is gone on with[/]")
         _show(found)
         raw = work.table.removesuffix("_REALTIME")

@@ -171,12 +171,12 @@ def _not_in_ideal_state(state: RealtimeState, segment: LlcSegment) -> tuple[str,
 @check("Pinot's list of committing segments is right.", *NODES, "committing_listed")
 def committing_list(state: RealtimeState) -> CheckResult:
     """The list of committing segments that Pinot keeps is that of the segments that are COMMITTING."""
-    by_name = {segment.name: segment for segment in state.segments}
-    committing = {name for name, s in by_name.items() if s.status is SegmentStatus.COMMITTING}
+    committing = {s.name for s in state.segments if s.status is SegmentStatus.COMMITTING}
     # A commit that runs writes one before the other.
-    settled = {name for name, s in by_name.items() if state.is_older(s, COMPLETION_WINDOW_MS)}
-    extra = sorted(n for n in state.committing_listed - committing if n in settled or n not in by_name)
-    missing = sorted((committing - state.committing_listed) & settled)
+    settled = {s.name for s in state.segments if state.is_older(s, COMPLETION_WINDOW_MS)}
+    listed = state.committing_listed
+    extra = sorted(n for n in listed - committing if n in settled or n not in state.by_name)
+    missing = sorted((committing - listed) & settled)
     again = "Pinot puts its list right in its daily pass: POST /periodictask/run, runSegmentLevelValidation"
     absent = plural(len(missing), "COMMITTING segment")
     return result_of(

@@ -73,11 +73,10 @@ def on_few_servers(state: RealtimeState) -> Mapping[str, tuple[str, ...]]:
 @check("No committed segment hangs on a single server.", *COPIES)
 def only_copies(state: RealtimeState) -> CheckResult:
     """No committed segment hangs on a single server."""
-    by_name = {segment.name: segment for segment in state.segments}
-    found = {name: on for name, on in on_few_servers(state).items() if _judged(state, by_name[name])}
+    found = {name: on for name, on in on_few_servers(state).items() if _judged(state, state.by_name[name])}
     gone = [name for name, copies in found.items() if not copies]
     single = {name: copies[0] for name, copies in found.items() if copies}
-    past = [name for name in single if stream_holds(state, by_name[name]) is False]
+    past = [name for name in single if stream_holds(state, state.by_name[name]) is False]
     servers = some(sorted(set(single.values())))
     return result_of(
         [

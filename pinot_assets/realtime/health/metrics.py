@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -23,7 +23,7 @@ from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient
 from pinot_assets.realtime.health.consuming import by_server, lags_ms
 from pinot_assets.realtime.health.recovery import ERROR, all_in_error
 from pinot_assets.realtime.model.settings import reingests
-from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
+from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 
 SECONDS: Final = 15.0
 """How long one exporter may take: a broker's page has thousands of lines."""
@@ -72,6 +72,9 @@ class _Wanted:
     note: str
 
 
+MISSING_URL: Final = "segmentsMissingDownloadUrl"
+"""Pinot has no such metric: its nearest one, `realtimeSegmentMissingDeepStoreLink`, leaves out every commit
+that went past the deep store."""
 _WANTED: Final = (
     _Wanted(
         "pauselessConsumptionEnabled",
@@ -112,11 +115,11 @@ _WANTED: Final = (
         False,
         "those that Pinot leaves alone; 0 wherever it re-ingests",
     ),
+    _Wanted(
+        MISSING_URL, (), False, "committed segments that the deep store has not; Pinot has no such metric"
+    ),
 )
 FROM_PEERS: Final = "pinot_server_segmentDownloadFromPeersTimeMs_Count"
-MISSING_URL: Final = "segmentsMissingDownloadUrl"
-"""Pinot has no such metric: its nearest one, `realtimeSegmentMissingDeepStoreLink`, leaves out every commit
-that went past the deep store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +163,9 @@ def read_exporters(addresses: Iterable[str], transport: httpx.BaseTransport | No
     samples: list[ExporterLine] = []
     silent: dict[str, str] = {}
     for address in addresses:
-        with HttpClient(address, PinotConnection(address), transport) as door:
+        with HttpClient(address, PinotConnection(address), transport) as client:
             try:
-                samples += samples_of(door.send(HttpCall("GET", "/metrics", CallKind.READ, SECONDS)))
+                samples += samples_of(client.send(HttpCall("GET", "/metrics", CallKind.READ, SECONDS)))
             except PinotError as error:
                 silent[address] = error.why or error.what
     return Exported(tuple(samples), silent)
@@ -187,33 +190,15 @@ def metrics(state: RealtimeState, exported: Exported = Exported()) -> tuple[Metr
     """The table's metrics: as exporters told them, derived from its state where none did."""
     derived = _derived(state)
     ours = [sample for sample in exported.samples if _of_table(sample, state.table)]
-    found = [_told(wanted, ours, derived.get(wanted.name)) for wanted in _WANTED]
-    if exported.silent:
-        silent = "; ".join(f"{address} does not answer: {why}" for address, why in exported.silent.items())
-        found = [replace(metric, note=f"{metric.note}; {silent}") for metric in found]
-    return (*found, _missing_url(state))
-
-
-def _missing_url(state: RealtimeState) -> Metric:
-    note = "committed segments that the deep store has not; Pinot has no such metric"
-    if "segments" in state.unread:
-        return Metric(MISSING_URL, None, Origin.NOT_KNOWN, note)
-    missing = sum(
-        segment.copy is not Copy.DEEP_STORE
-        for segment in state.segments
-        if segment.status is not None and segment.status.completed
-    )
-    return Metric(MISSING_URL, missing, Origin.DERIVED, note)
-
-
-def _told(wanted: _Wanted, samples: Sequence[ExporterLine], derived: float | None) -> Metric:
-    values = [sample.value for sample in samples if sample.name in wanted.series]
-    if values:
-        value = sum(values) if wanted.adds else max(values)
-        return Metric(wanted.name, value, Origin.EXPORTER, wanted.note)
-    if derived is not None:
-        return Metric(wanted.name, derived, Origin.DERIVED, wanted.note)
-    return Metric(wanted.name, None, Origin.NOT_KNOWN, wanted.note)
+    silent = [f"{address} does not answer: {why}" for address, why in exported.silent.items()]
+    found = []
+    for wanted in _WANTED:
+        value, origin = derived.get(wanted.name), Origin.DERIVED
+        if values := [sample.value for sample in ours if sample.name in wanted.series]:
+            value, origin = sum(values) if wanted.adds else max(values), Origin.EXPORTER
+        note = "; ".join([wanted.note, *silent] if wanted.series else [wanted.note])
+        found.append(Metric(wanted.name, value, Origin.NOT_KNOWN if value is None else origin, note))
+    return tuple(found)
 
 
 def _of_table(sample: ExporterLine, table: str) -> bool:
@@ -225,14 +210,16 @@ def _of_table(sample: ExporterLine, table: str) -> bool:
 def _derived(state: RealtimeState) -> dict[str, float]:
     """What the state says; nothing of what was not read, for zeros would lie."""
     pauseless = state.settings.pauseless
-    enabled = {"pauselessConsumptionEnabled": float(pauseless)}
+    found = {"pauselessConsumptionEnabled": float(pauseless)}
+    if "segments" not in state.unread:
+        found[MISSING_URL] = sum(segment.past_the_store for segment in state.segments)
     if {"segments", "external"} & state.unread.keys():
-        return enabled
+        return found
     broken = [s for s in state.segments if s.in_ideal_state and s.in_state(ERROR)]
     whole = [s for s in broken if all_in_error(s)]
     left_alone = pauseless and not reingests(state.settings, state.cluster)
     return {
-        **enabled,
+        **found,
         # Pinot's name says segments, its status check counts replicas.
         "segmentsInErrorState": sum(len(segment.in_state(ERROR)) for segment in broken),
         "pauselessSegmentsInErrorCount": len(whole) if pauseless else 0,
@@ -267,7 +254,7 @@ def numbers(state: RealtimeState) -> Mapping[str, int | float]:
 
 def _of_segments(state: RealtimeState) -> dict[str, int | float]:
     by_status = Counter(segment.status for segment in state.segments)
-    committed = [one for one in state.segments if one.status is not None and one.status.completed]
+    committed = [one for one in state.segments if one.completed]
     ages = [state.age_ms(one) for one in state.segments if one.status is SegmentStatus.COMMITTING]
     return {
         "segments": len(state.segments),
@@ -277,7 +264,7 @@ def _of_segments(state: RealtimeState) -> dict[str, int | float]:
         "committed_segments": len(committed),
         **_sum("committed_rows", [one.total_docs for one in committed]),
         **_sum("committed_bytes", [one.size_bytes for one in committed]),  # not told before 1.0
-        "only_with_peers": sum(one.copy is not Copy.DEEP_STORE for one in committed),
+        "only_with_peers": sum(one.past_the_store for one in committed),
         "paused": int(state.pause.whole),
     }
 
@@ -293,13 +280,8 @@ def _unread_messages(state: RealtimeState) -> int | None:
     behind = 0
     for partition, segment in state.latest().items():
         end = state.stream.get(partition)
-        furthest = _consumed(state, segment)
-        if end is None or furthest is None:
+        offsets = [c.offset for c in state.consumption if c.segment == segment.name and c.offset is not None]
+        if end is None or not offsets:
             return None
-        behind += max(0, end.latest - furthest)
+        behind += max(0, end.latest - max(offsets))
     return behind if state.stream else None
-
-
-def _consumed(state: RealtimeState, segment: LlcSegment) -> int | None:
-    offsets = [one.offset for one in state.consumption if one.segment == segment.name]
-    return max((offset for offset in offsets if offset is not None), default=None)

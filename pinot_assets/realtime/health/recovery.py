@@ -59,9 +59,7 @@ class Recovery:
 
 def recoveries(state: RealtimeState) -> Iterator[Recovery]:
     """Every segment that has a replica in ERROR."""
-    for segment in state.segments:
-        if segment.in_state(ERROR):
-            yield recovery(state, segment)
+    return (recovery(state, segment) for segment in state.segments if segment.in_state(ERROR))
 
 
 def recovery(state: RealtimeState, segment: LlcSegment) -> Recovery:
@@ -102,57 +100,41 @@ def offset(text: str | None) -> int | None:
 
 
 def _way(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, bool]:
+    holds = stream_holds(state, segment)
     if segment.status is SegmentStatus.IN_PROGRESS:
-        return _consumed_again(state, segment)
+        if holds is not False:
+            return RecoveryWay.RESET, "it is read from the stream again", True
+        begins, lost = state.stream[segment.partition].earliest, segment.start_offset
+        return RecoveryWay.RESET, f"it goes on at offset {begins}, those from {lost} on are gone", False
     if segment.copy is Copy.DEEP_STORE:
         return RecoveryWay.RESET, "the deep store has it", True
     copies = state.live_copies(segment)
     if copies:
-        if state.settings.peer_scheme is None:
-            return (
-                RecoveryWay.UPLOAD_THEN_RESET,
-                f"{copies[0]} has it, and the table has no peer scheme",
-                True,
-            )
-        return RecoveryWay.RESET, f"{copies[0]} has it", True
-    away = [r.server for r in segment.replicas if r.ideal is not None and not _lives(state, r.server)]
+        if state.settings.bypasses:
+            return RecoveryWay.RESET, f"{copies[0]} has it", True
+        return RecoveryWay.UPLOAD_THEN_RESET, f"{copies[0]} has it, and the table has no peer scheme", True
+    alive = {name for name, server in state.servers.items() if server.alive}
+    away = [r.server for r in segment.replicas if r.ideal is not None and r.server not in alive]
+    only_away = f"only {' and '.join(away)} may still have it"
     if segment.status is SegmentStatus.COMMITTING:
-        return _committing(state, segment, away)
+        if holds is False and away:
+            return RecoveryWay.BRING_BACK, f"{only_away}: the stream has not", True
+        return _committing(state, segment)
     if away:
-        return RecoveryWay.BRING_BACK, f"only {' and '.join(away)} may still have it", True
+        return RecoveryWay.BRING_BACK, only_away, True
     # A reset may still find it on a disk: where loading failed, not the copy.
     return _from_the_stream(state, segment, "neither the deep store nor a server serves it")
 
 
-def _consumed_again(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, bool]:
+def _committing(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, bool]:
     if stream_holds(state, segment) is False:
-        held = state.stream[segment.partition]
-        return (
-            RecoveryWay.RESET,
-            f"it goes on at offset {held.earliest}, those from {segment.start_offset} on are gone",
-            False,
-        )
-    return RecoveryWay.RESET, "it is read from the stream again", True
-
-
-def _committing(state: RealtimeState, segment: LlcSegment, away: list[str]) -> tuple[RecoveryWay, str, bool]:
-    if stream_holds(state, segment) is False:
-        if away:
-            return (
-                RecoveryWay.BRING_BACK,
-                f"only {' and '.join(away)} may still have it: the stream has not",
-                True,
-            )
         return RecoveryWay.NONE, "no server has it, and its offsets have left the stream", False
     if not reingests(state.settings, state.cluster):
         return _from_the_stream(state, segment, "rows of this table must be read in order")
+    why = "the stream does"
     if not all_in_error(segment):
-        return (
-            RecoveryWay.REINGEST,
-            "no replica has it, and Pinot re-ingests only while all of them are in ERROR at once",
-            True,
-        )
-    return RecoveryWay.REINGEST, "no replica has it, the stream does", True
+        why = "and Pinot re-ingests only while all of them are in ERROR at once"
+    return RecoveryWay.REINGEST, f"no replica has it, {why}", True
 
 
 def _from_the_stream(state: RealtimeState, segment: LlcSegment, why: str) -> tuple[RecoveryWay, str, bool]:
@@ -161,8 +143,3 @@ def _from_the_stream(state: RealtimeState, segment: LlcSegment, why: str) -> tup
         return RecoveryWay.NONE, f"{why}, and its offsets have left the stream", False
     told = "the stream does" if holds else "whether the stream does is not known"
     return RecoveryWay.CONSUME_AGAIN, f"{why}; {told}", True
-
-
-def _lives(state: RealtimeState, server: str) -> bool:
-    found = state.servers.get(server)
-    return found is not None and found.alive

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from pinot_assets.realtime.health.recovery import recoveries
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState
@@ -40,25 +40,23 @@ class SegmentRow:
 def segment_rows(state: RealtimeState) -> tuple[SegmentRow, ...]:
     """A row for each segment, by partition and sequence."""
     broken = {one.segment.name: f"{one.way}: {one.why}" for one in recoveries(state)}
-    return tuple(_row(state, segment, broken.get(segment.name, "")) for segment in state.segments)
-
-
-def _row(state: RealtimeState, segment: LlcSegment, note: str) -> SegmentRow:
-    age = state.age_ms(segment)
-    return SegmentRow(
-        segment=segment.name,
-        partition=segment.partition,
-        sequence=segment.sequence,
-        status=segment.status or "",
-        age_s=None if age is None else age / 1000,
-        copy=segment.copy,
-        replicas={r.server: r.external or "none" for r in segment.replicas},
-        live_copies=len(state.live_copies(segment)),
-        rows=segment.total_docs,
-        size_bytes=segment.size_bytes,
-        start_offset=segment.start_offset,
-        end_offset=segment.end_offset,
-        note=note or _note(segment),
+    return tuple(
+        SegmentRow(
+            segment=segment.name,
+            partition=segment.partition,
+            sequence=segment.sequence,
+            status=segment.status or "",
+            age_s=None if (age := state.age_ms(segment)) is None else age / 1000,
+            copy=segment.copy,
+            replicas={r.server: r.external or "none" for r in segment.replicas},
+            live_copies=len(state.live_copies(segment)),
+            rows=segment.total_docs,
+            size_bytes=segment.size_bytes,
+            start_offset=segment.start_offset,
+            end_offset=segment.end_offset,
+            note=broken.get(segment.name) or _note(segment),
+        )
+        for segment in state.segments
     )
 
 
@@ -66,8 +64,3 @@ def _note(segment: LlcSegment) -> str:
     if not segment.stored:
         return "it has no node"
     return "" if segment.in_ideal_state else "not in the ideal state"
-
-
-def row_values(row: SegmentRow) -> dict[str, object]:
-    """Plain values, for JSON."""
-    return asdict(row)

@@ -132,6 +132,7 @@ def table_settings(config: JsonMapping) -> RealtimeSettings:
     streams = _streams(config)
     # The same keys may stand in any of several streams; Pinot takes the first one's.
     stream = streams[0] if streams else {}
+    uploads = stream.get("realtime.segment.serverUploadToDeepStore")
     mode = str(upsert.get("mode") or "NONE").upper()
     return RealtimeSettings(
         replication=_number(segments.get("replicasPerPartition"), _number(segments.get("replication"), 1)),
@@ -150,7 +151,7 @@ def table_settings(config: JsonMapping) -> RealtimeSettings:
             60 * _number(stream.get("segmentDownloadTimeoutMinutes"), 10),
         ),
         commit_timeout_s=_number(stream.get("realtime.segment.commit.timeoutSeconds"), 120),
-        server_uploads=_maybe(stream.get("realtime.segment.serverUploadToDeepStore")),
+        server_uploads=None if uploads is None else _flag(uploads),
         streams=streams,
     )
 
@@ -263,7 +264,3 @@ def _number(value: object, default: int) -> int:
 
 def _flag(value: object) -> bool:
     return str(value).lower() == "true"
-
-
-def _maybe(value: object) -> bool | None:
-    return None if value is None else _flag(value)

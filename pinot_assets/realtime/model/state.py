@@ -321,6 +321,11 @@ class RealtimeState:
         return {broker: sum(rows.values()) for broker, rows in self.answered.items()}
 
     @cached_property
+    def by_name(self) -> Mapping[str, LlcSegment]:
+        """Name → segment."""
+        return {segment.name: segment for segment in self.segments}
+
+    @cached_property
     def largest_bytes(self) -> int:
         """Of the largest segment whose size is known."""
         return max((segment.size_bytes or 0 for segment in self.segments), default=0)

@@ -24,7 +24,7 @@ from pinot_assets.core.subprocesses import run_child
 from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.realtime.health.recovery import offset
-from pinot_assets.realtime.model.state import Copy, RealtimeState
+from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.read.api import Reader, Tell
 from pinot_assets.realtime.repair.apply import Repair
 
@@ -104,21 +104,17 @@ def sample_of(
         if (end := offset(segment.end_offset)) is not None:
             ended[segment.partition] += 1
             reached[segment.partition] = max(reached.get(segment.partition, 0), end)
-    place = {segment.name: segment.partition for segment in state.segments}
-    for consumption in state.consumption:
-        partition = place.get(consumption.segment)
-        if partition is not None and consumption.offset is not None:
-            reached[partition] = max(reached.get(partition, 0), consumption.offset)
+    for one in state.consumption:
+        consumed = state.by_name.get(one.segment)
+        if consumed is not None and one.offset is not None:
+            reached[consumed.partition] = max(reached.get(consumed.partition, 0), one.offset)
     held = state.stream
     return DrillSample(
         at_ms=state.read_ms,
         consumed=sum(reached.values()),
         backlog=sum(max(s.latest - reached.get(p, 0), 0) for p, s in held.items()) if held else None,
         commits=ended,
-        only_servers=sum(
-            segment.status is not None and segment.status.completed and segment.copy is not Copy.DEEP_STORE
-            for segment in state.segments
-        ),
+        only_servers=sum(segment.past_the_store for segment in state.segments),
         query_s=tuple(query_s),
         peer_downloads=peer_downloads,
     )
@@ -273,8 +269,7 @@ class Drill:
 
         :raises PinotAssetsError: the table cannot be read at the beginning, or the store not be mended.
         """
-        seen: dict[Phase, Sequence[DrillSample]] = {}
-        seen[Phase.BEFORE] = self._phase(Phase.BEFORE)
+        seen = {Phase.BEFORE: self._phase(Phase.BEFORE)}
         try:
             self.break_store()
             seen[Phase.OUTAGE] = self._phase(Phase.OUTAGE)
@@ -284,10 +279,10 @@ class Drill:
         finally:
             with held_off():
                 self.mend_store()
-        seen[Phase.BACKFILL] = self._phase(Phase.BACKFILL, self._repair)
+        seen[Phase.BACKFILL] = self._phase(Phase.BACKFILL, self.repair.round)
         return findings(seen, self.lengths)
 
-    def _phase(self, phase: Phase, work: Callable[[], None] = lambda: None) -> list[DrillSample]:
+    def _phase(self, phase: Phase, work: Callable[[], object] = lambda: None) -> list[DrillSample]:
         self.tell(f"{phase}: begins")
         samples = [self._sample()]
         while not is_over(phase, samples, self.lengths):
@@ -313,9 +308,6 @@ class Drill:
             self.tell(f"a query failed: {error.what}")
             taken = ()
         return sample_of(self.read(), taken, self.peer_downloads())
-
-    def _repair(self) -> None:
-        self.repair.round()
 
 
 def told(found: Sequence[DrillObservation]) -> Mapping[str, Mapping[str, object]]:

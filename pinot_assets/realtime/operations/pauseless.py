@@ -33,10 +33,10 @@ from pinot_assets.errors import (
     SessionError,
     SwitchStateUnknown,
 )
-from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
+from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
 from pinot_assets.realtime.operations.table_operation import TableChange
 from pinot_assets.realtime.repair.apply import Repair
-from pinot_assets.realtime.repair.facts import not_known, topic_paused, young
+from pinot_assets.realtime.repair.facts import not_known, young
 
 SUBJECT: Final = "drain"
 """Under which its memory is kept (`realtime.lease`)."""
@@ -204,7 +204,7 @@ def _after(state: RealtimeState, memory: DrainMemory) -> Action:
 
 def _running(state: RealtimeState) -> list[tuple[int, LlcSegment]]:
     """The newest segment of each partition that is meant to be consumed."""
-    return [(p, newest) for p, newest in sorted(state.latest().items()) if not topic_paused(state, p)]
+    return [(p, newest) for p, newest in sorted(state.latest().items()) if not state.pause.has_stream_of(p)]
 
 
 def _unfinished(state: RealtimeState, goal: Goal) -> str | None:
@@ -217,15 +217,10 @@ def _unfinished(state: RealtimeState, goal: Goal) -> str | None:
     ]
     if committing:
         return f"{plural(len(committing), 'segment')} in COMMITTING"
-    only_servers = [s for s in state.segments if _without_url(s)]
+    only_servers = [s for s in state.segments if s.stored and s.past_the_store]
     if goal is Goal.OFF and only_servers:
         return f"{plural(len(only_servers), 'segment')} without a download URL"
     return None
-
-
-def _without_url(segment: LlcSegment) -> bool:
-    done = segment.status is not None and segment.status.completed
-    return done and segment.stored and segment.copy is not Copy.DEEP_STORE
 
 
 def unproven(state: RealtimeState, memory: DrainMemory) -> list[int]:
@@ -245,11 +240,12 @@ def unproven(state: RealtimeState, memory: DrainMemory) -> list[int]:
 
 
 def _went(last: LlcSegment, newest: LlcSegment, goal: Goal) -> bool:
-    if last.status is None or not last.status.completed:
-        return False
-    if last.modified_ms is None or newest.made_ms is None:
-        return False
-    return (last.modified_ms <= newest.made_ms) is (goal is Goal.OFF)
+    return (
+        last.completed
+        and last.modified_ms is not None
+        and newest.made_ms is not None
+        and (last.modified_ms <= newest.made_ms) is (goal is Goal.OFF)
+    )
 
 
 def _listed(partitions: list[int]) -> str:
@@ -295,7 +291,11 @@ class PauselessChange(TableChange):
             # Remembered before it is done: who comes next must know that it may have been.
             if action.remember != memory and action.do is not Do.PREFLIGHT:
                 self._remember(action.remember)
-            memory = self._try(action, state, goal, until)
+            try:
+                memory = self._do(action, state, goal)
+            except (PinotUnreachable, SwitchStateUnknown) as error:
+                self._bear(error, action.remember, until)
+                memory = action.remember
             if action.do in (Do.DONE, Do.GAVE_UP):
                 self.lease.remember(SUBJECT, "")
                 return action
@@ -313,13 +313,6 @@ class PauselessChange(TableChange):
                 return self.read()
             except PinotError as error:
                 self._bear(error, memory, until)
-
-    def _try(self, action: Action, state: RealtimeState, goal: Goal, until: float) -> DrainMemory:
-        try:
-            return self._do(action, state, goal)
-        except (PinotUnreachable, SwitchStateUnknown) as error:
-            self._bear(error, action.remember, until)
-            return action.remember
 
     def _bear(self, error: PinotError, memory: DrainMemory, until: float) -> None:
         """A call that may have happened is looked up, in any case; for a Pinot that does not answer, a table
@@ -369,9 +362,11 @@ class PauselessChange(TableChange):
         return action.remember
 
     def _flip(self, action: Action, table: str, goal: Goal) -> DrainMemory:
-        config = self._config(table, goal)
+        config = self.pinot.table_config(table)
+        if config is None:
+            raise PinotError(f"{table} has no config any more")
         try:
-            self.pinot.update_realtime_config(config)
+            self.pinot.update_realtime_config(flipped(config, goal))
         except (PinotUnreachable, SwitchStateUnknown):
             raise
         except PinotError as error:
@@ -389,12 +384,6 @@ class PauselessChange(TableChange):
                 why="; ".join(against),
                 hint="`pinot-assets realtime preflight` has the fix of each",
             )
-
-    def _config(self, table: str, goal: Goal) -> JsonMapping:
-        found = self.pinot.table_config(table)
-        if found is None:
-            raise PinotError(f"{table} has no config any more")
-        return flipped(found, goal)
 
     def _remember(self, memory: DrainMemory) -> None:
         self.lease.remember(SUBJECT, memory.to_text())

@@ -68,7 +68,8 @@ class Request:
         :raises ValueError: Pinot knows no such option, or `minAvailableReplicas` is no number.
         """
         for name in sorted(differs.keys() - OPTIONS):
-            raise ValueError(f"Pinot's rebalance has no option {name}; " + _near(name))
+            known = did_you_mean(name, OPTIONS) or f"it has {', '.join(sorted(OPTIONS))}"
+            raise ValueError(f"Pinot's rebalance has no option {name}; {known}")
         made = cls({**USUAL, **differs})
         _ = made.min_available
         return made
@@ -85,10 +86,6 @@ class Request:
     def kept(self, replicas: int) -> int:
         """Replicas that Pinot keeps where segments shall have so many."""
         return self.min_available if self.min_available >= 0 else max(replicas + self.min_available, 0)
-
-
-def _near(name: str) -> str:
-    return did_you_mean(name, OPTIONS) or f"it has {', '.join(sorted(OPTIONS))}"
 
 
 SHOWN: Final = 5
@@ -217,8 +214,7 @@ def _holders(state: RealtimeState, segment: LlcSegment) -> frozenset[str]:
     One that still consumes what others have committed may have to load it from them, and one that shall be
     OFFLINE drops its rows.
     """
-    done = segment.status is not None and segment.status.completed
-    consuming = () if done else segment.in_state("CONSUMING")
+    consuming = () if segment.completed else segment.in_state("CONSUMING")
     building = [r.server for r in consuming if r.ideal in ("CONSUMING", "ONLINE") and is_up(state, r.server)]
     return frozenset([*state.live_copies(segment), *building])
 

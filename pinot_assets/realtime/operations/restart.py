@@ -9,8 +9,8 @@ state, `Restart` does it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pinot_assets.core.stored_format import Open, plain, structured
@@ -31,13 +31,11 @@ _WHAT: Final = "what a restart remembers"
 class RestartPlan:
     """What would be deleted, and whether it may.
 
-    :ivar oldest: by partition, the first segment that goes.
     :ivar going: all that go, by partition and sequence.
     :ivar refusals: why it must not be done.
     :ivar warnings: what is lost all the same.
     """
 
-    oldest: tuple[LlcSegment, ...]
     going: tuple[LlcSegment, ...]
     refusals: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -92,42 +90,44 @@ class RestartMemory(Open):
             raise ValueError(f"not {_WHAT}: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Gathered:
-    refusals: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-
-
 def restart_from(state: RealtimeState, named: Sequence[str]) -> RestartPlan:
     """What goes when these segments and all later ones of their partitions go.
 
     :param named: one or more segments; of each partition the oldest counts.
     """
-    said = _Gathered()
-    unknown = not_known(state)
-    if unknown is not None:
-        said.refusals.append(f"the table could not be read as a whole: {unknown}")
-    by_name = {segment.name: segment for segment in state.segments}
-    missing = [name for name in named if name not in by_name or not by_name[name].in_ideal_state]
-    if missing:
-        said.refusals.append(f"the table has no segment {', '.join(missing)}")
-    _may(state, said)
-    oldest: dict[int, LlcSegment] = {}
-    for segment in (by_name[name] for name in named if name not in missing):
-        first = oldest.get(segment.partition)
-        if first is None or segment.sequence < first.sequence:
-            oldest[segment.partition] = segment
+    missing = [n for n in named if n not in state.by_name or not state.by_name[n].in_ideal_state]
+    refusals, warnings = list(_refusals(state, missing)), []
+    there = [state.by_name[name] for name in named if name not in missing]
+    oldest = {s.partition: s for s in sorted(there, key=lambda s: s.sequence, reverse=True)}
     going = tuple(
         s for s in state.segments if s.partition in oldest and s.sequence >= oldest[s.partition].sequence
     )
     for partition, first in sorted(oldest.items()):
-        _stream(state, first, [s for s in going if s.partition == partition], said)
-    return RestartPlan(
-        tuple(first for _, first in sorted(oldest.items())),
-        going,
-        tuple(said.refusals),
-        tuple(said.warnings),
-    )
+        # Rows that some server or the deep store has must be in the stream; what is lost already is told.
+        whole = [s for s in going if s.copy is Copy.DEEP_STORE or state.live_copies(s)]
+        held = next((s for s in whole if s.partition == partition), None)
+        if held is not None and (gone := lost_from_stream(state, held, held.start_offset)) is not None:
+            refusals.append(f"{held.name} is whole and could not be read again: {gone}")
+        elif (gone := lost_from_stream(state, first, first.start_offset)) is not None:
+            warnings.append(f"{first.name}: {gone}")
+    return RestartPlan(going, tuple(refusals), tuple(warnings))
+
+
+def _refusals(state: RealtimeState, missing: Sequence[str]) -> Iterator[str]:
+    unknown = not_known(state)
+    if unknown is not None:
+        yield f"the table could not be read as a whole: {unknown}"
+    if missing:
+        yield f"the table has no segment {', '.join(missing)}"
+    if not deletes_from_sequence(state.cluster.version):
+        yield f"Pinot {state.cluster.version} has no deleteSegmentsFromSequenceNum"
+    if not state.settings.pauseless:
+        yield "the table is not pauseless, so nothing of it is lost in this way"
+    if not may_pause(state) and not state.pause.whole:
+        yield (
+            "the table may not be paused while pinot.server.consuming.segment.consistency.mode is "
+            "RESTRICTED; set it to PROTECTED first"
+        )
 
 
 def marks_of(going: Sequence[LlcSegment]) -> tuple[Mark, ...]:
@@ -157,31 +157,6 @@ def goes_on(state: RealtimeState, partition: int) -> bool:
     """Whether the partition is consumed again."""
     newest = state.latest().get(partition)
     return newest is not None and any(replica.ideal == "CONSUMING" for replica in newest.replicas)
-
-
-def _may(state: RealtimeState, said: _Gathered) -> None:
-    if not deletes_from_sequence(state.cluster.version):
-        said.refusals.append(f"Pinot {state.cluster.version} has no deleteSegmentsFromSequenceNum")
-    if not state.settings.pauseless:
-        said.refusals.append("the table is not pauseless, so nothing of it is lost in this way")
-    if not may_pause(state) and not state.pause.whole:
-        said.refusals.append(
-            "the table may not be paused while pinot.server.consuming.segment.consistency.mode is "
-            "RESTRICTED; set it to PROTECTED first"
-        )
-
-
-def _stream(state: RealtimeState, first: LlcSegment, going: Sequence[LlcSegment], said: _Gathered) -> None:
-    """Rows that some server or the deep store has must be in the stream; what is lost already is told."""
-    held = next((s for s in going if s.copy is Copy.DEEP_STORE or state.live_copies(s)), None)
-    if held is not None:
-        gone = lost_from_stream(state, held, held.start_offset)
-        if gone is not None:
-            said.refusals.append(f"{held.name} is whole and could not be read again: {gone}")
-            return
-    gone = lost_from_stream(state, first, first.start_offset)
-    if gone is not None:
-        said.warnings.append(f"{first.name}: {gone}")
 
 
 POLL_S: Final = 3.0

@@ -31,7 +31,7 @@ from pinot_assets.realtime.model.settings import (
     cluster_settings,
     table_settings,
 )
-from pinot_assets.realtime.model.state import Copy, LlcSegment, SegmentStatus
+from pinot_assets.realtime.model.state import LlcSegment, SegmentStatus
 from pinot_assets.realtime.preflight.facts import Aim, CommitStart, CommitTimes, Facts, OfflineHalf
 from pinot_assets.realtime.read.reading import segments_of
 from pinot_assets.realtime.read.stream import StreamRetention, least, read_retention
@@ -42,17 +42,6 @@ ReadRetention = Callable[[Mapping[str, str]], StreamRetention]
 
 _ROUND_TRIPS: Final = 5
 """The slowest of so many counts: a commit waits for the slowest, too."""
-
-
-def aims_of(settings: RealtimeSettings) -> frozenset[Aim]:
-    """What a table has on."""
-    on = {Aim.BYPASS: settings.bypasses, Aim.PAUSELESS: settings.pauseless}
-    return frozenset(aim for aim, is_on in on.items() if is_on)
-
-
-def with_aim(settings: RealtimeSettings, aim: Aim) -> RealtimeSettings:
-    """The settings with that switched on, as far as one switch does it."""
-    return replace(settings, pauseless=True) if aim is Aim.PAUSELESS else settings
 
 
 def gather(
@@ -72,9 +61,10 @@ def gather(
     """
     name = f"{table.removesuffix('_REALTIME')}_REALTIME"
     wanted = table_settings(config)
-    if aim is not None:
-        wanted = with_aim(wanted, aim)
-    aims = aims_of(wanted) | ({aim} if aim is not None else set())
+    if aim is Aim.PAUSELESS:
+        wanted = replace(wanted, pauseless=True)  # as far as one switch does it
+    on = {Aim.BYPASS: wanted.bypasses, Aim.PAUSELESS: wanted.pauseless}
+    aims = frozenset(one for one, is_on in on.items() if is_on or one is aim)
     held = pinot.table_config(name)
     tenant = str(setting(config, "tenants", "server") or "DefaultTenant")
     reading = _Reading(pinot, name, wanted, None if held is None else table_settings(held), tenant)
@@ -107,7 +97,7 @@ class _Reading:
             commit_times=pauseless_times(segments) if pauseless else blocking_times(segments),
             admin_ports=self._ports(servers),
             committing=sum(segment.status is SegmentStatus.COMMITTING for segment in segments),
-            peers_only=sum(_only_with_peers(segment) for segment in segments),
+            peers_only=sum(segment.past_the_store for segment in segments),
             retention=self._try("retention", lambda: self._retention(read_stream), None),
             unread=self.unread,
         )
@@ -191,10 +181,6 @@ class _Reading:
         except PinotAssetsError as error:
             self.unread[part] = error.reason
             return absent
-
-
-def _only_with_peers(segment: LlcSegment) -> bool:
-    return segment.status is not None and segment.status.completed and segment.copy is not Copy.DEEP_STORE
 
 
 def _peer_url(instance: JsonMapping, scheme: str) -> str:

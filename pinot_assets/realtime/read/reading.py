@@ -89,7 +89,10 @@ class _Reading:
         pending = self._each("pending", servers, lambda name: self.pinot.pending_messages(self.table, name))
         external = self._try("external", lambda: self.pinot.external_view(self.table)) or {}
         listed = self._try("committing_listed", lambda: self.pinot.committing_listed(self.table))
-        consumption = self._try("consumption", self._consumption) or ()
+        consumption = (
+            self._try("consumption", lambda: tuple(consumption_of(self.pinot.consuming_segments(self.table))))
+            or ()
+        )
         stream = self._try("stream", lambda: read_stream(settings.streams)) or {}
         brokers = self._try("answered", lambda: self.pinot.brokers_of(self.table)) or ()
         answered = self._each("answered", brokers, lambda url: self.pinot.answered_rows(url, self.table))
@@ -110,9 +113,6 @@ class _Reading:
             answered=answered,
             unread=self.unread,
         )
-
-    def _consumption(self) -> tuple[Consumption, ...]:
-        return tuple(consumption_of(self.pinot.consuming_segments(self.table)))
 
     def _ideal_state(self) -> Node:
         found = self.pinot.ideal_state(self.table)
@@ -272,7 +272,8 @@ def _segment(
     if told is None:
         return None
     fields = node or {}
-    status = _status(fields.get("segment.realtime.status"))
+    text = fields.get("segment.realtime.status")
+    status = SegmentStatus(text) if text in set(SegmentStatus) else None
     # The second spelling is that of releases before 0.8.
     url = fields.get("segment.download.url", fields.get("segment.realtime.download.url"))
     consuming = status is SegmentStatus.IN_PROGRESS
@@ -306,8 +307,10 @@ def pause_of(ideal: Node) -> Pause:
         value = fields_of_json(told)
     except ValueError:
         return Pause(PauseReason.OTHER, comment="its reason cannot be read")
+    code = value.get("reasonCode")
+    reason = PauseReason(str(code)) if code in set(PauseReason) else PauseReason.OTHER
     return Pause(
-        reason=_pause_reason(value.get("reasonCode")) if value.get("paused") else None,
+        reason=reason if value.get("paused") else None,
         comment=str(value.get("comment") or ""),
         since_ms=_count(value.get("timeInMillis")),
         topics=frozenset(int(index) for index in value.get("indexOfInactiveTopics") or ()),
@@ -329,16 +332,11 @@ def consumption_of(told: Mapping[str, list[JsonObject]]) -> Iterator[Consumption
                 state=str(one.get("consumerState")),
                 offset=_first(offsets),
                 lag_ms=_first(info.get("availabilityLagMsMap")),
-                consumed_ms=_moment(one.get("lastConsumedTimestamp")),
+                # -1 says *never* (0.11.0 says 0 itself).
+                consumed_ms=0
+                if str(consumed := one.get("lastConsumedTimestamp")) == "-1"
+                else _count(consumed),
             )
-
-
-def _status(text: str | None) -> SegmentStatus | None:
-    return SegmentStatus(text) if text in set(SegmentStatus) else None
-
-
-def _pause_reason(text: object) -> PauseReason:
-    return PauseReason(str(text)) if text in set(PauseReason) else PauseReason.OTHER
 
 
 def _first(values: JsonMapping | None) -> int | None:
@@ -353,11 +351,6 @@ def _count(value: object) -> int | None:
     except ValueError:
         return None
     return number if number >= 0 else None
-
-
-def _moment(value: object) -> int | None:
-    """A moment; 0 for -1, which says *never* (0.11.0 says 0 itself)."""
-    return 0 if str(value) == "-1" else _count(value)
 
 
 def _time_ms(value: str | None, unit: str | None) -> int | None:

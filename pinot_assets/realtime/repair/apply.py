@@ -106,7 +106,9 @@ class Repair:
         :raises LeaseLost: another run took the table over.
         :raises PinotError: the table cannot be read.
         """
-        state, memory, end_ms = self.read(), self._recalled(), self.clock_ms() + self.longest_ms
+        state, now_ms = self.read(), self.clock_ms()
+        memory = recalled(self.lease.recall(SUBJECT), self.lease.table, now_ms, self.limits)
+        end_ms = now_ms + self.longest_ms
         found = plan(state, self.limits, memory)
         outcomes: list[StepOutcome] = []
         begun: dict[Step, int] = {}
@@ -178,10 +180,6 @@ class Repair:
         self.tell(f"{step}: {result}" + (f"; {text}" if text else ""))
         return StepOutcome(step, result, text)
 
-    def _recalled(self) -> Memory:
-        text = self.lease.recall(SUBJECT)
-        return recalled(text, self.lease.table, self.clock_ms(), self.limits)
-
     def _remember(self, memory: Memory) -> None:
         self.lease.remember(SUBJECT, memory.to_text())
 
@@ -222,7 +220,11 @@ def begin(step: Step, state: RealtimeState, pinot: RealtimePinot, sweep: Sweeper
         case Means.RESUME:
             pinot.resume(table)
         case Means.STORE:
-            _sweep(step, sweep)
+            if sweep is None:
+                why, hint = "the deep store is not reached from here", "delete them by hand"
+                raise PinotError(f"{step} cannot be done", why=why, hint=hint)
+            for name in step.names:
+                sweep(name)
         case Means.SERVER:
             _by_server(step, state, pinot)
         case Means.PERSON:
@@ -272,17 +274,6 @@ def _finish(step: Step, table: str, pinot: RealtimePinot, address: str) -> None:
             why=f"its end offset is {fields.get(END_OFFSET)}, the node says {node.simple.get(END_OFFSET)}",
         )
     pinot.write_segment(table, node.with_fields(**fields))
-
-
-def _sweep(step: Step, sweep: Sweeper | None) -> None:
-    if sweep is None:
-        raise PinotError(
-            f"{step} cannot be done",
-            why="the deep store is not reached from here",
-            hint="delete them by hand",
-        )
-    for name in step.names:
-        sweep(name)
 
 
 def _server(step: Step) -> str:
@@ -339,11 +330,7 @@ def _of_segments(step: Step, state: RealtimeState) -> Verification:
         if Verification.NOT_YET in verdicts:
             return Verification.NOT_YET
         return Verification.DONE if Verification.DONE in verdicts else Verification.GONE
-    return _verdict(all(_is_stored(segment) for segment in there))
-
-
-def _is_stored(segment: LlcSegment) -> bool:
-    return segment.status is not None and segment.status.completed and segment.copy is Copy.DEEP_STORE
+    return _verdict(all(one.completed and one.copy is Copy.DEEP_STORE for one in there))
 
 
 def _loaded(segment: LlcSegment, server: str) -> Verification:

@@ -17,7 +17,6 @@ from pinot_assets.realtime.model.state import (
     LlcSegment,
     RealtimeState,
     SegmentStatus,
-    TmpUpload,
     files_named,
     upload_of,
 )
@@ -34,7 +33,6 @@ from pinot_assets.realtime.repair.facts import (
     keeps_committing_list,
     lost_from_stream,
     on_dead_servers,
-    size_bytes,
     upload_means,
     young,
 )
@@ -65,7 +63,8 @@ def committing(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem
     elif not state.live_copies(segment):
         yield from lost(state, segment)
     else:
-        why = f"COMMITTING for {_minutes(state, segment)} although {_servers(state, segment)} has it"
+        minutes = (state.age_ms(segment) or 0) / 60_000
+        why = f"COMMITTING for {minutes:.0f} min although {_servers(state, segment)} has it"
         yield _stored_by(state, segment, StepKind.FINISH, finish_means(state), why)
         yield from _resets(state, segment)
 
@@ -115,7 +114,7 @@ def _stored_by(
                 f"{why}; the admin address of none of these is known",
                 "see that the instance configs name adminPort, and that this machine reaches it",
             )
-    size = size_bytes(state, segment)
+    size = state.largest_bytes if segment.size_bytes is None else segment.size_bytes
     deadline = state.cluster.upload_timeout_ms / 1000 + SPARE_S
     return Step(kind, means, why, (segment.name,), server, size_bytes=size, deadline_s=deadline)
 
@@ -136,6 +135,10 @@ def _nowhere(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
 
 def _resets(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
     """Replicas in ERROR, one after the other: never the whole segment, which would take healthy ones down."""
+    load_s = RESET_DEADLINE_S
+    if segment.copy is not Copy.DEEP_STORE:
+        # A server waits for a COMMITTING one: `realtime.segment.pauseless.download.timeoutSeconds`.
+        load_s = max(RESET_DEADLINE_S, state.settings.download_timeout_s) + SPARE_S
     for replica in in_error(state, segment):
         if replica.pending:
             yield Waiting(segment.name, f"{replica.server} has a message about it, and resets nothing before")
@@ -155,24 +158,12 @@ def _resets(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
             f"ERROR on {replica.server}, and {source}",
             (segment.name,),
             replica.server,
-            deadline_s=_load_s(state, segment),
+            deadline_s=load_s,
         )
-
-
-def _load_s(state: RealtimeState, segment: LlcSegment) -> float:
-    """A server waits for a COMMITTING one: `realtime.segment.pauseless.download.timeoutSeconds`."""
-    if segment.copy is Copy.DEEP_STORE:
-        return RESET_DEADLINE_S
-    return max(RESET_DEADLINE_S, state.settings.download_timeout_s) + SPARE_S
 
 
 def _servers(state: RealtimeState, segment: LlcSegment) -> str:
     return ", ".join(state.live_copies(segment))
-
-
-def _minutes(state: RealtimeState, segment: LlcSegment) -> str:
-    age = state.age_ms(segment)
-    return f"{(age or 0) / 60_000:.0f} min"
 
 
 LONGEST_COMMIT_MS = 1_800_000
@@ -203,11 +194,21 @@ def lost(state: RealtimeState, segment: LlcSegment) -> Iterator[Step | Unrepaira
             + ", ".join(on_dead_servers(state, segment)),
             "start one of them; if none can come back, rebalance the table: then it is read from the stream",
         )
-    elif coming := [r.server for r in up if r.pending and _just_came(state, r.server)]:
+    elif coming := [
+        r.server
+        for r in up
+        if r.pending
+        and (since := state.servers[r.server].since_ms) is not None
+        and state.read_ms - since < COMPLETION_WINDOW_MS
+    ]:
         yield Waiting(segment.name, f"{', '.join(coming)} has just come back and may have it on its disk")
     elif not reingests(state.settings, state.cluster):
         yield _out_of_order(state, segment)
-    elif (gone := _gone(state, segment)) is not None:
+    # Its first row must not be gone yet, its last one must be there (a topic may have been made anew).
+    elif gone := (
+        lost_from_stream(state, segment, segment.start_offset)
+        or lost_from_stream(state, segment, segment.end_offset)
+    ):
         yield Unrepairable(
             segment.name,
             f"no live server has it, and it cannot be read again: {gone}",
@@ -231,11 +232,6 @@ def _building(state: RealtimeState, segment: LlcSegment, building: list[str]) ->
     )
 
 
-def _just_came(state: RealtimeState, server: str) -> bool:
-    since = state.servers[server].since_ms
-    return since is not None and state.read_ms - since < COMPLETION_WINDOW_MS
-
-
 def _out_of_order(state: RealtimeState, segment: LlcSegment) -> Unrepairable:
     kind = "dedup" if state.settings.dedup else "partial upsert"
     dead = on_dead_servers(state, segment)
@@ -246,12 +242,6 @@ def _out_of_order(state: RealtimeState, segment: LlcSegment) -> Unrepairable:
         f"{first}delete it with all later ones of its partition and read them again in order: `pinot-assets "
         f"realtime restart-from`; or set disasterRecoveryMode to ALWAYS and accept wrong rows for a while",
     )
-
-
-def _gone(state: RealtimeState, segment: LlcSegment) -> str | None:
-    """Its first row must not be gone yet, its last one must be there (a topic may have been made anew)."""
-    start, end = segment.start_offset, segment.end_offset
-    return lost_from_stream(state, segment, start) or lost_from_stream(state, segment, end)
 
 
 def _reingest(state: RealtimeState, segment: LlcSegment) -> Step | Unrepairable:
@@ -290,7 +280,12 @@ MORE = 1.1
 
 def stale(state: RealtimeState) -> Iterator[Step | Unrepairable]:
     """At most one step of each kind, and a word on each left-over that may hold what its segment lacks."""
-    listed = _finished_but_listed(state)
+    listed = tuple(
+        name
+        for name in sorted(state.committing_listed)
+        if (segment := state.by_name.get(name)) is None
+        or (segment.status is not SegmentStatus.COMMITTING and young(state, segment) is None)
+    )
     if listed and keeps_committing_list(state):
         yield Step(
             StepKind.UNLIST,
@@ -299,20 +294,25 @@ def stale(state: RealtimeState) -> Iterator[Step | Unrepairable]:
             "committing ones without being so",
             names=listed,
         )
-    sizes = {segment.name: segment.size_bytes for segment in state.segments}
+    used = files_named(segment.url for segment in state.segments)
     swept = []
-    for upload in _left_over(state):
-        name = str(upload_of(upload.name))
-        size = sizes[name]
-        if size is None or upload.size_bytes <= size * MORE:
+    for upload in sorted(state.tmp_uploads, key=lambda upload: upload.name):
+        segment = state.by_name.get(upload_of(upload.name) or "")
+        # Only files of segments that are stored elsewhere: one may be all that there is of any other.
+        is_stored = segment is not None and segment.completed and segment.copy is Copy.DEEP_STORE
+        if segment is None or not is_stored or young(state, segment) is not None or upload.name in used:
+            continue
+        if state.read_ms - upload.modified_ms <= LEFT_OVER_MS:
+            continue
+        if segment.size_bytes is None or upload.size_bytes <= segment.size_bytes * MORE:
             swept.append(upload.name)
             continue
         # Seen in the simulation: a commit that never ended, then read again from a stream that had forgotten
         # its rows. Pinot calls the empty segment DONE; the upload is the last that has them.
         yield Unrepairable(
-            name,
-            f"its left-over upload {upload.name} has {upload.size_bytes:,} bytes, it has {size:,}: "
-            "the upload may have rows that it lacks",
+            segment.name,
+            f"its left-over upload {upload.name} has {upload.size_bytes:,} bytes, it has "
+            f"{segment.size_bytes:,}: the upload may have rows that it lacks",
             "compare their rows; upload it in the segment's place, or delete it by hand",
         )
     if swept:
@@ -322,33 +322,3 @@ def stale(state: RealtimeState) -> Iterator[Step | Unrepairable]:
             f"{plural(len(swept), 'upload')} never moved into place, of what is stored whole",
             names=tuple(swept),
         )
-
-
-def _finished_but_listed(state: RealtimeState) -> tuple[str, ...]:
-    by_name = {segment.name: segment for segment in state.segments}
-    return tuple(
-        name
-        for name in sorted(state.committing_listed)
-        if (segment := by_name.get(name)) is None
-        or (segment.status is not SegmentStatus.COMMITTING and young(state, segment) is None)
-    )
-
-
-def _left_over(state: RealtimeState) -> list[TmpUpload]:
-    """Only files of segments that are stored elsewhere: one may be all that there is of any other."""
-    stored = {
-        s.name: s
-        for s in state.segments
-        if s.status is not None
-        and s.status.completed
-        and s.copy is Copy.DEEP_STORE
-        and young(state, s) is None
-    }
-    used = files_named(segment.url for segment in state.segments)
-    return [
-        upload
-        for upload in sorted(state.tmp_uploads, key=lambda upload: upload.name)
-        if state.read_ms - upload.modified_ms > LEFT_OVER_MS
-        and upload_of(upload.name) in stored
-        and upload.name not in used
-    ]

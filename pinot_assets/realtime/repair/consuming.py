@@ -11,7 +11,6 @@ from pinot_assets.realtime.repair.facts import (
     is_up,
     lost_from_stream,
     recreate_means,
-    topic_paused,
     young,
 )
 from pinot_assets.realtime.repair.model import Means, RepairItem, Step, StepKind, Unrepairable, Waiting
@@ -49,15 +48,9 @@ def in_progress(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairIte
                 (segment.name,),
                 replica.server,
             )
-    yield from _stopped_replicas(state, segment)
-
-
-def _stopped_replicas(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
-    ideal = {r.ideal for r in segment.replicas}
-    if not {"OFFLINE", "CONSUMING"} <= ideal:
-        return
+    some_consume = any(r.ideal == "CONSUMING" for r in segment.replicas)
     for replica in segment.replicas:
-        if replica.ideal == "OFFLINE" and is_up(state, replica.server):
+        if some_consume and replica.ideal == "OFFLINE" and is_up(state, replica.server):
             yield Unrepairable(
                 segment.name,
                 f"{replica.server} stopped consuming it (OFFLINE in the ideal state), the others go on",
@@ -85,7 +78,7 @@ def unconsumed(state: RealtimeState) -> Iterator[RepairItem]:
     idle: list[_Idle] = []
     latest = state.latest()
     for partition, segment in sorted(latest.items()):
-        if topic_paused(state, partition):
+        if state.pause.has_stream_of(partition):
             continue
         found = _stopped(state, segment)
         if isinstance(found, _Idle):
@@ -93,7 +86,7 @@ def unconsumed(state: RealtimeState) -> Iterator[RepairItem]:
             yield from _rows_gone(state, segment)
         elif found is not None:
             yield found
-    new = sorted(p for p in set(state.stream) - set(latest) if not topic_paused(state, p))
+    new = sorted(p for p in set(state.stream) - set(latest) if not state.pause.has_stream_of(p))
     idle += [_Idle(partition, "the stream has it, the table does not") for partition in new]
     if idle:
         # Resuming runs the same validation, and recreates what is missing.

@@ -22,10 +22,6 @@ RETENTION_MARGIN_MS = 3_600_000
 SET_A_STORE = "set pinot.server.instance.segment.store.uri to the controller's data directory and restart it"
 """What helps a server that has none."""
 
-TOPIC_STRIDE = 10_000
-"""`PARTITION_PADDING_OFFSET`: partition groups of the n-th stream begin at n times that."""
-
-
 _ESSENTIAL = ("segments", "external", "pending", "servers", "pause", "version")
 
 
@@ -107,7 +103,8 @@ def lost_from_stream(state: RealtimeState, segment: LlcSegment, offset: str | No
     """
     held_by_stream = state.stream.get(segment.partition)
     if held_by_stream is None:
-        return "what the stream still holds is not known" + _because(state.unread.get("stream"))
+        why = state.unread.get("stream")
+        return "what the stream still holds is not known" + (f" ({why})" if why else "")
     number = None if offset is None else whole_number(offset)
     if number is None:
         return f"its offset ({offset or 'none'}) cannot be compared with what the stream holds"
@@ -121,26 +118,12 @@ def lost_from_stream(state: RealtimeState, segment: LlcSegment, offset: str | No
     return None
 
 
-def size_bytes(state: RealtimeState, segment: LlcSegment) -> int:
-    """What an upload of it comes to; the table's largest segment where its own size is not known yet."""
-    return segment.size_bytes if segment.size_bytes is not None else state.largest_bytes
-
-
 def expires_soon(state: RealtimeState, segment: LlcSegment) -> bool:
     """Whether Pinot uploads it no more, since retention deletes it within the hour."""
     retention = state.settings.retention_ms
     if retention is None or segment.end_time_ms is None:
         return False
     return state.read_ms - segment.end_time_ms > retention - RETENTION_MARGIN_MS
-
-
-def topic_paused(state: RealtimeState, partition: int) -> bool:
-    """Whether the stream of that partition group is paused on its own."""
-    return partition // TOPIC_STRIDE in state.pause.topics
-
-
-def _because(reason: str | None) -> str:
-    return f" ({reason})" if reason else ""
 
 
 _RECREATES: Final = Version("1.3")

@@ -67,7 +67,15 @@ def plan(
     steps = _together([item for item in found if isinstance(item, Step) and item.means is not Means.PERSON])
     waiting = [item for item in found if isinstance(item, Waiting)]
     refusals = [item for item in found if isinstance(item, Unrepairable)]
-    refusals += [_in_vain(step, memory) for step in steps if memory.times(step) >= limits.tries]
+    refusals += [
+        Unrepairable(
+            _subject(step),
+            f"{step.kind} was begun {plural(memory.times(step), 'time')} without effect",
+            manual(step).if_it_fails,
+        )
+        for step in steps
+        if memory.times(step) >= limits.tries
+    ]
     chosen, held = _chosen(state, steps, limits, memory)
     return RepairPlan(
         steps=tuple(chosen),
@@ -102,11 +110,7 @@ def _together(steps: list[Step]) -> list[Step]:
     """One segment-level validation uploads all that is missing: so it is one step. What it does not name is
     seen to by later plans.
     """
-    at_once: list[Step] = []
-    others: list[Step] = []
-    for step in steps:
-        by_validation = step.means is Means.SEGMENT_VALIDATION and step.kind in _UPLOADS
-        (at_once if by_validation else others).append(step)
+    at_once = [one for one in steps if one.means is Means.SEGMENT_VALIDATION and one.kind in _UPLOADS]
     if len(at_once) < 2:
         return steps
     named = at_once[:NAMED_AT_ONCE]
@@ -119,7 +123,8 @@ def _together(steps: list[Step]) -> list[Step]:
         # The controller uploads one after the other; what is left then is the next plan's.
         deadline_s=min(sum(step.deadline_s for step in named), LONGEST_WAIT_S),
     )
-    return [whole, *others]
+    together = set(at_once)
+    return [whole, *(one for one in steps if one not in together)]
 
 
 def _chosen(
@@ -205,14 +210,6 @@ def _risky(state: RealtimeState, step: Step) -> Waiting | None:
                 "Pinot's own next one does all the same",
             )
     return None
-
-
-def _in_vain(step: Step, memory: Memory) -> Unrepairable:
-    return Unrepairable(
-        _subject(step),
-        f"{step.kind} was begun {plural(memory.times(step), 'time')} without effect",
-        manual(step).if_it_fails,
-    )
 
 
 def _subject(step: Step) -> str:

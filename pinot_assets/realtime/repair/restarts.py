@@ -69,16 +69,8 @@ def _hindrance(state: RealtimeState, server: str) -> str | None:
     away = [other.name for other in state.servers.values() if other.name != server and not other.serves]
     if away:
         return f"while {', '.join(away)} does not serve"
-    alone = _alone_on(state, server)
-    if alone:
-        more = f" and {len(alone) - 1} more" if len(alone) > 1 else ""
-        return f"before others, or the deep store, have what only it has: {alone[0]}{more}"
-    return None
-
-
-def _alone_on(state: RealtimeState, server: str) -> list[str]:
-    """Segments that a restart of it could lose: its only copies, and what it builds in memory."""
-    return [
+    # What a restart could lose: only copies, and what it builds in memory.
+    alone = [
         segment.name
         for segment in state.segments
         if (only_copy(state, segment) and state.live_copies(segment) == (server,))
@@ -88,6 +80,10 @@ def _alone_on(state: RealtimeState, server: str) -> list[str]:
             and any(r.server == server and r.external == "CONSUMING" for r in segment.replicas)
         )
     ]
+    if alone:
+        more = f" and {len(alone) - 1} more" if len(alone) > 1 else ""
+        return f"before others, or the deep store, have what only it has: {alone[0]}{more}"
+    return None
 
 
 # --- replicas that Helix has forgotten ---------------------------------------------------------------
@@ -133,19 +129,15 @@ def _on_a_disk(state: RealtimeState, memory: Memory) -> Iterator[tuple[str, str]
         return
     for segment in state.segments:
         broken = in_error(state, segment)
-        done = segment.status is not None and segment.status.completed and segment.copy is Copy.PEERS_ONLY
+        done = segment.completed and segment.copy is Copy.PEERS_ONLY
         nowhere = broken and broken == held(segment) and not state.live_copies(segment)
         if done and nowhere and all(_reset_in_vain(state, memory, segment, one) for one in broken):
             for replica in broken:
-                if not _started_since(state, replica.server, segment):
+                since_ms, written_ms = state.servers[replica.server].since_ms, segment.modified_ms
+                if since_ms is None or written_ms is None or since_ms <= written_ms:
                     yield replica.server, segment.name
 
 
 def _reset_in_vain(state: RealtimeState, memory: Memory, segment: LlcSegment, replica: Replica) -> bool:
     reset = Step(StepKind.RESET, Means.CONTROLLER_RESET, "", (segment.name,), replica.server)
     return not replica.pending and memory.in_vain(reset, state.read_ms)
-
-
-def _started_since(state: RealtimeState, server: str, segment: LlcSegment) -> bool:
-    since = state.servers[server].since_ms
-    return since is not None and segment.modified_ms is not None and since > segment.modified_ms

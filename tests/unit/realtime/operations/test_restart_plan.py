@@ -44,7 +44,7 @@ def hurt(**differs: Any) -> RealtimeState:
 def test_what_goes() -> None:
     found = restart_from(hurt(), [LATER.name, LOST.name])
     assert found.going == (LOST, LATER, consuming(sequence=3))
-    assert found.oldest == (LOST,)
+    assert found.going[0] == LOST
     assert found.refusals == found.warnings == ()
 
 
