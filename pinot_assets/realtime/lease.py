@@ -89,11 +89,11 @@ class OperationsStore:
             try:
                 failure = first_error(transaction.commit())
             except _UNKNOWN:
-                if self.holder() != owner or not self._is_ours():
+                if self.holder() != owner or not lease_is_ours(self._zk, self.path):
                     continue
                 failure = None
             if failure is None:
-                return OperationsLease(self, owner, self._read()[1])
+                return OperationsLease(self, self._read()[1])
             if isinstance(failure, NodeExistsError):
                 holder = self.holder()
                 if holder is None:
@@ -123,23 +123,13 @@ class OperationsStore:
             Marks.of(found).require_known(f"what operations on {self.table} remember")
             return found, stat.version
 
-    def _is_ours(self) -> bool:
-        return lease_is_ours(self._zk, self.path)
 
+class OperationsLease(OperationsStore):
+    """The right to change the table: its node while it is held."""
 
-class OperationsLease:
-    """The right to change the table."""
-
-    def __init__(self, store: OperationsStore, owner: Owner, version: int) -> None:
-        self._store = store
-        self._zk = store._zk
-        self._owner = owner
+    def __init__(self, store: OperationsStore, version: int) -> None:
+        super().__init__(store._zk, store._cluster, store.table)
         self._version = version
-
-    @property
-    def table(self) -> str:
-        """The table's name, with `_REALTIME`."""
-        return self._store.table
 
     @answered()
     def taken_ms(self) -> int:
@@ -147,14 +137,10 @@ class OperationsLease:
 
         :raises LeaseLost: it is held no more.
         """
-        stat = self._zk.retry(self._zk.exists, f"{self._store.path}/lease")
+        stat = self._zk.retry(self._zk.exists, f"{self.path}/lease")
         if stat is None:
             raise self._lost(None)
         return int(stat.ctime)
-
-    def recall(self, subject: str) -> str:
-        """See `OperationsStore.recall`."""
-        return self._store.recall(subject)
 
     def assert_held(self) -> None:
         """Look before a write to Pinot.
@@ -171,8 +157,8 @@ class OperationsLease:
         """
         for _ in range(_ATTEMPTS):
             transaction = self._zk.transaction()
-            transaction.check(f"{self._store.path}/lease", version=0)
-            transaction.set_data(self._store.path, self._with(subject, text), version=self._version)
+            transaction.check(f"{self.path}/lease", version=0)
+            transaction.set_data(self.path, self._with(subject, text), version=self._version)
             try:
                 failure: Exception | None = first_error(transaction.commit())
             except _UNKNOWN as error:
@@ -190,8 +176,8 @@ class OperationsLease:
     def release(self) -> None:
         """Let go. Never raises: what cannot be deleted goes with the session."""
         transaction = self._zk.transaction()
-        transaction.check(self._store.path, version=self._version)
-        transaction.delete(f"{self._store.path}/lease", version=0)
+        transaction.check(self.path, version=self._version)
+        transaction.delete(f"{self.path}/lease", version=0)
         with suppress(KazooException):
             transaction.commit()
 
@@ -203,14 +189,14 @@ class OperationsLease:
 
     @answered()
     def _with(self, subject: str, text: str) -> bytes:
-        remembered = {**self._store._read()[0], subject: text}
+        remembered = {**self._read()[0], subject: text}
         return _record({key: value for key, value in remembered.items() if value})
 
     def _own(self) -> tuple[Mapping[str, str], int | None]:
         """What is remembered and the node's version; no version once the lease is lost, or nobody knows."""
         try:
-            found = self._store._read()
-            return found if self._store._is_ours() else ({}, None)
+            found = self._read()
+            return found if lease_is_ours(self._zk, self.path) else ({}, None)
         except (KazooException, SessionError):
             return {}, None
 

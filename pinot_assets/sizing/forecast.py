@@ -116,8 +116,7 @@ def _rows(load: Load, day: Day, bins: int) -> tuple[Series, Series]:
     total = np.interp(edges, at, read)
     beyond = edges > at[-1]
     total[beyond] = read[-1] + rate[-1] * (edges[beyond] - at[-1])
-    waiting = np.maximum(0.0, load.messages_per_s * edges - total)
-    return np.diff(total) / MINUTE, waiting[1:]
+    return np.diff(total) / MINUTE, np.maximum(0.0, load.messages_per_s * edges - total)[1:]
 
 
 def _each(day: Day, bins: int, amount: Callable[[Commit], float]) -> Series:

@@ -108,10 +108,8 @@ class _Day:
         load = self.load
         full = self._steady_rows()
         for number in range(load.tables * load.partitions):
-            share = number * GOLDEN % 1
-            read = share * full
-            created = -read / load.rows_per_s
-            partition = _Partition(number // load.partitions, full, created, 0.0, read=read)
+            read = number * GOLDEN % 1 * full
+            partition = _Partition(number // load.partitions, full, -read / load.rows_per_s, 0.0, read=read)
             self.day.changes(0.0, load.rows_per_s)
             self._fill(partition)
         while self.heap:

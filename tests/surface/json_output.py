@@ -19,7 +19,7 @@ from pinot_assets.cli.main import app
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.local.stack import PartStatus
-from pinot_assets.realtime.health import metrics, rows
+from pinot_assets.realtime.health import metrics
 from pinot_assets.realtime.operations import rebalance
 from pinot_assets.realtime.repair import model as repair
 from pinot_assets.sensors import notice
@@ -44,7 +44,7 @@ MEANINGS: JsonObject = {
     "cli.realtime.repair:refusal": repair.Unrepairable,
     "cli.realtime.repair:step": repair.Step,
     "cli.realtime.repair:waiting": repair.Waiting,
-    "cli.realtime.health:row": rows.SegmentRow,
+    "cli.realtime.health:row": metrics.SegmentRow,
     "cli.commands.rollback:answer": RowCount,
     "session.plan_report.rendering_json:found.to_json()": Fingerprint,
     "cli.commands.session:state": FileState,

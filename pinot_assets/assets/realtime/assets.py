@@ -15,8 +15,7 @@ from pinot_assets.assets.asset_attributes import asset_attributes
 from pinot_assets.assets.evaluations import said
 from pinot_assets.assets.metadata import cell
 from pinot_assets.realtime.health.checks import CHECKS, RealtimeView, look
-from pinot_assets.realtime.health.metrics import numbers
-from pinot_assets.realtime.health.rows import segment_rows
+from pinot_assets.realtime.health.metrics import numbers, segment_rows
 from pinot_assets.realtime.model.settings import RealtimeSettings, table_settings
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.resources import PinotResource

@@ -19,8 +19,7 @@ from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.health.metrics import Metric, metrics, read_exporters
-from pinot_assets.realtime.health.rows import SegmentRow, segment_rows
+from pinot_assets.realtime.health.metrics import Metric, SegmentRow, metrics, read_exporters, segment_rows
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.read.deep_store import open_deep_store
 from pinot_assets.realtime.read.reading import read_state

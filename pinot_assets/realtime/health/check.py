@@ -9,13 +9,7 @@ from typing import Final
 
 from packaging.version import Version
 
-from pinot_assets.core.check_result import (
-    CheckProblem,
-    CheckResult,
-    Severity,
-    check_result_of,
-    unknown,
-)
+from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, check_result_of, unknown
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.model.state import RealtimeState
 
@@ -45,9 +39,8 @@ class RealtimeCheck:
 
     def __call__(self, state: RealtimeState) -> CheckResult:
         """Its answer. Never raises."""
-        missing = [f"{part}: {state.unread[part]}" for part in self.needs if part in state.unread]
-        if missing:
-            return unknown(self.name, "; ".join(missing), "look again when it answers")
+        if why := state.why_unread(*self.needs):
+            return unknown(self.name, why, "look again when it answers")
         try:
             return replace(self.judge(state), name=self.name)
         except Exception as error:

@@ -62,8 +62,7 @@ def look(table: str, settings: Callable[[], Settings]) -> RealtimeView:
         with RealtimePinot(settings().pinot) as pinot:
             state = read_state(pinot, table, deep_store=open_deep_store(pinot))
     except PinotNotFound as error:
-        makes_it = f"`pinot-assets tables apply {table.removesuffix('_REALTIME')}` makes it"
-        return blind(error.what, makes_it)
+        return blind(error.what, f"`pinot-assets tables apply {table.removesuffix('_REALTIME')}` makes it")
     except PinotAssetsError as error:
         return blind(error.reason, error.hint or "")
     return RealtimeView(state, examine(state))

@@ -90,8 +90,7 @@ def _who_ends_it(state: RealtimeState, broken: list[LlcSegment]) -> str:
         return "the table is no longer pauseless: Pinot mends none of them"
     if broken and not reingests(state.settings, state.cluster):
         return "Pinot does not re-ingest segments of this table, and resets none of it"
-    hours = state.cluster.segment_level_period_s / 3600
-    return f"Pinot looks for them every {hours:g} h"
+    return f"Pinot looks for them every {state.cluster.segment_level_period_s / 3600:g} h"
 
 
 @check("Every partition has its consuming segment, unless it is paused.", *NODES, "pause")
@@ -193,13 +192,7 @@ def committing_list(state: RealtimeState) -> CheckResult:
     )
 
 
-@check(
-    "The table is consumed, or an operator paused it.",
-    "segments",
-    "external",
-    "servers",
-    "pause",
-)
+@check("The table is consumed, or an operator paused it.", "segments", "external", "servers", "pause")
 def consumption(state: RealtimeState) -> CheckResult:
     """The table is consumed, or paused by an operator. Paused by Pinot, or stuck, it fails."""
     latest = state.latest()

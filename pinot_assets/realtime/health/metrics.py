@@ -1,5 +1,5 @@
-"""A REALTIME table's numbers at one look, for plots; and the five metrics by which pauseless tables are
-watched, under the names that Pinot really gives them.
+"""What is shown of a REALTIME table: its segments as rows, its numbers at one look, for plots; and the five
+metrics by which pauseless tables are watched, under the names that Pinot really gives them.
 
 These are read from the JMX exporter of controllers and servers where it listens, else derived from the
 table's state; each one says which. Names: docs/design/realtime.md#s10; labels as Pinot's own exporter
@@ -21,9 +21,9 @@ from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient
 from pinot_assets.realtime.health.consuming import by_server, lags_ms
-from pinot_assets.realtime.health.recovery import ERROR, all_in_error
+from pinot_assets.realtime.health.recovery import ERROR, all_in_error, recoveries
 from pinot_assets.realtime.model.settings import reingests
-from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
 
 SECONDS: Final = 15.0
 """How long one exporter may take: a broker's page has thousands of lines."""
@@ -285,3 +285,60 @@ def _unread_messages(state: RealtimeState) -> int | None:
             return None
         behind += max(0, end.latest - max(offsets))
     return behind if state.stream else None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    """One segment.
+
+    :ivar status: IN_PROGRESS, COMMITTING, DONE, UPLOADED, or empty where its node says none.
+    :ivar age_s: since its node was written, None where that is not known.
+    :ivar copy: where its tar is.
+    :ivar replicas: server → state in the external view; `none` where it reports none.
+    :ivar live_copies: servers that live and have loaded it.
+    :ivar rows: committed ones.
+    :ivar note: what is wrong with it, if anything.
+    """
+
+    segment: str
+    partition: int
+    sequence: int
+    status: str
+    age_s: float | None
+    copy: Copy
+    replicas: Mapping[str, str]
+    live_copies: int
+    rows: int | None
+    size_bytes: int | None
+    start_offset: str | None
+    end_offset: str | None
+    note: str = ""
+
+
+def segment_rows(state: RealtimeState) -> tuple[SegmentRow, ...]:
+    """A row for each segment, by partition and sequence."""
+    broken = {one.segment.name: f"{one.way}: {one.why}" for one in recoveries(state)}
+    return tuple(
+        SegmentRow(
+            segment=segment.name,
+            partition=segment.partition,
+            sequence=segment.sequence,
+            status=segment.status or "",
+            age_s=None if (age := state.age_ms(segment)) is None else age / 1000,
+            copy=segment.copy,
+            replicas={r.server: r.external or "none" for r in segment.replicas},
+            live_copies=len(state.live_copies(segment)),
+            rows=segment.total_docs,
+            size_bytes=segment.size_bytes,
+            start_offset=segment.start_offset,
+            end_offset=segment.end_offset,
+            note=broken.get(segment.name) or _note(segment),
+        )
+        for segment in state.segments
+    )
+
+
+def _note(segment: LlcSegment) -> str:
+    if not segment.stored:
+        return "it has no node"
+    return "" if segment.in_ideal_state else "not in the ideal state"

@@ -11,14 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from packaging.version import Version
 
-from pinot_assets.core.check_result import (
-    CheckProblem,
-    CheckResult,
-    Severity,
-    megabytes,
-    some,
-    unknown,
-)
+from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, megabytes, some, unknown
 from pinot_assets.core.text import counted, plural, plural_are
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.health.check import check, problem_if, repair_plan, result_of
@@ -125,11 +118,7 @@ def dense(state: RealtimeState) -> frozenset[int]:
     return frozenset(partition for partition, whole in found.items() if whole)
 
 
-@check(
-    "No segment that brokers take for new is assigned to a dead server.",
-    "segments",
-    "servers",
-)
+@check("No segment that brokers take for new is assigned to a dead server.", "segments", "servers")
 def new_segments_on_dead_servers(state: RealtimeState) -> CheckResult:
     """No segment that brokers may take for new is assigned to a server that does not serve."""
     has_gap = release(state.cluster.version) >= _LEAVES_OUT

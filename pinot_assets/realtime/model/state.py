@@ -334,6 +334,10 @@ class RealtimeState:
         """How long ago the segment's node was last written."""
         return None if segment.modified_ms is None else self.read_ms - segment.modified_ms
 
+    def why_unread(self, *parts: str) -> str:
+        """Why these could not be read; empty when they all were."""
+        return "; ".join(f"{part}: {self.unread[part]}" for part in parts if part in self.unread)
+
     def is_older(self, segment: LlcSegment, ms: int) -> bool:
         """Whether the segment's node was written longer ago than that, or nobody knows when."""
         age = self.age_ms(segment)

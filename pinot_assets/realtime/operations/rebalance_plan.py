@@ -184,8 +184,7 @@ def judge(request: Request, state: RealtimeState, preview: Preview) -> Rebalance
         *_of_copies(request, state, moves),
         *_of_stream(request, state, moves),
     )
-    first = tuple(m.segment.name for m in moves if without_tar(m.segment))
-    return RebalancePlan(moves, objections, first)
+    return RebalancePlan(moves, objections, tuple(m.segment.name for m in moves if without_tar(m.segment)))
 
 
 def kept_of_each(request: Request, moves: tuple[Move, ...]) -> int:
@@ -238,9 +237,7 @@ def _of_request(request: Request, state: RealtimeState, moves: tuple[Move, ...])
         )
     if not request.says("includeConsuming"):
         yield warned(
-            "includeConsuming",
-            "what is being consumed stays where it is",
-            "leave it out, or set it to true",
+            "includeConsuming", "what is being consumed stays where it is", "leave it out, or set it to true"
         )
     if request.says("bestEfforts"):
         alone = _names(move for move in moves if without_tar(move.segment))
@@ -264,8 +261,7 @@ def _of_pinot(preview: Preview, state: RealtimeState, moves: tuple[Move, ...]) -
         )
     for name, (status, message) in preview.checks.items():
         if status != "PASS":
-            refuses = status == "ERROR" and name not in _LESS_GRAVE
-            says = failed if refuses else warned
+            says = failed if status == "ERROR" and name not in _LESS_GRAVE else warned
             yield says(name, f"Pinot's pre-check: {message}", "as the pre-check says")
 
 

@@ -119,8 +119,7 @@ class _Reading:
     def _commit_start(self, segments: Collection[LlcSegment]) -> CommitStart | None:
         """Timed reads through the controller, which makes the real ones; None for a table to be made."""
         trips = [_timed(self.pinot.live_since) for _ in range(_ROUND_TRIPS)]
-        ideal_s = _timed(lambda: self.pinot.ideal_state(self.table))
-        return commit_start(segments, max(trips), ideal_s)
+        return commit_start(segments, max(trips), _timed(lambda: self.pinot.ideal_state(self.table)))
 
     def _retention(self, read_stream: ReadRetention) -> StreamRetention | None:
         kept = [read_stream(stream) for stream in self.wanted.streams]

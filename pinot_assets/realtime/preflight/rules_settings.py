@@ -322,8 +322,7 @@ def admin_ports(facts: Facts) -> CheckResult:
 
 
 def _place(uri: str | None) -> str:
-    text = (uri or "").rstrip("/")
-    return text.removeprefix("file://").removeprefix("file:")
+    return (uri or "").rstrip("/").removeprefix("file://").removeprefix("file:")
 
 
 RULES: Final[tuple[Rule, ...]] = (

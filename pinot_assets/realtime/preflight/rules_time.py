@@ -110,9 +110,5 @@ def _cut_by_size(facts: Facts) -> CheckResult:
     )
 
 
-RULES: Final[tuple[Rule, ...]] = (
-    commit_start,
-    build_and_upload,
-    stream_retention,
-)
+RULES: Final[tuple[Rule, ...]] = (commit_start, build_and_upload, stream_retention)
 """In the order in which they are answered."""

@@ -325,12 +325,11 @@ def consumption_of(told: Mapping[str, list[JsonObject]]) -> Iterator[Consumption
     for segment, servers in sorted(told.items()):
         for one in servers:
             info = one.get("partitionOffsetInfo") or {}
-            offsets = info.get("currentOffsetsMap") or one.get("partitionToOffsetMap")
             yield Consumption(
                 segment=segment,
                 server=str(one["serverName"]),
                 state=str(one.get("consumerState")),
-                offset=_first(offsets),
+                offset=_first(info.get("currentOffsetsMap") or one.get("partitionToOffsetMap")),
                 lag_ms=_first(info.get("availabilityLagMsMap")),
                 # -1 says *never* (0.11.0 says 0 itself).
                 consumed_ms=0

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Final
 
 from pinot_assets.errors import PinotError, SourceError, SwitchStateUnknown
@@ -41,10 +41,14 @@ LONGEST_PAUSE_S = 15.0
 
 
 class StepResult(StrEnum):
-    """What became of a step."""
+    """What became of a step: what a state says of it that was read afterwards, and how it ended."""
 
     DONE = "done"
     GONE = "no longer needed"
+    """Its segment or replica is no longer there: retention, a delete or a rebalance took it."""
+    NOT_YET = "not yet"
+    UNKNOWN = "not known"
+    """What it is seen by could not be read."""
     NO_EFFECT = "no effect"
     REFUSED = "refused"
 
@@ -122,8 +126,7 @@ class Repair:
                 if step.key not in now:
                     continue
                 # As it is planned now, by another server, say; but behind what was begun before it.
-                longest = max(step.deadline_s, now[step.key].deadline_s)
-                step = replace(now[step.key], deadline_s=longest)
+                step = replace(now[step.key], deadline_s=max(step.deadline_s, now[step.key].deadline_s))
             self.lease.assert_held()
             memory = memory.begun(step, self.clock_ms())
             self._remember(memory)
@@ -156,13 +159,11 @@ class Repair:
             pause = min(pause * 1.5, LONGEST_PAUSE_S)
             state = self._look()
             for step, until in tuple(waits.items()):
-                verdict = Verification.UNKNOWN if state is None else verified(step, state)
-                if verdict in (Verification.DONE, Verification.GONE):
+                result = StepResult.UNKNOWN if state is None else verified(step, state)
+                if result in (StepResult.DONE, StepResult.GONE):
                     memory = memory.ended(step)
                     self._remember(memory)
-                    yield self._told(
-                        step, StepResult.DONE if verdict is Verification.DONE else StepResult.GONE, ""
-                    )
+                    yield self._told(step, result, "")
                 elif self.clock_ms() >= until:
                     yield self._told(step, StepResult.NO_EFFECT, manual(step).if_it_fails)
                 else:
@@ -281,17 +282,6 @@ def _server(step: Step) -> str:
     return step.server
 
 
-class Verification(Enum):
-    """What the new state says of a step."""
-
-    DONE = "done"
-    NOT_YET = "not yet"
-    UNKNOWN = "not known"
-    """What it is seen by could not be read."""
-    GONE = "gone"
-    """Its segment or replica is no longer there: retention, a delete or a rebalance took it."""
-
-
 _SEEN_BY = {
     StepKind.UNLIST: {"committing_listed"},
     StepKind.SWEEP: {"tmp_uploads"},
@@ -300,13 +290,13 @@ _SEEN_BY = {
 }
 
 
-def verified(step: Step, state: RealtimeState) -> Verification:
+def verified(step: Step, state: RealtimeState) -> StepResult:
     """What that state says of the step.
 
     :param state: read after the step was begun.
     """
     if _SEEN_BY.get(step.kind, {"segments"}) & state.unread.keys():
-        return Verification.UNKNOWN
+        return StepResult.UNKNOWN
     match step.kind:
         case StepKind.UNLIST:
             return _verdict(state.committing_listed.isdisjoint(step.names))
@@ -319,24 +309,24 @@ def verified(step: Step, state: RealtimeState) -> Verification:
             return _of_segments(step, state)
 
 
-def _of_segments(step: Step, state: RealtimeState) -> Verification:
+def _of_segments(step: Step, state: RealtimeState) -> StepResult:
     named = set(step.segments)
     there = [segment for segment in state.segments if segment.name in named and segment.stored]
     if not there:
-        return Verification.GONE
+        return StepResult.GONE
     if step.kind in (StepKind.RESET, StepKind.RESTART):
         assert step.server is not None
         verdicts = {_loaded(segment, step.server) for segment in there}
-        if Verification.NOT_YET in verdicts:
-            return Verification.NOT_YET
-        return Verification.DONE if Verification.DONE in verdicts else Verification.GONE
+        if StepResult.NOT_YET in verdicts:
+            return StepResult.NOT_YET
+        return StepResult.DONE if StepResult.DONE in verdicts else StepResult.GONE
     return _verdict(all(one.completed and one.copy is Copy.DEEP_STORE for one in there))
 
 
-def _loaded(segment: LlcSegment, server: str) -> Verification:
+def _loaded(segment: LlcSegment, server: str) -> StepResult:
     replica = next((r for r in segment.replicas if r.server == server), None)
     if replica is None or replica.ideal not in ("ONLINE", "CONSUMING"):
-        return Verification.GONE
+        return StepResult.GONE
     return _verdict(replica.external == replica.ideal)
 
 
@@ -348,5 +338,5 @@ def _is_consumed(segment: LlcSegment | None) -> bool:
     )
 
 
-def _verdict(done: bool) -> Verification:
-    return Verification.DONE if done else Verification.NOT_YET
+def _verdict(done: bool) -> StepResult:
+    return StepResult.DONE if done else StepResult.NOT_YET

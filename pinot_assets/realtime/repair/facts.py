@@ -30,8 +30,7 @@ def not_known(state: RealtimeState) -> str | None:
 
     An external view that was not read looks like one in which no server has anything.
     """
-    missing = [f"{part}: {state.unread[part]}" for part in _ESSENTIAL if part in state.unread]
-    return "; ".join(missing) or None
+    return state.why_unread(*_ESSENTIAL) or None
 
 
 def is_up(state: RealtimeState, server: str) -> bool:

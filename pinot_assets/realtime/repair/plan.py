@@ -14,7 +14,7 @@ from itertools import chain
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.committed import committing, completed, stale
-from pinot_assets.realtime.repair.consuming import in_progress, unconsumed
+from pinot_assets.realtime.repair.consuming import in_progress, restarts, starting, unconsumed
 from pinot_assets.realtime.repair.facts import not_known, only_copy, validation_resets, without_tar
 from pinot_assets.realtime.repair.model import (
     NOTHING_TRIED,
@@ -32,7 +32,6 @@ from pinot_assets.realtime.repair.model import (
     Waiting,
     manual,
 )
-from pinot_assets.realtime.repair.restarts import restarts, starting
 
 _URGENCY = {
     StepKind.VALIDATE: 1,  # a partition that nobody reads falls behind further and further

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from simulator.view import realtime_state
 from simulator.world import World
 
-from pinot_assets.realtime.repair.apply import Verification, verified
+from pinot_assets.realtime.repair.apply import StepResult, verified
 from pinot_assets.realtime.repair.model import (
     NOTHING_TRIED,
     USUAL_LIMITS,
@@ -58,7 +58,7 @@ class SimulatedRepair:
         """Look, verify what was begun, plan, begin."""
         state = realtime_state(self.world)
         for step in list(self.open):
-            if verified(step, state) in (Verification.DONE, Verification.GONE):
+            if verified(step, state) in (StepResult.DONE, StepResult.GONE):
                 self.memory = self.memory.ended(step)
                 self.open.remove(step)
         self.says = plan(state, memory=self.memory)
