@@ -25,7 +25,7 @@ from pinot_assets.realtime.operations.rebalance_plan import Request
 from pinot_assets.realtime.operations.table_operation import TableOperation
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.preflight.judge import before_drain, judge, refuse_unless_safe, summary, verdict
-from pinot_assets.realtime.read.deep_store import open_deep_store
+from pinot_assets.realtime.read.reading import open_deep_store
 from pinot_assets.realtime.repair.apply import preview
 from pinot_assets.realtime.repair.model import SUBJECT, USUAL_LIMITS, RepairLimits, RepairPlan, manual
 from pinot_assets.settings.environment import Settings

@@ -21,8 +21,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.health.metrics import Metric, SegmentRow, metrics, read_exporters, segment_rows
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
-from pinot_assets.realtime.read.deep_store import open_deep_store
-from pinot_assets.realtime.read.reading import read_state
+from pinot_assets.realtime.read.reading import open_deep_store, read_state
 
 Exporters = Annotated[
     list[str] | None,

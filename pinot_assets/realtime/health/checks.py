@@ -12,8 +12,7 @@ from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.health import consuming, copies, serving
 from pinot_assets.realtime.health.check import RealtimeCheck
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.read.deep_store import open_deep_store
-from pinot_assets.realtime.read.reading import read_state
+from pinot_assets.realtime.read.reading import open_deep_store, read_state
 from pinot_assets.settings.environment import Settings
 
 CHECKS: Final[tuple[RealtimeCheck, ...]] = (

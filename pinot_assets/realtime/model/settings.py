@@ -6,7 +6,7 @@ Source: docs/design/realtime.md#s2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -173,14 +173,6 @@ def cluster_settings(
     told_brokers = [told for told in brokers.values() if isinstance(told, AppConfig)]
     of_controller = controller if isinstance(controller, AppConfig) else AppConfig()
     of_cluster = cluster if isinstance(cluster, AppConfig) else AppConfig()
-    upload_timeout = [
-        told.number("pinot.server.segment.uploader.upload.request.timeout.ms", 300_000)
-        for told in told_servers.values()
-    ]
-    startup_timeout = [
-        told.number("pinot.server.startup.timeoutMs", 600_000) // 1000 for told in told_servers.values()
-    ]
-    expiration = [told.number("pinot.broker.new.segment.expiration.seconds", 300) for told in told_brokers]
     recovery_key = "controller.segment.disaster.recovery.mode"
     recovery = of_cluster.text(recovery_key) or of_controller.text(recovery_key) or "DEFAULT"
     return ClusterSettings(
@@ -201,9 +193,11 @@ def cluster_settings(
         consistency_mode=(
             of_cluster.text("pinot.server.consuming.segment.consistency.mode") or "RESTRICTED"
         ).upper(),
-        new_segment_expiration_s=max(expiration, default=300),
-        startup_timeout_s=max(startup_timeout, default=600),
-        upload_timeout_ms=max(upload_timeout, default=300_000),
+        new_segment_expiration_s=_longest(told_brokers, "pinot.broker.new.segment.expiration.seconds", 300),
+        startup_timeout_s=_longest(told_servers.values(), "pinot.server.startup.timeoutMs", 600_000) // 1000,
+        upload_timeout_ms=_longest(
+            told_servers.values(), "pinot.server.segment.uploader.upload.request.timeout.ms", 300_000
+        ),
         data_dir=of_controller.text("controller.data.dir"),
         segment_store={
             name: told.text("pinot.server.instance.segment.store.uri") for name, told in told_servers.items()
@@ -215,6 +209,10 @@ def cluster_settings(
             **_unknown(_OF_BROKERS, brokers or {"brokers": "none is known"}),
         },
     )
+
+
+def _longest(told: Iterable[AppConfig], key: str, default: int) -> int:
+    return max((one.number(key, default) for one in told), default=default)
 
 
 def _unknown(fields: tuple[str, ...], told: Mapping[str, AppConfig | str]) -> dict[str, str]:

@@ -25,7 +25,7 @@ from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.realtime.health.recovery import offset
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.read.api import Reader, Tell
+from pinot_assets.realtime.read.reading import Reader, Tell
 from pinot_assets.realtime.repair.apply import Repair
 
 

@@ -341,7 +341,12 @@ class PauselessChange(TableChange):
         self.lease.assert_held()
         match action.do:
             case Do.PREFLIGHT:
-                self._check(state, goal)
+                if against := self.preflight(state, goal):
+                    raise PreflightRefused(
+                        f"pauseless of {table} was not turned {goal}",
+                        why="; ".join(against),
+                        hint="`pinot-assets realtime preflight` has the fix of each",
+                    )
                 self._remember(action.remember)
             case Do.PAUSE:
                 self.pinot.pause(table, f"{OUR_PAUSE} {goal}")
@@ -375,15 +380,6 @@ class PauselessChange(TableChange):
             self._remember(memory)
             return memory
         return action.remember
-
-    def _check(self, state: RealtimeState, goal: Goal) -> None:
-        against = self.preflight(state, goal)
-        if against:
-            raise PreflightRefused(
-                f"pauseless of {state.table} was not turned {goal}",
-                why="; ".join(against),
-                hint="`pinot-assets realtime preflight` has the fix of each",
-            )
 
     def _remember(self, memory: DrainMemory) -> None:
         self.lease.remember(SUBJECT, memory.to_text())

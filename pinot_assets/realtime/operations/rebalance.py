@@ -12,7 +12,7 @@ from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, Swi
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, Request, judge, moves_of
 from pinot_assets.realtime.operations.table_operation import TableChange
-from pinot_assets.realtime.read.api import Reader
+from pinot_assets.realtime.read.reading import Reader
 from pinot_assets.realtime.repair.facts import not_known
 
 POLL_S: Final = 5.0

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.lease import OperationsLease, hold_table, open_operations
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.read.api import Reader, Tell
-from pinot_assets.realtime.read.deep_store import sweeper
-from pinot_assets.realtime.read.reading import read_state
+from pinot_assets.realtime.read.reading import Reader, Tell, read_state, sweeper
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, RepairLimits
 from pinot_assets.settings.environment import Settings
@@ -23,7 +21,7 @@ from pinot_assets.source import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """One operation on one table. `X_plan` decides from a state what to do; the class of `X` does it.
+    """One operation on one table. A function decides from a state what to do, this does it.
 
     :ivar read: the table as it is now; what Pinot answers to a call proves nothing.
     :ivar patience_s: how long effects are waited for.

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import PinotAssetsError, PinotError, PinotNotFound
 from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, configs_or_why
@@ -37,11 +38,23 @@ from pinot_assets.realtime.model.state import (
     upload_of,
 )
 from pinot_assets.realtime.read.stream import read_partitions
-from pinot_assets.source import ObjectStore
+from pinot_assets.source import ObjectStore, open_store
 
 T = TypeVar("T")
 
 ReadStream = Callable[[Sequence[Mapping[str, str]]], Mapping[int, StreamPartition]]
+
+Reader = Callable[[], RealtimeState]
+"""Reads the table anew.
+
+:raises PinotError: what nothing can be decided without did not answer.
+"""
+
+Sweeper = Callable[[str], None]
+"""Deletes a left-over upload (`<segment>.tmp.<uuid>`) from the table's folder in the deep store."""
+
+Tell = Callable[[str], None]
+"""Hears, line by line, what is done."""
 
 _NO_STORE = "no address of the deep store was given"
 _NO_ADMIN = "it names no admin port"
@@ -355,3 +368,28 @@ def _count(value: object) -> int | None:
 def _time_ms(value: str | None, unit: str | None) -> int | None:
     number, factor = _count(value), _UNIT_MS.get((unit or "MILLISECONDS").upper())
     return None if number is None or factor is None else int(number * factor)
+
+
+def open_deep_store(pinot: RealtimeReads, given: str | None = None) -> ObjectStore | None:
+    """The deep store, as given or as the controller names it; None where that one cannot be opened.
+
+    :raises SourceError: what is given cannot be opened.
+    """
+    try:
+        address = given or pinot.controller_config().text("controller.data.dir")
+        return open_store(address, {}, UNLIMITED) if address else None
+    except PinotAssetsError:
+        if given is not None:
+            raise
+        return None
+
+
+def sweeper(store: ObjectStore | None, table: str) -> Sweeper | None:
+    """Deletes left-over uploads of that table; None without a store.
+
+    :param table: with or without `_REALTIME`.
+    """
+    if store is None:
+        return None
+    folder = table.removesuffix("_REALTIME")
+    return lambda name: store.delete(f"{folder}/{name}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -28,11 +28,13 @@ SECONDS: Final = 10.0
 """How long one question to the stream may take."""
 
 _SHORTEST_KNOCK_S: Final = 0.5
+_SILENT: Final = "the stream does not answer"
 
 _JAAS: Final = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _PASSED_ON: Final = {
     "security.protocol": "security_protocol",
     "sasl.mechanism": "sasl_mechanism",
+    "stream.kafka.isolation.level": "isolation_level",
     "isolation.level": "isolation_level",
 }
 _PEM: Final = {"ssl.truststore.location": "ssl_cafile", "ssl.keystore.location": "ssl_certfile"}
@@ -62,12 +64,11 @@ def read_partitions(
     :param seconds: how long each question may take.
     :raises StreamUnreadable: one of them is no Kafka, needs what is not at hand here, or does not answer.
     """
-    found: dict[int, StreamPartition] = {}
-    for index, stream in enumerate(streams):
-        for partition in _read(filled_in(stream), seconds):
-            number = index * PARTITIONS_A_STREAM + partition.partition
-            found[number] = StreamPartition(number, partition.earliest, partition.latest)
-    return found
+    return {
+        one.partition: one
+        for index, stream in enumerate(streams)
+        for one in _read(filled_in(stream), index * PARTITIONS_A_STREAM, seconds)
+    }
 
 
 def filled_in(stream: Mapping[str, str]) -> dict[str, str]:
@@ -100,10 +101,7 @@ def client_settings(stream: Mapping[str, str]) -> JsonObject:
     servers = properties.get("stream.kafka.broker.list")
     if not servers:
         raise StreamUnreadable("the stream config names no brokers", hint="set stream.kafka.broker.list")
-    isolation = properties.get("stream.kafka.isolation.level")
     settings: JsonObject = {"bootstrap_servers": [one.strip() for one in servers.split(",")]}
-    if isolation:
-        settings["isolation_level"] = isolation
     settings |= {ours: properties[key] for key, ours in _PASSED_ON.items() if properties.get(key)}
     return settings | _sasl(properties) | _ssl(properties)
 
@@ -143,7 +141,7 @@ def _ssl(properties: Mapping[str, str]) -> JsonObject:
     return settings
 
 
-def _read(stream: Mapping[str, str], seconds: float) -> Iterator[StreamPartition]:
+def _read(stream: Mapping[str, str], first: int, seconds: float) -> Iterator[StreamPartition]:
     topic = stream.get("stream.kafka.topic.name")
     if not topic:
         raise StreamUnreadable("the stream config names no topic", hint="set stream.kafka.topic.name")
@@ -156,16 +154,14 @@ def _read(stream: Mapping[str, str], seconds: float) -> Iterator[StreamPartition
         from kafka import TopicPartition
 
         wanted = [TopicPartition(topic, number) for number in sorted(partitions)]
-        earliest, latest = (
-            consumer.beginning_offsets(wanted, milliseconds),
-            consumer.end_offsets(wanted, milliseconds),
-        )
+        earliest = consumer.beginning_offsets(wanted, milliseconds)
+        latest = consumer.end_offsets(wanted, milliseconds)
         for one in wanted:
-            yield StreamPartition(one.partition, int(earliest[one]), int(latest[one]))
+            yield StreamPartition(first + one.partition, int(earliest[one]), int(latest[one]))
 
 
 @contextmanager
-def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: Any) -> Iterator[Any]:
+def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: bool) -> Iterator[Any]:
     """One of kafka-python's clients for a stream, closed at the end.
 
     :param kind: `KafkaConsumer` or `KafkaAdminClient`.
@@ -177,36 +173,32 @@ def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: An
     import kafka
     from kafka.errors import KafkaError
 
-    wanted, milliseconds = getattr(kafka, kind), int(seconds * 1000)
+    kind_of_client, milliseconds = getattr(kafka, kind), int(seconds * 1000)
+    defaults = kind_of_client.DEFAULT_CONFIG
     # Not every setting of a consumer is one of the other.
-    settings = {key: value for key, value in client_settings(stream).items() if key in wanted.DEFAULT_CONFIG}
+    settings = {key: value for key, value in client_settings(stream).items() if key in defaults}
     _knock(settings["bootstrap_servers"], seconds)
-    made: list[Any] = []
+    # A client that could not be made leaves its connections and its thread behind.
+    with ExitStack() as connections:
 
-    def client(**config: Any) -> Any:
-        made.append(wanted.DEFAULT_CONFIG["kafka_client"](**config))
-        return made[-1]
+        def connect(**config: object) -> object:
+            return connections.enter_context(closing(defaults["kafka_client"](**config)))
 
-    try:
-        opened = wanted(
-            **settings,
-            **more,
-            request_timeout_ms=milliseconds,
-            bootstrap_timeout_ms=milliseconds,
-            kafka_client=client,
-        )
-        with closing(opened):
-            yield opened
-    except (KafkaError, OSError, ValueError, AssertionError) as error:
-        # A file that is no PEM, a protocol that is none: not all are Kafka's own errors. The class alone is
-        # told: a message may repeat what the client was given.
-        raise StreamUnreadable(
-            "the stream does not answer", why=type(error).__name__, hint="is stream.kafka.broker.list right?"
-        ) from None
-    finally:
-        # A client that could not be made leaves its connections and its thread behind.
-        for one in made:
-            one.close()
+        try:
+            client = kind_of_client(
+                **settings,
+                **more,
+                request_timeout_ms=milliseconds,
+                bootstrap_timeout_ms=milliseconds,
+                kafka_client=connect,
+            )
+            with closing(client):
+                yield client
+        except (KafkaError, OSError, ValueError, AssertionError) as error:
+            # A file that is no PEM, a protocol that is none: not all are Kafka's own errors. The class alone
+            # is told: a message may repeat what the client was given.
+            hint = "is stream.kafka.broker.list right?"
+            raise StreamUnreadable(_SILENT, why=type(error).__name__, hint=hint) from None
 
 
 def _knock(brokers: Sequence[str], seconds: float) -> None:
@@ -223,9 +215,7 @@ def _knock(brokers: Sequence[str], seconds: float) -> None:
                 return
         except (OSError, ValueError) as error:
             reasons.append(f"{broker}: {error}")
-    raise StreamUnreadable(
-        "the stream does not answer", why="; ".join(reasons), hint="is stream.kafka.broker.list right?"
-    )
+    raise StreamUnreadable(_SILENT, why="; ".join(reasons), hint="is stream.kafka.broker.list right?")
 
 
 def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> StreamRetention:

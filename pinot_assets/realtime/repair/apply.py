@@ -17,7 +17,7 @@ from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.pinot.realtime.writes import SEGMENT_LEVEL
 from pinot_assets.realtime.lease import OperationsLease
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
-from pinot_assets.realtime.read.api import Reader, Sweeper, Tell
+from pinot_assets.realtime.read.reading import Reader, Sweeper, Tell
 from pinot_assets.realtime.repair.facts import admin_url
 from pinot_assets.realtime.repair.model import (
     SUBJECT,

@@ -1,8 +1,8 @@
 """Rules for what is consumed (replicas in ERROR, partitions that nobody reads any more), and for servers.
 
-What only a person, or time, ends: servers that are starting, replicas that Helix has forgotten, segments that a
-server has on its disk and does not look for there. A restart is advised of one server at a time, and of none
-that has the only copy of anything.
+What only a person, or time, ends: servers that are starting, replicas that Helix has forgotten, segments
+that a server has on its disk and does not look for there. A restart is advised of one server at a time, and
+of none that has the only copy of anything.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pinot_assets.errors import PinotAssetsError, PinotNotFound
 from pinot_assets.realtime.health import checks
 from pinot_assets.realtime.health.checks import CHECKS, look
 from pinot_assets.realtime.health.metrics import numbers
-from pinot_assets.realtime.read.deep_store import open_deep_store
+from pinot_assets.realtime.read.reading import open_deep_store
 from pinot_assets.settings.environment import Settings
 
 
