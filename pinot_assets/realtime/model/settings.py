@@ -99,7 +99,7 @@ def reingests(table: RealtimeSettings, cluster: ClusterSettings) -> bool:
     return not table.must_be_read_in_order or table.recovery_always or cluster.recovery_always
 
 
-_UNIT_MS: Final = {
+UNIT_MS: Final = {
     "DAYS": 86_400_000,
     "HOURS": 3_600_000,
     "MINUTES": 60_000,
@@ -242,7 +242,7 @@ def _drops_rows(config: JsonMapping) -> bool:
 
 
 def _retention_ms(segments: JsonMapping) -> int | None:
-    unit = _UNIT_MS.get(str(segments.get("retentionTimeUnit")).upper())
+    unit = UNIT_MS.get(str(segments.get("retentionTimeUnit")).upper())
     value = _number(segments.get("retentionTimeValue"), 0)
     return unit * value if unit and value else None
 

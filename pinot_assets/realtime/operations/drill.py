@@ -174,10 +174,18 @@ def p95(samples: Iterable[DrillSample]) -> float | None:
 def findings(seen: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) -> tuple[DrillObservation, ...]:
     """What the drill shows, in the order of its phases."""
     outage = seen.get(Phase.OUTAGE, ())
+    least = least_commits(outage) if outage else 0
+    gained = outage[-1].only_servers - outage[0].only_servers if outage else 0
+    past = f"{counted(gained, 'segment was', 'segments were')} committed past the deep store"
     return (
         _consumption(seen, lengths),
-        _commits(outage, lengths),
-        _bypass(outage),
+        DrillObservation(
+            "commits",
+            least >= lengths.commits,
+            f"every partition committed {least} times or more while the store was away",
+            least,
+        ),
+        DrillObservation("bypass", gained > 0, past if gained else f"{past}: was it away at all?", gained),
         _downloads(seen.get(Phase.DOWNLOADS, ())),
         _queries(seen),
         _backfill(seen.get(Phase.BACKFILL, ())),
@@ -199,18 +207,6 @@ def _consumption(seen: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) 
             "ingestion", None, f"{text}; there was not always a backlog, so it proves little", ratio
         )
     return DrillObservation("ingestion", ratio >= lengths.ratio, text, ratio)
-
-
-def _commits(outage: Sequence[DrillSample], lengths: Lengths) -> DrillObservation:
-    least = least_commits(outage) if outage else 0
-    text = f"every partition committed {least} times or more while the store was away"
-    return DrillObservation("commits", least >= lengths.commits, text, least)
-
-
-def _bypass(outage: Sequence[DrillSample]) -> DrillObservation:
-    gained = outage[-1].only_servers - outage[0].only_servers if outage else 0
-    text = f"{counted(gained, 'segment was', 'segments were')} committed past the deep store"
-    return DrillObservation("bypass", gained > 0, text if gained else f"{text}: was it away at all?", gained)
 
 
 def _downloads(samples: Sequence[DrillSample]) -> DrillObservation:

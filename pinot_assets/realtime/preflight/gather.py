@@ -86,6 +86,7 @@ class _Reading:
             segments = self._try("peers_only", self._segments, segments)
         servers: Mapping[str, JsonMapping] = self._try("admin_ports", self._servers, {})
         pauseless = self.held is not None and self.held.pauseless
+        streams = self.wanted.streams
         return Facts(
             table=self.table,
             aims=aims,
@@ -98,7 +99,9 @@ class _Reading:
             admin_ports=self._ports(servers),
             committing=sum(segment.status is SegmentStatus.COMMITTING for segment in segments),
             peers_only=sum(segment.past_the_store for segment in segments),
-            retention=self._try("retention", lambda: self._retention(read_stream), None),
+            retention=self._try(
+                "retention", lambda: least([read_stream(one) for one in streams]) if streams else None, None
+            ),
             unread=self.unread,
         )
 
@@ -120,10 +123,6 @@ class _Reading:
         """Timed reads through the controller, which makes the real ones; None for a table to be made."""
         trips = [_timed(self.pinot.live_since) for _ in range(_ROUND_TRIPS)]
         return commit_start(segments, max(trips), _timed(lambda: self.pinot.ideal_state(self.table)))
-
-    def _retention(self, read_stream: ReadRetention) -> StreamRetention | None:
-        kept = [read_stream(stream) for stream in self.wanted.streams]
-        return least(kept) if kept else None
 
     # --- the cluster -------------------------------------------------------------------------------
 

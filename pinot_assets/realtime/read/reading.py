@@ -21,7 +21,7 @@ from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, confi
 from pinot_assets.pinot.client.helix_nodes import Node, Stat
 from pinot_assets.pinot.http_client import each_server
 from pinot_assets.pinot.realtime.reads import RealtimeReads
-from pinot_assets.realtime.model.settings import ClusterSettings, cluster_settings, table_settings
+from pinot_assets.realtime.model.settings import UNIT_MS, ClusterSettings, cluster_settings, table_settings
 from pinot_assets.realtime.model.state import (
     NOT_PAUSED,
     Consumption,
@@ -191,8 +191,12 @@ class _Reading:
         if deep_store is None:
             self._tell("tmp_uploads", _NO_STORE)
             return ()
-        raw = self.table.removesuffix("_REALTIME")
-        return self._try("tmp_uploads", lambda: tuple(_orphans(deep_store, raw))) or ()
+        listed = self._try("tmp_uploads", lambda: list(deep_store.list(self.table.removesuffix("_REALTIME"))))
+        return tuple(
+            TmpUpload(name, found.fingerprint.size, found.fingerprint.mtime_us // 1000)
+            for found in listed or ()
+            if upload_of(name := found.key.rpartition("/")[2]) is not None
+        )
 
     # --- what does not answer --------------------------------------------------------------------------
 
@@ -222,26 +226,10 @@ def _reason(error: PinotAssetsError) -> str:
     return error.why or error.what
 
 
-def _orphans(store: ObjectStore, raw_table: str) -> Iterator[TmpUpload]:
-    for found in store.list(raw_table):
-        name = found.key.rpartition("/")[2]
-        if upload_of(name) is not None:
-            size, modified_us = found.fingerprint.size, found.fingerprint.mtime_us
-            yield TmpUpload(name, size, modified_us // 1000)
-
-
 States = Mapping[str, Mapping[str, str]]
 """Segment → server → state."""
 
-_UNIT_MS: Final = {
-    "DAYS": 86_400_000.0,
-    "HOURS": 3_600_000.0,
-    "MINUTES": 60_000.0,
-    "SECONDS": 1_000.0,
-    "MILLISECONDS": 1.0,
-    "MICROSECONDS": 1e-3,
-    "NANOSECONDS": 1e-6,
-}
+_UNIT_MS: Final[Mapping[str, float]] = {**UNIT_MS, "MICROSECONDS": 1e-3, "NANOSECONDS": 1e-6}
 
 
 def segments_of(

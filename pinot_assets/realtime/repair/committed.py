@@ -70,30 +70,23 @@ def committing(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem
 
 
 def _upload(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
-    wait = _commit_goes_on(state, segment)
+    # Its commit may write the node again, or Pinot would not upload it. A blocking commit is over once the
+    # ideal state has the segment ONLINE, and Pinot itself then uploads it at any age; nothing younger than
+    # 300 s of a pauseless table (`shouldSkipForPauselessMode`).
+    over = all(replica.ideal != "CONSUMING" for replica in segment.replicas)
+    wait = None if over and not state.settings.pauseless else young(state, segment)
     if wait is not None:
         yield wait
-        return
-    if expires_soon(state, segment):
+    elif expires_soon(state, segment):
         yield Waiting(segment.name, "only servers have it, and retention deletes it within the hour")
-        return
-    means = upload_means(state)
-    # An upload that is not forced heeds only DONE segments whose URL is empty, not those that never had one.
-    if segment.copy is Copy.NEVER_SET or segment.status is not SegmentStatus.DONE:
-        means = Means.FORCED if means is Means.CONTROLLER else Means.SERVER
-    yield _stored_by(
-        state, segment, StepKind.UPLOAD, means, f"only servers have it ({_servers(state, segment)})"
-    )
-
-
-def _commit_goes_on(state: RealtimeState, segment: LlcSegment) -> Waiting | None:
-    """Why its upload waits still: its commit may write the node again, or Pinot would not upload it.
-
-    A blocking commit is over once the ideal state has the segment ONLINE, and Pinot itself then uploads it at
-    any age; nothing younger than 300 s of a pauseless table (`shouldSkipForPauselessMode`).
-    """
-    over = all(replica.ideal != "CONSUMING" for replica in segment.replicas)
-    return None if over and not state.settings.pauseless else young(state, segment)
+    else:
+        means = upload_means(state)
+        # An upload that is not forced heeds only DONE segments whose URL is empty, not those that never had
+        # one.
+        if segment.copy is Copy.NEVER_SET or segment.status is not SegmentStatus.DONE:
+            means = Means.FORCED if means is Means.CONTROLLER else Means.SERVER
+        why = f"only servers have it ({_servers(state, segment)})"
+        yield _stored_by(state, segment, StepKind.UPLOAD, means, why)
 
 
 def _stored_by(
