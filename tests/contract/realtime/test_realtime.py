@@ -1,4 +1,4 @@
-"""What `pinot_assets.realtime.read.reading` promises of a REALTIME table, held against the fake and a real Pinot.
+"""What `pinot_assets.realtime.read.reading` promises, held against the fake and a real Pinot.
 
 Every call is judged by what the table shows afterwards, never by its answer.
 """
