@@ -110,14 +110,7 @@ def next_segment(state: RealtimeState) -> CheckResult:
 def _broken_chains(state: RealtimeState) -> Iterator[CheckProblem]:
     latest = state.latest()
     for partition, segment in sorted(latest.items()):
-        # As the validation manager goes through them, 2a to 2d.
-        found = (
-            _consuming(state, segment)
-            if any(r.ideal == "CONSUMING" for r in segment.replicas)
-            else _left(state, segment)
-            if segment.in_ideal_state
-            else _not_in_ideal_state(state, segment)
-        )
+        found = _broken_end(state, segment)
         if found is not None:
             yield CheckProblem(f"partition {partition}: {segment.name} {found[0]}", found[1], Severity.ERROR)
     for partition in sorted(state.stream.keys() - latest.keys()):
@@ -125,46 +118,41 @@ def _broken_chains(state: RealtimeState) -> Iterator[CheckProblem]:
             yield CheckProblem(f"partition {partition} of the stream has no segment", validation(state))
 
 
-def _consuming(state: RealtimeState, segment: LlcSegment) -> tuple[str, str] | None:
-    offline = [r.server for r in segment.replicas if r.ideal == "OFFLINE"]
-    if segment.status is SegmentStatus.IN_PROGRESS:
-        if not offline:
+def _broken_end(state: RealtimeState, segment: LlcSegment) -> tuple[str, str] | None:
+    """What is wrong with a partition's newest segment, and what mends it: as the validation manager goes
+    through them, 2a to 2d.
+    """
+    ideal = {r.ideal for r in segment.replicas if r.ideal is not None}
+    in_progress = segment.status is SegmentStatus.IN_PROGRESS
+    is_old = state.is_older(segment, COMPLETION_WINDOW_MS)
+    is_paused = state.pause.holds(segment.partition)
+    if "CONSUMING" in ideal and in_progress:
+        left = some([r.server for r in segment.replicas if r.ideal == "OFFLINE"])
+        repair = "set controller.realtime.segment.partialOfflineReplicaRepairEnabled, or force a commit"
+        return (f"is no longer consumed by {left}", repair) if left else None
+    if "CONSUMING" in ideal:
+        if segment.status is None or not is_old:
             return None
+        after = SegmentStatus.COMMITTING if state.settings.pauseless else SegmentStatus.DONE
+        text = f"is {segment.status}, and no next segment was made"
+        if segment.status is after:
+            return text, validation(state)
+        # Pinot looks for the status of the table's present way of committing only.
+        return f"{text}; Pinot mends this only for {after}", repair_plan(state)
+    if ideal == {"OFFLINE"}:
+        return None if is_paused else ("was given up by all its servers", validation(state))
+    if ideal == {"ONLINE"} and not in_progress:
         return (
-            f"is no longer consumed by {some(offline)}",
-            "set controller.realtime.segment.partialOfflineReplicaRepairEnabled, or force a commit",
+            ("is closed, and no next segment was made", next_one(state)) if is_old and not is_paused else None
         )
-    if segment.status is None or not state.is_older(segment, COMPLETION_WINDOW_MS):
+    if ideal:
+        states = " and ".join(sorted(ideal))
+        return f"is {segment.status} and {states} in the ideal state, which Pinot never mends", BY_HAND
+    if not segment.stored or not is_old:
         return None
-    after = SegmentStatus.COMMITTING if state.settings.pauseless else SegmentStatus.DONE
-    text = f"is {segment.status}, and no next segment was made"
-    if segment.status is after:
-        return text, validation(state)
-    # Pinot looks for the status of the table's present way of committing only.
-    return f"{text}; Pinot mends this only for {after}", repair_plan(state)
-
-
-def _left(state: RealtimeState, segment: LlcSegment) -> tuple[str, str] | None:
-    wanted = {r.ideal for r in segment.replicas if r.ideal is not None}
-    if wanted == {"OFFLINE"}:
-        if state.pause.holds(segment.partition):
-            return None
-        return "was given up by all its servers", validation(state)
-    if wanted == {"ONLINE"} and segment.status is not SegmentStatus.IN_PROGRESS:
-        if state.pause.holds(segment.partition) or not state.is_older(segment, COMPLETION_WINDOW_MS):
-            return None
-        return "is closed, and no next segment was made", next_one(state)
-    states = " and ".join(sorted(wanted))
-    return f"is {segment.status} and {states} in the ideal state, which Pinot never mends", BY_HAND
-
-
-def _not_in_ideal_state(state: RealtimeState, segment: LlcSegment) -> tuple[str, str] | None:
-    if not segment.stored or not state.is_older(segment, COMPLETION_WINDOW_MS):
-        return None
-    text = "is not in the ideal state"
-    if segment.status is SegmentStatus.IN_PROGRESS:
-        return text, validation(state)
-    return f"{text} and {segment.status}, which Pinot only logs", BY_HAND
+    if in_progress:
+        return "is not in the ideal state", validation(state)
+    return f"is not in the ideal state and {segment.status}, which Pinot only logs", BY_HAND
 
 
 @check("Pinot's list of committing segments is right.", *NODES, "committing_listed")

@@ -77,12 +77,10 @@ def all_in_error(segment: LlcSegment) -> bool:
 
 def pinot_acts(state: RealtimeState, segment: LlcSegment) -> bool:
     """Whether the validation manager resets or re-ingests it. Whether that helps is another matter."""
-    settings = state.settings
-    if not segment.in_ideal_state or not segment.stored:
-        return False
-    if settings.pauseless and not reingests(settings, state.cluster):
-        return False  # it then leaves the whole table alone
-    if not settings.pauseless and not state.cluster.error_auto_reset:
+    acts = state.cluster.error_auto_reset
+    if state.settings.pauseless:
+        acts = reingests(state.settings, state.cluster)  # otherwise it leaves the whole table alone
+    if not acts or not segment.in_ideal_state or not segment.stored:
         return False
     return segment.status is not SegmentStatus.IN_PROGRESS or all_in_error(segment)
 

@@ -154,9 +154,8 @@ def _may_be_left_out(state: RealtimeState, segment: LlcSegment, replica: Replica
         or server.serves
         or replica.ideal is None
         or replica.external in ("ONLINE", "CONSUMING")
+        or segment.in_state(ERROR)
     ):
-        return False
-    if segment.in_state(ERROR):
         return False
     if not server.alive and server.since_ms is not None:
         return segment.created_ms >= server.since_ms - SETTLED_MS

@@ -96,8 +96,8 @@ def stream_retention(facts: Facts) -> CheckResult:
         return passed("the stream keeps everything")
     if kept.ms is not None:
         told = (
-            f"the stream keeps {kept.ms / _HOUR_MS:.1f} h; {facts.flush_ms / _HOUR_MS:.1f} h until a commit and "
-            f"{facts.worst_repair_s / 3600:.1f} h until a repair make {needed / _HOUR_MS:.1f} h"
+            f"the stream keeps {kept.ms / _HOUR_MS:.1f} h; {facts.flush_ms / _HOUR_MS:.1f} h until a commit "
+            f"and {facts.worst_repair_s / 3600:.1f} h until a repair make {needed / _HOUR_MS:.1f} h"
         )
         fix = "a longer retention of the topic, a shorter flushThresholdTime, or a faster repair"
         if is_short and facts.pauseless:

@@ -60,11 +60,10 @@ def young(state: RealtimeState, segment: LlcSegment) -> Waiting | None:
     if age is None:
         return Waiting(segment.name, "the age of its node is not known, so its commit may still be going on")
     if age < COMPLETION_WINDOW_MS:
-        assert segment.modified_ms is not None
         return Waiting(
             segment.name,
             f"its node was written {age / 1000:.0f} s ago: Pinot's own commit has 300 s",
-            segment.modified_ms + COMPLETION_WINDOW_MS,
+            state.read_ms - age + COMPLETION_WINDOW_MS,
         )
     return None
 
