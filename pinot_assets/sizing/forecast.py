@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pinot_assets.sizing.load import HOLD_MS, Load, Outage, UploadWay
+from pinot_assets.sizing.load import HOLD_MS, Load, UploadWay
 from pinot_assets.sizing.profile import (
     COMMIT_END,
     COMMIT_START,
@@ -133,12 +133,15 @@ def _retries(load: Load, way: UploadWay, day: Day, bins: int) -> Series:
     series = np.zeros(bins)
     if way is not UploadWay.CONTROLLER or not load.outage_s:
         return series
-    waits = load.refusal_s if load.outage is Outage.REFUSES else load.upload_timeout_s
     for commit in day.commits:
         if not commit.blocked_s:
             continue
         tar = load.tar_bytes(commit.rows)
-        every = HOLD_MS / 1000 + waits + tar / min(load.store_bytes_per_s, load.controller_bytes_per_s)
+        every = (
+            HOLD_MS / 1000
+            + load.gives_up_after_s
+            + tar / min(load.store_bytes_per_s, load.controller_bytes_per_s)
+        )
         first = int((load.outage_ends_s - commit.blocked_s) / MINUTE)
         series[first : int(load.outage_ends_s / MINUTE)] += tar * MINUTE / every
     most: Series = np.minimum(series, load.controllers * load.controller_bytes_per_s * MINUTE)

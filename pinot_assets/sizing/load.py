@@ -231,6 +231,11 @@ class Load:
         """When the store is back."""
         return self.outage_at_s + self.outage_s
 
+    @property
+    def gives_up_after_s(self) -> float:
+        """What a server waits for an upload while the store is down."""
+        return self.refusal_s if self.outage is Outage.REFUSES else self.upload_timeout_s
+
     def is_down(self, at_s: float) -> bool:
         """Whether the store is down then."""
         return self.outage_at_s <= at_s < self.outage_ends_s

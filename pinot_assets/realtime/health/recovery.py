@@ -39,13 +39,11 @@ class RecoveryWay(StrEnum):
 class Recovery:
     """What is known about one segment that has a replica in ERROR.
 
-    :ivar bad: servers whose replica is in ERROR.
     :ivar by_pinot: whether Pinot's validation manager does something about it.
     :ivar complete: whether every row comes back; False where offsets have left the stream.
     """
 
     segment: LlcSegment
-    bad: tuple[str, ...]
     way: RecoveryWay
     why: str
     by_pinot: bool
@@ -65,8 +63,7 @@ def recoveries(state: RealtimeState) -> Iterator[Recovery]:
 def recovery(state: RealtimeState, segment: LlcSegment) -> Recovery:
     """What brings a segment in ERROR back."""
     way, why, complete = _way(state, segment)
-    bad = tuple(replica.server for replica in segment.in_state(ERROR))
-    return Recovery(segment, bad, way, why, pinot_acts(state, segment), complete)
+    return Recovery(segment, way, why, pinot_acts(state, segment), complete)
 
 
 def all_in_error(segment: LlcSegment) -> bool:

@@ -304,4 +304,5 @@ def _on_a_disk(state: RealtimeState, memory: Memory) -> Iterator[tuple[str, str]
 
 def _reset_in_vain(state: RealtimeState, memory: Memory, segment: LlcSegment, replica: Replica) -> bool:
     reset = Step(StepKind.RESET, Means.CONTROLLER_RESET, "", (segment.name,), replica.server)
-    return not replica.pending and memory.in_vain(reset, state.read_ms)
+    tried = memory.tried.get(reset.key)
+    return not replica.pending and tried is not None and tried.until_ms <= state.read_ms

@@ -241,15 +241,6 @@ class Memory:
         """How often it was begun without effect."""
         return self.tried[step.key].times if step.key in self.tried else 0
 
-    def under_way(self, now_ms: int) -> tuple[Try, ...]:
-        """What may still be at work."""
-        return tuple(tried for tried in self.tried.values() if tried.until_ms > now_ms)
-
-    def in_vain(self, step: Step, now_ms: int) -> bool:
-        """Whether it was begun and had no effect in its time."""
-        tried = self.tried.get(step.key)
-        return tried is not None and tried.until_ms <= now_ms
-
     def again_at_ms(self, step: Step, limits: RepairLimits) -> int | None:
         """When a step that had no effect is tried again; None for one that was not tried."""
         tried = self.tried.get(step.key)

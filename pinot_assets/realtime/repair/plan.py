@@ -169,8 +169,9 @@ def _tried(state: RealtimeState, step: Step, limits: RepairLimits, memory: Memor
     now = state.read_ms
     busy = [
         tried.until_ms
-        for tried in memory.under_way(now)
-        if not set(tried.segments).isdisjoint(step.segments) or _disturb(state, tried, step)
+        for tried in memory.tried.values()
+        if tried.until_ms > now
+        and (not set(tried.segments).isdisjoint(step.segments) or _disturb(state, tried, step))
     ]
     if busy:
         return Waiting(_subject(step), "what was begun before may still be at work", max(busy))
