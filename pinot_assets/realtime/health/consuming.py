@@ -246,12 +246,10 @@ def _in_brackets(comment: str) -> str:
 
 
 def _consumed(state: RealtimeState, newest: LlcSegment | None) -> bool:
-    if newest is None:
-        return False
-    return not state.is_older(newest, SETTLED_MS) or any(
-        replica.external == "CONSUMING"
-        and ((server := state.servers.get(replica.server)) is None or server.alive)
-        for replica in newest.replicas
+    dead = {name for name, server in state.servers.items() if not server.alive}
+    return newest is not None and (
+        not state.is_older(newest, SETTLED_MS)
+        or any(replica.server not in dead for replica in newest.in_state("CONSUMING"))
     )
 
 
@@ -318,9 +316,13 @@ def _place(one: Consumption) -> tuple[bool, int]:
 
 def _rests(state: RealtimeState, newest: LlcSegment, one: Consumption, waiting: int) -> bool:
     """Whether the stream is known to hold no more, and has given nothing for a while."""
-    if newest.partition not in state.stream or one.offset is None or one.consumed_ms is None:
-        return False
-    return not waiting and _silent_ms(state, newest, one.server, one.consumed_ms) > LATE_MS
+    return (
+        newest.partition in state.stream
+        and one.offset is not None
+        and one.consumed_ms is not None
+        and not waiting
+        and _silent_ms(state, newest, one.server, one.consumed_ms) > LATE_MS
+    )
 
 
 def lags_ms(state: RealtimeState, consumers: Mapping[int, Consumption]) -> Mapping[int, int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pinot_assets.core.untrusted import whole_number
-from pinot_assets.realtime.model.settings import reingests
+from pinot_assets.realtime.model.settings import reingests, resets_errors
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
 
 ERROR = "ERROR"
@@ -74,12 +74,12 @@ def all_in_error(segment: LlcSegment) -> bool:
 
 def pinot_acts(state: RealtimeState, segment: LlcSegment) -> bool:
     """Whether the validation manager resets or re-ingests it. Whether that helps is another matter."""
-    acts = state.cluster.error_auto_reset
-    if state.settings.pauseless:
-        acts = reingests(state.settings, state.cluster)  # otherwise it leaves the whole table alone
-    if not acts or not segment.in_ideal_state or not segment.stored:
-        return False
-    return segment.status is not SegmentStatus.IN_PROGRESS or all_in_error(segment)
+    return (
+        resets_errors(state.settings, state.cluster)
+        and segment.in_ideal_state
+        and segment.stored
+        and (segment.status is not SegmentStatus.IN_PROGRESS or all_in_error(segment))
+    )
 
 
 def stream_holds(state: RealtimeState, segment: LlcSegment) -> bool | None:

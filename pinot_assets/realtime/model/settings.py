@@ -99,6 +99,13 @@ def reingests(table: RealtimeSettings, cluster: ClusterSettings) -> bool:
     return not table.must_be_read_in_order or table.recovery_always or cluster.recovery_always
 
 
+def resets_errors(table: RealtimeSettings, cluster: ClusterSettings) -> bool:
+    """Whether the validation manager resets segments in ERROR. Of a pauseless table that must be read in
+    order it leaves all alone.
+    """
+    return reingests(table, cluster) if table.pauseless else cluster.error_auto_reset
+
+
 UNIT_MS: Final = {
     "DAYS": 86_400_000,
     "HOURS": 3_600_000,

@@ -353,8 +353,5 @@ class RealtimeState:
 
     def latest(self) -> Mapping[int, LlcSegment]:
         """The newest segment of every partition."""
-        newest: dict[int, LlcSegment] = {}
-        for segment in self.segments:
-            if segment.partition not in newest or newest[segment.partition].sequence < segment.sequence:
-                newest[segment.partition] = segment
-        return newest
+        descending = sorted(self.segments, key=lambda segment: segment.sequence, reverse=True)
+        return {segment.partition: segment for segment in reversed(descending)}

@@ -146,9 +146,8 @@ def downloaded(samples: Sequence[DrillSample]) -> int | None:
     one may be for its downloads, counts from 0 again.
     """
     counts = [sample.peer_downloads for sample in samples if sample.peer_downloads is not None]
-    if len(counts) < 2:
-        return None
-    return sum(max(later - earlier, 0) for earlier, later in pairwise(counts))
+    gained = sum(max(later - earlier, 0) for earlier, later in pairwise(counts))
+    return gained if len(counts) > 1 else None
 
 
 def least_commits(samples: Sequence[DrillSample]) -> int:

@@ -12,7 +12,7 @@ from packaging.version import Version
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.pinot.versions import release
-from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, resets_errors
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, Replica, SegmentStatus
 from pinot_assets.realtime.repair.model import Means, Waiting
 
@@ -119,9 +119,11 @@ def lost_from_stream(state: RealtimeState, segment: LlcSegment, offset: str | No
 def expires_soon(state: RealtimeState, segment: LlcSegment) -> bool:
     """Whether Pinot uploads it no more, since retention deletes it within the hour."""
     retention = state.settings.retention_ms
-    if retention is None or segment.end_time_ms is None:
-        return False
-    return state.read_ms - segment.end_time_ms > retention - RETENTION_MARGIN_MS
+    return (
+        retention is not None
+        and segment.end_time_ms is not None
+        and state.read_ms - segment.end_time_ms > retention - RETENTION_MARGIN_MS
+    )
 
 
 _RECREATES: Final = Version("1.3")
@@ -174,8 +176,5 @@ def deletes_from_sequence(version: str) -> bool:
 def validation_resets(state: RealtimeState) -> bool:
     """Whether every validation resets all replicas of a segment that has one in ERROR, healthy ones included
     (`repairSegmentsInErrorState`, docs/design/realtime.md#v4)."""
-    if release(state.cluster.version) < _PAUSELESS:
-        return False
-    if state.settings.pauseless:
-        return reingests(state.settings, state.cluster)
-    return state.cluster.error_auto_reset
+    resets = resets_errors(state.settings, state.cluster)
+    return resets and release(state.cluster.version) >= _PAUSELESS
