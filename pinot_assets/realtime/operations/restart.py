@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from pinot_assets.core.stored_format import Open, plain, structured
@@ -243,10 +244,8 @@ class Restart(TableChange):
         if self._known().pause.whole:
             self._send(lambda: self.pinot.resume(self.lease.table))
         for partition in (mark.partition for mark in memory.marks):
-            self._until(
-                lambda state, wanted=partition: goes_on(state, wanted),  # type: ignore[misc]
-                f"partition {partition} is not consumed yet",
-            )
+            again = partial(goes_on, partition=partition)
+            self._until(again, f"partition {partition} is not consumed yet")
 
     def _send(self, call: Callable[[], None]) -> None:
         self.lease.assert_held()
