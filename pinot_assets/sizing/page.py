@@ -3,7 +3,7 @@ HTML page that needs no other file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from io import StringIO
 from pathlib import Path
@@ -26,28 +26,24 @@ COLUMNS: Final = ("", *(way.value for way in UploadWay))
 
 def rows(forecasts: Forecasts) -> list[tuple[str, ...]]:
     """The figures of all ways side by side; one line each, its name first."""
-    lines = [
-        ("commits", *_each(forecasts, lambda f: f"{f.commits:,}")),
-        ("controller bytes", *_each(forecasts, lambda f: of_bytes(float(f.controller.sum())))),
-        ("  of these tars", *_each(forecasts, lambda f: of_bytes(float(f.uploads.sum())))),
-        ("  of these in vain", *_each(forecasts, lambda f: of_bytes(float(f.retries.sum())))),
-        ("  of these messages", *_each(forecasts, lambda f: of_bytes(float(f.messages.sum())))),
-        ("  of these metadata", *_each(forecasts, lambda f: of_bytes(float(f.metadata.sum())))),
-        ("  of these periodic tasks", *_each(forecasts, lambda f: of_bytes(float(f.tasks.sum())))),
-        ("freshness gap, worst", *_each(forecasts, lambda f: of_seconds(float(f.worst_gap_s.max())))),
-        ("freshness gap, mean", *_each(forecasts, lambda f: of_seconds(float(f.mean_gap_s.mean())))),
+    lines: list[tuple[str, Callable[[SimulatedDay], str]]] = [
+        ("commits", lambda f: f"{f.commits:,}"),
+        ("controller bytes", lambda f: of_bytes(float(f.controller.sum()))),
+        ("  of these tars", lambda f: of_bytes(float(f.uploads.sum()))),
+        ("  of these in vain", lambda f: of_bytes(float(f.retries.sum()))),
+        ("  of these messages", lambda f: of_bytes(float(f.messages.sum()))),
+        ("  of these metadata", lambda f: of_bytes(float(f.metadata.sum()))),
+        ("  of these periodic tasks", lambda f: of_bytes(float(f.tasks.sum()))),
+        ("freshness gap, worst", lambda f: of_seconds(float(f.worst_gap_s.max()))),
+        ("freshness gap, mean", lambda f: of_seconds(float(f.mean_gap_s.mean()))),
     ]
     if next(iter(forecasts.values())).load.outage_s:
         lines += [
-            ("ingestion in the outage", *_each(forecasts, lambda f: f"{f.ingest_ratio:.1%}")),
-            ("segments at risk, most", *_each(forecasts, lambda f: f"{f.at_risk.max():,.0f}")),
-            ("back-fill", *_each(forecasts, _back_fill)),
+            ("ingestion in the outage", lambda f: f"{f.ingest_ratio:.1%}"),
+            ("segments at risk, most", lambda f: f"{f.at_risk.max():,.0f}"),
+            ("back-fill", _back_fill),
         ]
-    return lines
-
-
-def _each(forecasts: Forecasts, tell: Callable[[SimulatedDay], str]) -> Iterator[str]:
-    return (tell(forecast) for forecast in forecasts.values())
+    return [(name, *map(tell, forecasts.values())) for name, tell in lines]
 
 
 def _back_fill(forecast: SimulatedDay) -> str:

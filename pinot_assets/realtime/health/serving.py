@@ -256,7 +256,6 @@ def tmp_uploads(state: RealtimeState) -> CheckResult:
 
 def _who_deletes(state: RealtimeState, left: list[TmpUpload]) -> str:
     """A repair deletes none of a segment that is gone: it may be all that there is of it."""
-    there = {segment.name for segment in state.segments}
-    if any(upload_of(one.name) in there for one in left):
+    if any(upload_of(one.name) in state.by_name for one in left):
         return repair_plan(state)
     return "their segments are gone: delete them by hand"

@@ -317,9 +317,8 @@ def _of_segments(step: Step, state: RealtimeState) -> StepResult:
     if step.kind in (StepKind.RESET, StepKind.RESTART):
         assert step.server is not None
         verdicts = {_loaded(segment, step.server) for segment in there}
-        if StepResult.NOT_YET in verdicts:
-            return StepResult.NOT_YET
-        return StepResult.DONE if StepResult.DONE in verdicts else StepResult.GONE
+        by_weight = (StepResult.NOT_YET, StepResult.DONE, StepResult.GONE)
+        return next(one for one in by_weight if one in verdicts)
     return _verdict(all(one.completed and one.copy is Copy.DEEP_STORE for one in there))
 
 
