@@ -29,8 +29,7 @@ from pinot_assets.local.stack import Stack
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
-from pinot_assets.realtime.operations.drill import Drill
-from pinot_assets.realtime.operations.drill_plan import DrillObservation, Lengths, sample_of
+from pinot_assets.realtime.operations.drill import Drill, DrillObservation, Lengths, sample_of
 from pinot_assets.realtime.operations.table_operation import TableOperation
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.settings.environment import load_settings

@@ -19,11 +19,10 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.timeouts import Patience
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import summary
-from pinot_assets.realtime.read.opening import open_operations
-from pinot_assets.realtime.read.probe import RealtimeView, blind, look
-from pinot_assets.realtime.repair import memory
+from pinot_assets.realtime.health.checks import RealtimeView, blind, look
+from pinot_assets.realtime.lease import open_operations
 from pinot_assets.realtime.repair.apply import preview
-from pinot_assets.realtime.repair.model import RepairLimits
+from pinot_assets.realtime.repair.model import SUBJECT, RepairLimits
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import RealtimeTableSpec
@@ -87,7 +86,7 @@ def _wanted(
         return "", ""
     try:
         with open_operations(settings(), spec.name_with_type) as operations:
-            remembered, holder = operations.recall(memory.SUBJECT), operations.holder()
+            remembered, holder = operations.recall(SUBJECT), operations.holder()
         steps = preview(looked.state, remembered, RepairLimits(steps=spec.dagster.repair_limit)).steps
     except PinotAssetsError:
         return "", ""  # without it a step might be begun twice; the checks tell what is wrong

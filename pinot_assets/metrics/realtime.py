@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pinot_assets.metrics.family import Family, Sample, gauge
-from pinot_assets.realtime.health.numbers import numbers
+from pinot_assets.realtime.health.metrics import metrics, numbers
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.read.metrics import metrics
 
 SEGMENTS = gauge("realtime_segments", "Segments by how far they are.", "state")
 OLDEST_COMMIT = gauge(

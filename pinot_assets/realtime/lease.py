@@ -9,7 +9,11 @@ knows of calls that may still be under way.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from kazoo.client import KazooClient
@@ -30,7 +34,8 @@ from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, Session
 from pinot_assets.session.stores.nodes import first_error, lease_holder, lease_is_ours, make_own_path
 from pinot_assets.session.values.state import Owner
 from pinot_assets.session.values.znrecord import fields_of
-from pinot_assets.zookeeper import answered, require_cluster
+from pinot_assets.settings.environment import Settings
+from pinot_assets.zookeeper import answered, cluster_client, require_cluster
 
 TASK: Final = "RealtimeOperations"
 
@@ -84,11 +89,11 @@ class OperationsStore:
             try:
                 failure = first_error(transaction.commit())
             except _UNKNOWN:
-                if self.holder() != owner or not self._is_ours():
+                if self.holder() != owner or not lease_is_ours(self._zk, self.path):
                     continue
                 failure = None
             if failure is None:
-                return OperationsLease(self, owner, self._read()[1])
+                return OperationsLease(self, self._read()[1])
             if isinstance(failure, NodeExistsError):
                 holder = self.holder()
                 if holder is None:
@@ -118,23 +123,13 @@ class OperationsStore:
             Marks.of(found).require_known(f"what operations on {self.table} remember")
             return found, stat.version
 
-    def _is_ours(self) -> bool:
-        return lease_is_ours(self._zk, self.path)
 
+class OperationsLease(OperationsStore):
+    """The right to change the table: its node while it is held."""
 
-class OperationsLease:
-    """The right to change the table."""
-
-    def __init__(self, store: OperationsStore, owner: Owner, version: int) -> None:
-        self._store = store
-        self._zk = store._zk
-        self._owner = owner
+    def __init__(self, store: OperationsStore, version: int) -> None:
+        super().__init__(store._zk, store._cluster, store.table)
         self._version = version
-
-    @property
-    def table(self) -> str:
-        """The table's name, with `_REALTIME`."""
-        return self._store.table
 
     @answered()
     def taken_ms(self) -> int:
@@ -142,21 +137,17 @@ class OperationsLease:
 
         :raises LeaseLost: it is held no more.
         """
-        stat = self._zk.retry(self._zk.exists, f"{self._store.path}/lease")
+        stat = self._zk.retry(self._zk.exists, f"{self.path}/lease")
         if stat is None:
             raise self._lost(None)
         return int(stat.ctime)
-
-    def recall(self, subject: str) -> str:
-        """See `OperationsStore.recall`."""
-        return self._store.recall(subject)
 
     def assert_held(self) -> None:
         """Look before a write to Pinot.
 
         :raises LeaseLost: somebody else works on the table now.
         """
-        if not self._is_held():
+        if self._own()[1] != self._version:
             raise self._lost(None)
 
     def remember(self, subject: str, text: str) -> None:
@@ -166,17 +157,16 @@ class OperationsLease:
         """
         for _ in range(_ATTEMPTS):
             transaction = self._zk.transaction()
-            transaction.check(f"{self._store.path}/lease", version=0)
-            transaction.set_data(self._store.path, self._with(subject, text), version=self._version)
+            transaction.check(f"{self.path}/lease", version=0)
+            transaction.set_data(self.path, self._with(subject, text), version=self._version)
             try:
                 failure: Exception | None = first_error(transaction.commit())
             except _UNKNOWN as error:
-                if self._landed(subject, text):
-                    failure = None
-                elif self._is_held():
+                remembered, version = self._own()
+                if version == self._version:
                     continue  # it never arrived
-                else:
-                    failure = error
+                landed = version == self._version + 1 and remembered.get(subject, "") == text
+                failure = None if landed else error
             if failure is not None:
                 raise self._lost(failure) from failure
             self._version += 1
@@ -186,12 +176,10 @@ class OperationsLease:
     def release(self) -> None:
         """Let go. Never raises: what cannot be deleted goes with the session."""
         transaction = self._zk.transaction()
-        transaction.check(self._store.path, version=self._version)
-        transaction.delete(f"{self._store.path}/lease", version=0)
-        try:
+        transaction.check(self.path, version=self._version)
+        transaction.delete(f"{self.path}/lease", version=0)
+        with suppress(KazooException):
             transaction.commit()
-        except KazooException:
-            return
 
     def __enter__(self) -> OperationsLease:
         return self
@@ -201,25 +189,16 @@ class OperationsLease:
 
     @answered()
     def _with(self, subject: str, text: str) -> bytes:
-        remembered = {**self._store._read()[0], subject: text}
+        remembered = {**self._read()[0], subject: text}
         return _record({key: value for key, value in remembered.items() if value})
 
-    def _landed(self, subject: str, text: str) -> bool:
+    def _own(self) -> tuple[Mapping[str, str], int | None]:
+        """What is remembered and the node's version; no version once the lease is lost, or nobody knows."""
         try:
-            remembered, version = self._store._read()
-            return (
-                self._store._is_ours()
-                and version == self._version + 1
-                and remembered.get(subject, "") == text
-            )
+            found = self._read()
+            return found if lease_is_ours(self._zk, self.path) else ({}, None)
         except (KazooException, SessionError):
-            return False
-
-    def _is_held(self) -> bool:
-        try:
-            return self._store._is_ours() and self._store._read()[1] == self._version
-        except (KazooException, SessionError):
-            return False
+            return {}, None
 
     def _lost(self, cause: BaseException | None) -> LeaseLost:
         return LeaseLost(
@@ -233,3 +212,41 @@ def _record(remembered: Mapping[str, str]) -> bytes:
     """As Helix writes its records, so that Pinot's ZooKeeper browser shows it."""
     record: JsonObject = {"id": TASK, "simpleFields": dict(remembered), "mapFields": {}, "listFields": {}}
     return json.dumps(record, indent=2).encode()
+
+
+MOST_APART_S: Final = 60.0
+"""How much the clocks of this machine and of ZooKeeper may differ: Pinot leaves a commit 300 s."""
+
+
+@contextmanager
+def open_operations(settings: Settings, table: str) -> Iterator[OperationsStore]:
+    """What is remembered of a table's operations; closed at the end.
+
+    :param table: with `_REALTIME`.
+    :raises SessionError: ZooKeeper does not answer, or has no such cluster.
+    """
+    access, lease = settings.zookeeper_access, settings.waits.lease
+    with cluster_client(settings.zookeeper, settings.cluster, access, session_s=lease) as client:
+        yield OperationsStore(client, settings.cluster, table)
+
+
+@contextmanager
+def hold_table(settings: Settings, table: str, run: str) -> Iterator[OperationsLease]:
+    """Be the one that changes the table, until the end.
+
+    :param table: with `_REALTIME`.
+    :param run: who holds it, as others are told.
+    :raises SessionHeld: somebody else does; says who.
+    :raises SessionError: this machine's clock is wrong: by it we tell what is old enough to be mended.
+    """
+    owner = Owner(run, socket.gethostname(), os.getpid(), time.time_ns() // 1_000_000)
+    with open_operations(settings, table) as store, store.take(owner) as lease:
+        ahead_s = (time.time_ns() // 1_000_000 - lease.taken_ms()) / 1000  # it has only just been taken
+        if abs(ahead_s) > MOST_APART_S:
+            where = "ahead of" if ahead_s > 0 else "behind"
+            raise SessionError(
+                f"nothing of {lease.table} is changed from this machine",
+                why=f"its clock is {abs(ahead_s):.0f} s {where} ZooKeeper's",
+                hint="set the clock: whether a commit still goes on is told by the age of its node",
+            )
+        yield lease

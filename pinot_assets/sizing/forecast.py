@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import Final
@@ -10,8 +10,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pinot_assets.sizing.load import Load, UploadWay
+from pinot_assets.sizing.load import HOLD_MS, Load, UploadWay
 from pinot_assets.sizing.profile import (
+    COMMIT_END,
+    COMMIT_START,
+    CONSUMED,
     LISTED_BYTES,
     message_bytes,
     node_bytes,
@@ -19,7 +22,6 @@ from pinot_assets.sizing.profile import (
     tasks_bytes_per_s,
     transition_bytes,
 )
-from pinot_assets.sizing.protocol import HOLD_MS, MessageKind, Outage
 from pinot_assets.sizing.sizing import Commit, Day, simulate
 
 MINUTE: Final = 60.0
@@ -81,6 +83,7 @@ def simulate_day(load: Load, way: UploadWay) -> SimulatedDay:
     rows, behind = _rows(load, day, bins)
     late = [c.stored_s for c in day.commits if load.outage_s and load.is_down(c.done_s)]
     kept = [stored for stored in late if stored != inf]
+    tars = 2 if way is UploadWay.CONTROLLER else 0
     return SimulatedDay(
         way=way,
         load=load,
@@ -88,7 +91,7 @@ def simulate_day(load: Load, way: UploadWay) -> SimulatedDay:
         rows_per_s=rows,
         worst_gap_s=_worst_gap(load, day, bins),
         mean_gap_s=behind / load.messages_per_s,
-        uploads=_uploads(load, way, day, bins),
+        uploads=_each(day, bins, lambda commit: tars * load.tar_bytes(commit.rows)),
         retries=_retries(load, way, day, bins),
         messages=_messages(load, day, bins),
         metadata=_metadata(load, way, day, bins),
@@ -113,27 +116,16 @@ def _rows(load: Load, day: Day, bins: int) -> tuple[Series, Series]:
     total = np.interp(edges, at, read)
     beyond = edges > at[-1]
     total[beyond] = read[-1] + rate[-1] * (edges[beyond] - at[-1])
-    waiting = np.maximum(0.0, load.messages_per_s * edges - total)
-    return np.diff(total) / MINUTE, waiting[1:]
-
-
-def _spread(bins: int, parts: Iterator[tuple[float, float]]) -> Series:
-    """Amounts into the minutes in which they fall."""
-    series = np.zeros(bins)
-    for at, amount in parts:
-        if 0 <= at < bins * MINUTE:
-            series[int(at / MINUTE)] += amount
-    return series
+    return np.diff(total) / MINUTE, np.maximum(0.0, load.messages_per_s * edges - total)[1:]
 
 
 def _each(day: Day, bins: int, amount: Callable[[Commit], float]) -> Series:
-    return _spread(bins, ((commit.done_s, amount(commit)) for commit in day.commits))
-
-
-def _uploads(load: Load, way: UploadWay, day: Day, bins: int) -> Series:
-    if way is not UploadWay.CONTROLLER:
-        return np.zeros(bins)
-    return _each(day, bins, lambda commit: 2 * load.tar_bytes(commit.rows))
+    """Amounts of commits into the minutes in which they were done."""
+    series = np.zeros(bins)
+    for commit in day.commits:
+        if 0 <= commit.done_s < bins * MINUTE:
+            series[int(commit.done_s / MINUTE)] += amount(commit)
+    return series
 
 
 def _retries(load: Load, way: UploadWay, day: Day, bins: int) -> Series:
@@ -141,12 +133,15 @@ def _retries(load: Load, way: UploadWay, day: Day, bins: int) -> Series:
     series = np.zeros(bins)
     if way is not UploadWay.CONTROLLER or not load.outage_s:
         return series
-    waits = load.refusal_s if load.outage is Outage.REFUSES else load.upload_timeout_s
     for commit in day.commits:
         if not commit.blocked_s:
             continue
         tar = load.tar_bytes(commit.rows)
-        every = HOLD_MS / 1000 + waits + tar / min(load.store_bytes_per_s, load.controller_bytes_per_s)
+        every = (
+            HOLD_MS / 1000
+            + load.gives_up_after_s
+            + tar / min(load.store_bytes_per_s, load.controller_bytes_per_s)
+        )
         first = int((load.outage_ends_s - commit.blocked_s) / MINUTE)
         series[first : int(load.outage_ends_s / MINUTE)] += tar * MINUTE / every
     most: Series = np.minimum(series, load.controllers * load.controller_bytes_per_s * MINUTE)
@@ -155,13 +150,8 @@ def _retries(load: Load, way: UploadWay, day: Day, bins: int) -> Series:
 
 def _messages(load: Load, day: Day, bins: int) -> Series:
     """The winner's messages, and those of replicas that wait and ask every three seconds."""
-    consumed = message_bytes(MessageKind.CONSUMED)
-    fixed = (
-        consumed
-        + message_bytes(MessageKind.START)
-        + message_bytes(MessageKind.END)
-        + load.commit.metadata_bytes
-    )
+    consumed = message_bytes(CONSUMED)
+    fixed = consumed + message_bytes(COMMIT_START) + message_bytes(COMMIT_END) + load.commit.metadata_bytes
 
     def amount(commit: Commit) -> float:
         polls = 1 + (commit.ready_s - commit.full_s) // (HOLD_MS / 1000)

@@ -1,14 +1,20 @@
-"""The forecast as words and as one HTML page that needs no other file."""
+"""The forecast as words, as plots (ingestion, controller traffic, freshness, segments at risk), and as one
+HTML page that needs no other file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from html import escape
+from io import StringIO
+from pathlib import Path
 from typing import Final
 
-from pinot_assets.sizing.forecast import SimulatedDay, traffic_ratio
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from pinot_assets.sizing.forecast import Series, SimulatedDay, traffic_ratio
 from pinot_assets.sizing.load import Load, UploadWay
-from pinot_assets.sizing.plots import PLOTS, Forecasts, svg
 from pinot_assets.sizing.quantities import of_bytes, of_seconds
 from pinot_assets.sizing.sizing import ASSUMES
 
@@ -20,28 +26,24 @@ COLUMNS: Final = ("", *(way.value for way in UploadWay))
 
 def rows(forecasts: Forecasts) -> list[tuple[str, ...]]:
     """The figures of all ways side by side; one line each, its name first."""
-    lines = [
-        ("commits", *_each(forecasts, lambda f: f"{f.commits:,}")),
-        ("controller bytes", *_each(forecasts, lambda f: of_bytes(float(f.controller.sum())))),
-        ("  of these tars", *_each(forecasts, lambda f: of_bytes(float(f.uploads.sum())))),
-        ("  of these in vain", *_each(forecasts, lambda f: of_bytes(float(f.retries.sum())))),
-        ("  of these messages", *_each(forecasts, lambda f: of_bytes(float(f.messages.sum())))),
-        ("  of these metadata", *_each(forecasts, lambda f: of_bytes(float(f.metadata.sum())))),
-        ("  of these periodic tasks", *_each(forecasts, lambda f: of_bytes(float(f.tasks.sum())))),
-        ("freshness gap, worst", *_each(forecasts, lambda f: of_seconds(float(f.worst_gap_s.max())))),
-        ("freshness gap, mean", *_each(forecasts, lambda f: of_seconds(float(f.mean_gap_s.mean())))),
+    lines: list[tuple[str, Callable[[SimulatedDay], str]]] = [
+        ("commits", lambda f: f"{f.commits:,}"),
+        ("controller bytes", lambda f: of_bytes(float(f.controller.sum()))),
+        ("  of these tars", lambda f: of_bytes(float(f.uploads.sum()))),
+        ("  of these in vain", lambda f: of_bytes(float(f.retries.sum()))),
+        ("  of these messages", lambda f: of_bytes(float(f.messages.sum()))),
+        ("  of these metadata", lambda f: of_bytes(float(f.metadata.sum()))),
+        ("  of these periodic tasks", lambda f: of_bytes(float(f.tasks.sum()))),
+        ("freshness gap, worst", lambda f: of_seconds(float(f.worst_gap_s.max()))),
+        ("freshness gap, mean", lambda f: of_seconds(float(f.mean_gap_s.mean()))),
     ]
     if next(iter(forecasts.values())).load.outage_s:
         lines += [
-            ("ingestion in the outage", *_each(forecasts, lambda f: f"{f.ingest_ratio:.1%}")),
-            ("segments at risk, most", *_each(forecasts, lambda f: f"{f.at_risk.max():,.0f}")),
-            ("back-fill", *_each(forecasts, _back_fill)),
+            ("ingestion in the outage", lambda f: f"{f.ingest_ratio:.1%}"),
+            ("segments at risk, most", lambda f: f"{f.at_risk.max():,.0f}"),
+            ("back-fill", _back_fill),
         ]
-    return lines
-
-
-def _each(forecasts: Forecasts, tell: Callable[[SimulatedDay], str]) -> Iterator[str]:
-    return (tell(forecast) for forecast in forecasts.values())
+    return [(name, *map(tell, forecasts.values())) for name, tell in lines]
 
 
 def _back_fill(forecast: SimulatedDay) -> str:
@@ -96,18 +98,14 @@ def warnings(forecasts: Forecasts) -> list[str]:
                 f"servers build {busy:.0%} of the time in all of their {load.build_slots} slots: commits "
                 "would queue up, which is not simulated; give more servers"
             )
-        if way is UploadWay.PAUSELESS and _late(forecast):
+        built = load.messages_per_s * load.for_s / max(1, forecast.commits)
+        commit_s = load.build_s(built) + load.tar_bytes(built) / load.store_bytes_per_s
+        if way is UploadWay.PAUSELESS and commit_s > 300:
             found.append(
                 "a pauseless commit takes longer than 300 s here, so every segment stays COMMITTING until it "
                 "is repaired (apache/pinot#17936): take smaller segments"
             )
     return found
-
-
-def _late(forecast: SimulatedDay) -> bool:
-    load = forecast.load
-    rows_of_one = load.messages_per_s * load.for_s / max(1, forecast.commits)
-    return load.build_s(rows_of_one) + load.tar_bytes(rows_of_one) / load.store_bytes_per_s > 300
 
 
 def described(load: Load) -> str:
@@ -132,7 +130,9 @@ def html(forecasts: Forecasts) -> str:
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in rows(forecasts)
     )
-    pictures = "".join(f"<figure>{_inline(svg(draw(forecasts)))}</figure>" for draw in PLOTS.values())
+    # Without the XML declaration, which has no place inside HTML.
+    drawn = [svg(draw(forecasts)) for draw in PLOTS.values()]
+    pictures = "".join(f"<figure>{text[text.index('<svg') :]}</figure>" for text in drawn)
     notes = "".join(f"<li>{escape(text)}</li>" for text in ASSUMES)
     doubts = "".join(f"<p class=warning>{escape(text)}</p>" for text in warnings(forecasts))
     return _PAGE.format(
@@ -144,11 +144,6 @@ def html(forecasts: Forecasts) -> str:
         doubts=doubts,
         last=escape(last_line(forecasts)),
     )
-
-
-def _inline(text: str) -> str:
-    """Without the XML declaration, which has no place inside HTML."""
-    return text[text.index("<svg") :]
 
 
 _PAGE: Final = """<!doctype html>
@@ -167,3 +162,140 @@ figure {{ margin: 1.5rem 0; }} figure svg {{ width: 100%; height: auto; }}
 <h2>What this assumes</h2><ul>{notes}</ul>
 </body></html>
 """
+
+
+COLOURS: Final = {
+    UploadWay.CONTROLLER: "#c0392b",
+    UploadWay.BYPASS: "#1f6f8b",
+    UploadWay.PAUSELESS: "#6a994e",
+}
+DASHES: Final = {UploadWay.CONTROLLER: "-", UploadWay.BYPASS: "-", UploadWay.PAUSELESS: "--"}
+POINTS: Final = 300
+"""A line has about so many: more would be wider than the plot."""
+
+Forecasts = Mapping[UploadWay, SimulatedDay]
+
+# The same forecast gives the same file, byte for byte.
+mpl.rcParams["svg.hashsalt"] = "pinot-assets"
+
+
+def ingestion(forecasts: Forecasts) -> Figure:
+    """Rows read per second: whether an outage of the deep store stops ingestion.
+
+    Source: docs/simulate.md#what-it-shows.
+    """
+    figure = _figure(forecasts, "Rows ingested", "thousand rows/s", lambda f: f.rows_per_s / 1000)
+    # Catching up takes a moment at many times the rate: it would press all else to the ground.
+    figure.axes[0].set_ylim(0, next(iter(forecasts.values())).load.messages_per_s * 2.5 / 1000)
+    return figure
+
+
+def traffic(forecasts: Forecasts) -> Figure:
+    """Bytes through controllers: what bypass takes off them (docs/simulate.md#what-it-shows)."""
+    return _figure(
+        forecasts,
+        "Controller traffic",
+        "MB/s",
+        lambda forecast: np.maximum(_smooth(forecast.controller) / 60e6, 1e-4),
+        scale="log",
+    )
+
+
+def freshness(forecasts: Forecasts) -> Figure:
+    """Age of the newest row where it is oldest."""
+    return _figure(
+        forecasts,
+        "Freshness gap of the partition furthest behind",
+        "seconds",
+        lambda forecast: np.maximum(_peaks(forecast.worst_gap_s), 0.1),
+        scale="log",
+    )
+
+
+def at_risk(forecasts: Forecasts) -> Figure:
+    """Committed segments that only servers have."""
+    return _figure(
+        forecasts, "Segments without a copy in the deep store", "segments", lambda forecast: forecast.at_risk
+    )
+
+
+PLOTS: Final[Mapping[str, Callable[[Forecasts], Figure]]] = {
+    "ingestion": ingestion,
+    "controller-traffic": traffic,
+    "freshness": freshness,
+    "at-risk": at_risk,
+}
+
+
+def _figure(
+    forecasts: Forecasts,
+    title: str,
+    unit: str,
+    values: Callable[[SimulatedDay], Series],
+    scale: str = "linear",
+) -> Figure:
+    figure = Figure(figsize=(7.2, 2.8), layout="constrained")
+    axes = figure.add_subplot()
+    for way, forecast in forecasts.items():
+        series = values(forecast)
+        each = max(1, len(series) // POINTS)
+        hours = np.arange(0, len(series), each) / 60
+        axes.plot(hours, series[::each], DASHES[way], color=COLOURS[way], label=way.value, linewidth=1.2)
+    load = next(iter(forecasts.values())).load
+    if load.outage_s:
+        axes.axvspan(
+            load.outage_at_s / 3600,
+            min(load.outage_ends_s, load.for_s) / 3600,
+            color="#f0c419",
+            alpha=0.25,
+            linewidth=0,
+            label=f"deep store {load.outage.value}",
+        )
+    axes.set_title(title, fontsize=10, loc="left")
+    axes.set_xlabel("hours", fontsize=8)
+    axes.set_ylabel(unit, fontsize=8)
+    axes.tick_params(labelsize=8)
+    axes.set_xlim(0, load.for_s / 3600)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=7, frameon=False, loc="best")
+    if scale != "linear":
+        axes.set_yscale(scale)
+    return figure
+
+
+def _smooth(series: Series) -> Series:
+    """Means over ten minutes: a commit's bytes would else stand as needles."""
+    width = min(10, len(series))
+    padded = np.pad(series, (width // 2, width - 1 - width // 2), mode="edge")
+    return np.convolve(padded, np.ones(width) / width, mode="valid")
+
+
+def _peaks(series: Series) -> Series:
+    """The largest of ten minutes: in many a minute nobody commits."""
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(series, (5, 4)), 10)
+    peaks: Series = around.max(axis=1)
+    return peaks
+
+
+def svg(figure: Figure) -> str:
+    """The figure as SVG text, the same for the same forecast."""
+    text = StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
+
+
+def save(forecasts: Forecasts, folder: Path, suffix: str) -> list[Path]:
+    """Write all plots as `<folder>/<name>.<suffix>`: svg or png.
+
+    :returns: the files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, draw in PLOTS.items():
+        path = folder / f"{name}.{suffix}"
+        if suffix == "svg":
+            path.write_text(svg(draw(forecasts)), encoding="utf-8")
+        else:
+            draw(forecasts).savefig(path, dpi=110, metadata={"Software": None})
+        written.append(path)
+    return written

@@ -18,8 +18,6 @@ import json
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pinot_assets.sizing.protocol import MessageKind
-
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCommit:
@@ -56,6 +54,11 @@ MEASURED: Final = MeasuredCommit(
     rows=1_250_000, segment_bytes=100_643_307, tar_bytes=56_264_674, metadata_bytes=7_477, build_s=36.0
 )
 ZOOKEEPER_MS: Final = 80
+
+CONSUMED: Final = "segmentConsumed"
+COMMIT_START: Final = "segmentCommitStart"
+COMMIT_END: Final = "segmentCommitEndWithMetadata"
+"""Messages of the protocol (docs/design/realtime.md#s1)."""
 
 _SEGMENT: Final = "orders__17__1234__20260101T0000Z"
 _SERVER: Final = "Server_pinot-server-17.pinot.svc.cluster.local_8098"
@@ -95,8 +98,8 @@ _NODE_FIELDS: Final = (
 )
 
 
-def message_bytes(kind: MessageKind) -> int:
-    """A message of that kind and its answer, without what a body carries."""
+def message_bytes(message: str) -> int:
+    """One of these messages and its answer, without what a body carries."""
     values = {
         "instance": _SERVER,
         "name": _SEGMENT,
@@ -105,13 +108,13 @@ def message_bytes(kind: MessageKind) -> int:
         "rowCount": "1250000",
         "memoryUsedBytes": "123456789",
     }
-    if kind in (MessageKind.START, MessageKind.END):
+    if message in (COMMIT_START, COMMIT_END):
         values |= {"buildTimeMillis": "36000", "segmentSizeBytes": "100643307", "waitTimeMillis": "0"}
-    if kind is MessageKind.END:
+    if message == COMMIT_END:
         values |= {"location": f"s3://pinot/segments/orders/{_SEGMENT}.tmp.0b7c1f6e-9f0e-4c37-8f3a-0d5a"}
     query = "&".join(f"{key}={value}" for key, value in values.items())
     head = (
-        f"GET /{kind.value}?{query} HTTP/1.1\r\nHost: {_CONTROLLER}\r\nConnection: Keep-Alive\r\n"
+        f"GET /{message}?{query} HTTP/1.1\r\nHost: {_CONTROLLER}\r\nConnection: Keep-Alive\r\n"
         "User-Agent: Apache-HttpClient/5.3 (Java/17)\r\nAccept-Encoding: gzip, x-gzip, deflate\r\n\r\n"
     )
     return len(head) + len(_ANSWER_HEAD) + len(_ANSWER) + _PACKETS

@@ -55,9 +55,8 @@ def duration(text: str) -> float:
     if plain == "0":
         return 0.0
     parts = _PART.findall(plain)
-    if not parts or "".join(number + unit for number, unit in parts) != plain:
-        raise _refused(text, wanted)
-    if any(unit not in _SECONDS for _, unit in parts):
+    is_whole = "".join(number + unit for number, unit in parts) == plain
+    if not parts or not is_whole or any(unit not in _SECONDS for _, unit in parts):
         raise _refused(text, wanted)
     return float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
 

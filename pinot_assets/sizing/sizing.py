@@ -14,10 +14,8 @@ from itertools import count
 from typing import Final
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
-from pinot_assets.sizing.flush import Flushed, RowLimit
-from pinot_assets.sizing.load import Load, UploadWay, leased_s
+from pinot_assets.sizing.load import HOLD_MS, Flushed, Load, Outage, RowLimit, UploadWay, leased_s
 from pinot_assets.sizing.profile import ZOOKEEPER_MS
-from pinot_assets.sizing.protocol import HOLD_MS, Outage
 
 ASSUMES: Final = (
     "Messages come evenly, over time and over partitions; every table is like every other.",
@@ -110,10 +108,8 @@ class _Day:
         load = self.load
         full = self._steady_rows()
         for number in range(load.tables * load.partitions):
-            share = number * GOLDEN % 1
-            read = share * full
-            created = -read / load.rows_per_s
-            partition = _Partition(number // load.partitions, full, created, 0.0, read=read)
+            read = number * GOLDEN % 1 * full
+            partition = _Partition(number // load.partitions, full, -read / load.rows_per_s, 0.0, read=read)
             self.day.changes(0.0, load.rows_per_s)
             self._fill(partition)
         while self.heap:
@@ -196,30 +192,25 @@ class _Day:
 
     def _bypass(self, partition: _Partition, at: float, built: float) -> None:
         load = self.load
-        if not load.is_down(built):
-            ready = built + self._own_upload(partition.read) + OVERHEAD_S
-            self._committed(partition, at, ready, ready, ready)
-        elif load.outage is Outage.REFUSES:
-            ready = built + load.refusal_s + OVERHEAD_S
-            self._committed(partition, at, ready, ready, float("inf"))
-        elif built - at + load.upload_timeout_s <= leased_s(built - at):
-            ready = built + load.upload_timeout_s + OVERHEAD_S
-            self._committed(partition, at, ready, ready, float("inf"))
-        else:
-            # The election is over before the upload is: nobody commits until the store is back.
-            ready = load.outage_ends_s + self._own_upload(partition.read) + OVERHEAD_S
-            self._committed(partition, at, ready, ready, ready, load.outage_ends_s - built)
+        begins, takes = built, self._own_upload(partition.read)
+        is_stored, blocked = True, 0.0
+        if load.is_down(built):
+            in_time = built - at + load.upload_timeout_s <= leased_s(built - at)
+            if load.outage is Outage.REFUSES or in_time:
+                takes, is_stored = load.gives_up_after_s, False
+            else:
+                # The election is over before the upload is: nobody commits until the store is back.
+                begins, blocked = load.outage_ends_s, load.outage_ends_s - built
+        ready = begins + takes + OVERHEAD_S
+        self._committed(partition, at, ready, ready, ready if is_stored else float("inf"), blocked)
 
     def _pauseless(self, partition: _Partition, at: float, built: float) -> None:
         load = self.load
         ready = at + 3 * ZOOKEEPER_MS / 1000 + 0.2
-        if not load.is_down(built):
-            done = built + self._own_upload(partition.read) + OVERHEAD_S
-            late = done - at > COMPLETION_WINDOW_MS / 1000
-            self._committed(partition, at, ready, done, float("inf") if late else done)
-        else:
-            waits = load.refusal_s if load.outage is Outage.REFUSES else load.upload_timeout_s
-            self._committed(partition, at, ready, built + waits + OVERHEAD_S, float("inf"))
+        down = load.is_down(built)
+        done = built + (load.gives_up_after_s if down else self._own_upload(partition.read)) + OVERHEAD_S
+        late = done - at > COMPLETION_WINDOW_MS / 1000
+        self._committed(partition, at, ready, done, float("inf") if down or late else done)
 
     def _committed(
         self,

@@ -10,7 +10,7 @@ from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
 from fakes.pauseless.table import committing, rows_table
 
 from pinot_assets.realtime.model.state import Copy, SegmentStatus
-from pinot_assets.realtime.operations.pauseless_plan import Do, Goal
+from pinot_assets.realtime.operations.pauseless import Do, Goal
 
 pytestmark = pytest.mark.integration
 

@@ -15,6 +15,7 @@ import pytest
 from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
 from fakes.pauseless.table import Rows, committing, rows_table
 from simulator.faults import Fault, Point, Strike
+from simulator.protocol import MessageKind
 from simulator.tables import Stream, Table
 from simulator.world import World, realtime_state
 
@@ -22,8 +23,7 @@ from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.sizing.flush import Flush
-from pinot_assets.sizing.protocol import MessageKind
+from pinot_assets.sizing.load import Flush
 
 pytestmark = pytest.mark.integration
 

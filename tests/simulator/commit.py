@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.sizing.flush import Flushed
-from pinot_assets.sizing.protocol import (
+from pinot_assets.sizing.load import NOTIFY_WINNER_MS, Flushed
+from simulator.consumer import PEER
+from simulator.faults import Message, Point
+from simulator.protocol import (
     COMMIT_CONTINUE,
     COMMIT_SUCCESS,
     DISCARD,
@@ -28,15 +30,12 @@ from pinot_assets.sizing.protocol import (
     HOLD,
     KEEP,
     LONGEST_COMMIT_MS,
-    NOTIFY_WINNER_MS,
     PICK_WINNER_MS,
     PROCESSED,
     CompletionStatus,
     Reason,
     Reply,
 )
-from simulator.consumer import PEER
-from simulator.faults import Message, Point
 from simulator.zookeeper import CONSUMING, ONLINE, Node, Placement, Refused, SegmentName, Steps
 
 if TYPE_CHECKING:

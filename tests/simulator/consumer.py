@@ -10,11 +10,10 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from pinot_assets.sizing.protocol import (
+from pinot_assets.sizing.load import HOLD_MS, LEASE_EXTENSION_S, LEASE_PERIOD_MS
+from simulator.faults import Message, Point
+from simulator.protocol import (
     CATCH_UP_MS,
-    HOLD_MS,
-    LEASE_EXTENSION_S,
-    LEASE_PERIOD_MS,
     LEASE_RETRY_MS,
     LEASE_TRIES,
     STOPPED_RETRY_MS,
@@ -23,13 +22,13 @@ from pinot_assets.sizing.protocol import (
     Reason,
     Reply,
 )
-from simulator.faults import Message, Point
 from simulator.store import download, or_none
 from simulator.stream import NEVER, Built, Reader, count
 from simulator.zookeeper import Node, Steps
 
 if TYPE_CHECKING:
     from simulator.server import Server
+
 
 PEER: Final = "peer:///"
 """Scheme of a location that says: only servers have it."""

@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING
 import simpy
 
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.sizing.flush import RowLimit
-from pinot_assets.sizing.protocol import (
-    DISCARD,
-    FAILED,
-    NOT_LEADER,
-    PROCESSED,
-    CompletionStatus,
-    MessageKind,
-    Reply,
-)
+from pinot_assets.sizing.load import RowLimit
 from simulator.commit import (
     Election,
     PauselessElection,
@@ -31,6 +22,7 @@ from simulator.commit import (
     take_place,
 )
 from simulator.faults import Actor, Message, Point
+from simulator.protocol import DISCARD, FAILED, NOT_LEADER, PROCESSED, CompletionStatus, MessageKind, Reply
 from simulator.store import StoreFailed
 from simulator.validation import validate_for_ever
 from simulator.zookeeper import CONSUMING, OFFLINE, Placement, Refused, Steps

@@ -9,7 +9,8 @@ from enum import StrEnum
 
 import simpy
 
-from pinot_assets.sizing.protocol import NOT_SENT, REQUEST_TIMEOUT_MS, MessageKind, Outage, Reason, Reply
+from pinot_assets.sizing.load import Outage
+from simulator.protocol import NOT_SENT, REQUEST_TIMEOUT_MS, MessageKind, Reason, Reply
 from simulator.stream import Built
 from simulator.zookeeper import Steps, T
 

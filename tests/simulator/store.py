@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 import simpy
 
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.sizing.protocol import Outage
+from pinot_assets.sizing.load import Outage
 from simulator.stream import Built
 from simulator.tables import Hardware
 from simulator.zookeeper import ONLINE, Steps, T
 
 if TYPE_CHECKING:
     from simulator.server import Server
+
 
 TMP: Final = ".tmp."
 """Between a segment's name and a number: an upload that nobody has moved yet."""

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 from fakes.changed import changed
 
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
-from pinot_assets.sizing.flush import Flush
-from pinot_assets.sizing.protocol import Reply
+from pinot_assets.sizing.load import Flush
+from simulator.protocol import Reply
 
 if TYPE_CHECKING:
     from simulator.faults import Message
     from simulator.world import World
+
 
 BEGAN_MS: Final = 1_767_225_600_000
 """When every world begins: 2026-01-01, midnight UTC."""

@@ -37,8 +37,7 @@ from pinot_assets.local.stack import Stack
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import Copy, RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.sizing.flush import Flush
-from pinot_assets.sizing.protocol import HOLD_MS, Outage
+from pinot_assets.sizing.load import HOLD_MS, Flush, Outage
 
 pytestmark = pytest.mark.integration
 

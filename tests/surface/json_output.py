@@ -19,11 +19,9 @@ from pinot_assets.cli.main import app
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.local.stack import PartStatus
-from pinot_assets.realtime.health import rows
+from pinot_assets.realtime.health import metrics
 from pinot_assets.realtime.operations import rebalance
-from pinot_assets.realtime.read import metrics
 from pinot_assets.realtime.repair import model as repair
-from pinot_assets.realtime.repair import words
 from pinot_assets.sensors import notice
 from pinot_assets.session import driver
 from pinot_assets.session.checks.server_checks import RowCount
@@ -42,11 +40,11 @@ MEANINGS: JsonObject = {
     "cli.realtime.health:answer": CheckResult,
     "cli.realtime.health:metric": metrics.Metric,
     "cli.realtime.rebalance:report": rebalance.RebalanceReport,
-    "cli.realtime.repair:manual(step)": words.Manual,
+    "cli.realtime.repair:manual(step)": repair.Manual,
     "cli.realtime.repair:refusal": repair.Unrepairable,
     "cli.realtime.repair:step": repair.Step,
     "cli.realtime.repair:waiting": repair.Waiting,
-    "realtime.health.rows:row": rows.SegmentRow,
+    "cli.realtime.health:row": metrics.SegmentRow,
     "cli.commands.rollback:answer": RowCount,
     "session.plan_report.plan_report:found.to_json()": Fingerprint,
     "cli.commands.session:state": FileState,

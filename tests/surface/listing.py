@@ -24,8 +24,7 @@ from pinot_assets.health import CHECKS
 from pinot_assets.metrics.catalogue import FAMILIES
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
 from pinot_assets.realtime.lease import OperationsStore
-from pinot_assets.realtime.preflight import rules_change
-from pinot_assets.realtime.preflight.judge import RULES
+from pinot_assets.realtime.preflight.judge import RULES, RULES_OF_CHANGE
 from pinot_assets.segment.column.support import Feature
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.stored_snapshots import mark_of
@@ -86,7 +85,7 @@ def surface(known: Mapping[str, Iterable[str]]) -> Surface:
         "codes of refused features": (feature.code for feature in Feature if feature.code),
         "checks of the gate": gate_checks(),
         "health checks": (check.name for check in (*CHECKS, *OF_STREAMS)),
-        "preflight rules": (rule.name for rule in (*RULES, *rules_change.RULES)),
+        "preflight rules": (rule.name for rule in (*RULES, *RULES_OF_CHANGE)),
         "keys of a table spec": spec_keys(),
         "make": make_targets(known.get("make", ())),
         "stored": stored(),

@@ -18,13 +18,10 @@ from pinot_assets.assets.keys import TABLE_TAG, pool_of, tag_of
 from pinot_assets.assets.metadata import cell
 from pinot_assets.assets.operations import TAGS
 from pinot_assets.assets.realtime.operations import CONFIRMED, OPERATIONS, Operation, OperationInputs
-from pinot_assets.realtime.health.checks import CHECKS
-from pinot_assets.realtime.health.numbers import numbers
-from pinot_assets.realtime.health.rows import segment_rows
-from pinot_assets.realtime.model.settings import RealtimeSettings
+from pinot_assets.realtime.health.checks import CHECKS, RealtimeView, look
+from pinot_assets.realtime.health.metrics import numbers, segment_rows
+from pinot_assets.realtime.model.settings import RealtimeSettings, table_settings
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.model.table_settings import table_settings
-from pinot_assets.realtime.read.probe import RealtimeView, look
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import RealtimeTableSpec
 

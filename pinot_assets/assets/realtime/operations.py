@@ -21,26 +21,19 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, SpecDrift, SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.model.table_settings import table_settings
-from pinot_assets.realtime.operations.commands import runs
-from pinot_assets.realtime.operations.drill import Drill
-from pinot_assets.realtime.operations.drill_plan import Lengths
-from pinot_assets.realtime.operations.pauseless import PauselessChange
-from pinot_assets.realtime.operations.pauseless_plan import Do, Goal
+from pinot_assets.realtime.model.settings import table_settings
+from pinot_assets.realtime.operations.drill import Drill, Lengths, runs
+from pinot_assets.realtime.operations.pauseless import Do, Goal, PauselessChange
 from pinot_assets.realtime.operations.rebalance import End, Rebalance
 from pinot_assets.realtime.operations.rebalance import preview as preview_rebalance
-from pinot_assets.realtime.operations.rebalance_request import Request
-from pinot_assets.realtime.operations.restart import Restart
-from pinot_assets.realtime.operations.restart_plan import restart_from
+from pinot_assets.realtime.operations.rebalance_plan import Request
+from pinot_assets.realtime.operations.restart import Restart, restart_from
 from pinot_assets.realtime.operations.table_operation import TableOperation
-from pinot_assets.realtime.preflight import judge, refuse_unless_safe, summary, verdict
-from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.read.deep_store import open_deep_store
-from pinot_assets.realtime.repair import memory
+from pinot_assets.realtime.preflight.judge import before_drain, judge, refuse_unless_safe, summary, verdict
+from pinot_assets.realtime.read.reading import open_deep_store
 from pinot_assets.realtime.repair.apply import preview
-from pinot_assets.realtime.repair.model import USUAL_LIMITS, RepairLimits, RepairPlan
-from pinot_assets.realtime.repair.words import manual
+from pinot_assets.realtime.repair.model import SUBJECT, USUAL_LIMITS, RepairLimits, RepairPlan, manual
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import RealtimeTableSpec
 
@@ -104,7 +97,7 @@ def _repair(work: OperationInputs) -> str:
     limits = RepairLimits(steps=work.config["limit"])
     with work.open() as table:
         if not work.config["apply"]:
-            remembered = table.recall(memory.SUBJECT)
+            remembered = table.recall(SUBJECT)
             found = preview(table.read(), remembered, limits)
             _tell(work.log, found)
             if found.all_well:

@@ -20,9 +20,8 @@ from pinot_assets.sizing import quantities
 from pinot_assets.sizing.quantities import QuantityError
 
 if TYPE_CHECKING:
-    from pinot_assets.sizing.load import Load
-    from pinot_assets.sizing.plots import Forecasts
-    from pinot_assets.sizing.protocol import Outage
+    from pinot_assets.sizing.load import Load, Outage
+    from pinot_assets.sizing.page import Forecasts
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -75,9 +74,8 @@ def simulate(
     if plot_format not in SUFFIXES:
         raise QuantityError(f"--format {plot_format!r} is not known", hint="give svg or png")
     _needs_extra()
-    from pinot_assets.sizing.flush import Flush
     from pinot_assets.sizing.forecast import simulate_day
-    from pinot_assets.sizing.load import Load, UploadWay
+    from pinot_assets.sizing.load import Flush, Load, UploadWay
     from pinot_assets.sizing.profile import MEASURED
 
     commit = MEASURED
@@ -146,7 +144,7 @@ def _read_some(option: str, text: str, parse: Callable[[str], N]) -> N:
 
 
 def _outage(text: str) -> Outage:
-    from pinot_assets.sizing.protocol import Outage
+    from pinot_assets.sizing.load import Outage
 
     try:
         return Outage(text)
@@ -157,14 +155,13 @@ def _outage(text: str) -> Outage:
 
 def _write(forecasts: Forecasts, html: Path | None, folder: Path | None, suffix: str) -> None:
     from pinot_assets.sizing import page
-    from pinot_assets.sizing import plots as drawn
 
     try:
         if html is not None:
             html.parent.mkdir(parents=True, exist_ok=True)
             html.write_text(page.html(forecasts), encoding="utf-8")
         if folder is not None:
-            drawn.save(forecasts, folder, suffix)
+            page.save(forecasts, folder, suffix)
     except OSError as error:
         raise PinotAssetsError(
             f"{error.filename or html or folder} cannot be written",

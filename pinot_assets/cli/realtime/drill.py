@@ -13,11 +13,9 @@ from pinot_assets.cli.realtime.table import TableName
 from pinot_assets.cli.realtime.work import RUN, open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.realtime.operations.commands import runs
-from pinot_assets.realtime.operations.drill import Drill, told
-from pinot_assets.realtime.operations.drill_plan import DrillObservation, Lengths
+from pinot_assets.realtime.health.metrics import peer_downloads
+from pinot_assets.realtime.operations.drill import Drill, DrillObservation, Lengths, runs, told
 from pinot_assets.realtime.operations.table_operation import TableOperation
-from pinot_assets.realtime.read.metrics import peer_downloads
 
 Break = Annotated[str, typer.Option("--break", help="Command that makes the deep store unwritable.")]
 Mend = Annotated[str, typer.Option("--mend", help="Command that undoes it; run whatever happens.")]

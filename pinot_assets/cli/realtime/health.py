@@ -19,11 +19,9 @@ from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.health.rows import SegmentRow, row_values, segment_rows
+from pinot_assets.realtime.health.metrics import Metric, SegmentRow, metrics, read_exporters, segment_rows
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
-from pinot_assets.realtime.read.deep_store import open_deep_store
-from pinot_assets.realtime.read.metrics import Metric, metrics, read_exporters
-from pinot_assets.realtime.read.reading import read_state
+from pinot_assets.realtime.read.reading import open_deep_store, read_state
 
 Exporters = Annotated[
     list[str] | None,
@@ -147,7 +145,7 @@ def _status_values(state: RealtimeState, rows: Sequence[SegmentRow]) -> dict[str
         "pauseless": state.settings.pauseless,
         "paused": state.pause.reason,
         "pausedTopics": sorted(state.pause.topics),
-        "segments": [row_values(row) for row in rows],
+        "segments": [asdict(row) for row in rows],
         "unread": dict(state.unread),
     }
 

@@ -15,11 +15,17 @@ from pinot_assets.cli.table_selection import realtime_table
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.interrupts import saying
 from pinot_assets.errors import SpecDrift
+from pinot_assets.realtime.model.settings import table_settings
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.model.table_settings import table_settings
-from pinot_assets.realtime.operations.pauseless import PauselessChange
-from pinot_assets.realtime.operations.pauseless_plan import Do, DrainMemory, Goal, may_pause, next_action
-from pinot_assets.realtime.preflight.before_drain import before_drain
+from pinot_assets.realtime.operations.pauseless import (
+    Do,
+    DrainMemory,
+    Goal,
+    PauselessChange,
+    may_pause,
+    next_action,
+)
+from pinot_assets.realtime.preflight.judge import before_drain
 from pinot_assets.settings.environment import tables_directory
 
 Patience = Annotated[

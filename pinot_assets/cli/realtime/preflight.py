@@ -15,8 +15,9 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.preflight import Aim, judge, judge_change, refuse_unless_safe
+from pinot_assets.realtime.preflight.facts import Aim
 from pinot_assets.realtime.preflight.gather import gather
+from pinot_assets.realtime.preflight.judge import judge, judge_change, refuse_unless_safe
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.table_spec.tables.apply import ApplyPlan
 

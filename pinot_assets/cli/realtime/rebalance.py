@@ -16,8 +16,7 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.realtime.operations.rebalance import End, Rebalance, preview
-from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan
-from pinot_assets.realtime.operations.rebalance_request import Request
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, Request
 
 Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")]
 Options = Annotated[

@@ -16,9 +16,15 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.operations.table_operation import TableOperation
 from pinot_assets.realtime.repair.apply import StepOutcome, preview
-from pinot_assets.realtime.repair.memory import SUBJECT
-from pinot_assets.realtime.repair.model import USUAL_LIMITS, RepairLimits, RepairPlan, Step
-from pinot_assets.realtime.repair.words import call, manual
+from pinot_assets.realtime.repair.model import (
+    SUBJECT,
+    USUAL_LIMITS,
+    RepairLimits,
+    RepairPlan,
+    Step,
+    call,
+    manual,
+)
 
 Apply = Annotated[bool, typer.Option("--apply/--plan", help="Do what can be done, or only show it.")]
 AtOnce = Annotated[int, typer.Option("--limit", min=1, help="Steps at once.")]

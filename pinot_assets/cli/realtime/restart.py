@@ -14,8 +14,14 @@ from pinot_assets.cli.realtime.table import TableName
 from pinot_assets.cli.realtime.work import RUN, DryRun, open_work, tell
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
-from pinot_assets.realtime.operations.restart import Restart, recalled
-from pinot_assets.realtime.operations.restart_plan import SUBJECT, RestartPlan, left_of, restart_from
+from pinot_assets.realtime.operations.restart import (
+    SUBJECT,
+    Restart,
+    RestartPlan,
+    left_of,
+    recalled,
+    restart_from,
+)
 
 Segments = Annotated[
     list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT")
@@ -56,7 +62,7 @@ def _restart(
         state, marks = work.read(), recalled(work.recall(SUBJECT), work.table).marks
         found = restart_from(state, segments)
         if marks:
-            found = RestartPlan((), left_of(state, marks), (), ())
+            found = RestartPlan(left_of(state, marks), (), ())
             new_console().print("[yellow]an interrupted restart is gone on with[/]")
         _show(found)
         raw = work.table.removesuffix("_REALTIME")

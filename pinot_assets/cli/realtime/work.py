@@ -14,7 +14,7 @@ from pinot_assets.cli.terminal import Terminal
 from pinot_assets.core.effects import recording
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.operations.table_operation import TableOperation
-from pinot_assets.realtime.read.deep_store import open_deep_store
+from pinot_assets.realtime.read.reading import open_deep_store
 from pinot_assets.settings.environment import load_settings
 
 DeepStore = Annotated[

@@ -1,19 +1,37 @@
-"""Whether the table is consumed: paused, and by whom, or stuck; how far behind it is. Pure."""
+"""Whether the table is consumed: paused, and by whom, or stuck; how far behind it is; whether segments are
+committed and followed by the next one. Pure.
+
+Source: docs/design/realtime.md#s4, #s5 and #v2.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, check_result_of, some
-from pinot_assets.core.text import plural_are
-from pinot_assets.realtime.health.advice import repair_plan
-from pinot_assets.realtime.health.age import settled
-from pinot_assets.realtime.health.answers import dense
-from pinot_assets.realtime.health.progress import paused
-from pinot_assets.realtime.model.state import Consumption, LlcSegment, PauseReason, RealtimeState
-
-CONSUMPTION = "consumption"
-LAG = "consumption_lag"
+from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, some
+from pinot_assets.core.text import plural, plural_are
+from pinot_assets.realtime.health.check import (
+    BY_HAND,
+    NODES,
+    check,
+    next_one,
+    problem_if,
+    repair_plan,
+    result_of,
+    validation,
+)
+from pinot_assets.realtime.health.recovery import all_in_error
+from pinot_assets.realtime.health.serving import dense
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests
+from pinot_assets.realtime.model.state import (
+    SETTLED_MS,
+    Consumption,
+    Copy,
+    LlcSegment,
+    PauseReason,
+    RealtimeState,
+    SegmentStatus,
+)
 
 STILL_MS = 60_000
 """A consumer that has got nothing for so long, while the stream holds more, stands still."""
@@ -28,55 +46,181 @@ _WHY = {
 }
 
 
+@check("Every segment has a status, and no commit is older than 300 s.", *NODES)
+def segment_status(state: RealtimeState) -> CheckResult:
+    """Every segment has a status, and no commit is older than Pinot's 300 s."""
+    by_status = {status: [s for s in state.segments if s.status is status] for status in SegmentStatus}
+    without = [s.name for s in state.segments if s.in_ideal_state and s.status is None]
+    committing = by_status[SegmentStatus.COMMITTING]
+    stuck = [s for s in committing if state.is_older(s, COMPLETION_WINDOW_MS)]
+    broken = [s for s in stuck if all_in_error(s) and s.copy is Copy.NEVER_SET]
+    in_error = f"; {len(broken)} of them in ERROR on all replicas, without a URL" if broken else ""
+    ages = [age for s in committing if (age := state.age_ms(s)) is not None]
+    counts = {status.value.lower(): float(len(found)) for status, found in by_status.items()}
+    return result_of(
+        [
+            *problem_if(
+                without,
+                f"{plural(len(without), 'segment')} of the ideal state without a node or without a status "
+                f"({some(without)}), which Pinot never mends",
+                BY_HAND,
+                Severity.ERROR,
+            ),
+            *problem_if(
+                stuck,
+                f"{plural_are(len(stuck), 'segment')} COMMITTING for more than 300 s "
+                f"({some([s.name for s in stuck])}){in_error}; {_who_ends_it(state, broken)}",
+                repair_plan(state),
+                Severity.ERROR if broken else Severity.WARN,
+            ),
+        ],
+        expected=0,
+        found=len(stuck) + len(without),
+        good=", ".join(f"{int(count)} {name.upper()}" for name, count in counts.items()),
+        numbers={
+            **counts,
+            "stuck_committing": len(stuck),
+            "oldest_committing_s": max(ages, default=0) / 1000,
+        },
+    )
+
+
+def _who_ends_it(state: RealtimeState, broken: list[LlcSegment]) -> str:
+    if not state.settings.pauseless:
+        return "the table is no longer pauseless: Pinot mends none of them"
+    if broken and not reingests(state.settings, state.cluster):
+        return "Pinot does not re-ingest segments of this table, and resets none of it"
+    return f"Pinot looks for them every {state.cluster.segment_level_period_s / 3600:g} h"
+
+
+@check("Every partition has its consuming segment, unless it is paused.", *NODES, "pause")
+def next_segment(state: RealtimeState) -> CheckResult:
+    """Every partition has its consuming segment, as far as the table is not paused."""
+    problems = list(_broken_chains(state))
+    partitions = {*state.latest(), *state.stream}
+    return result_of(
+        problems,
+        expected=len(partitions),
+        found=len(partitions) - len(problems),
+        good=f"newest segment where it should be: {plural(len(partitions), 'partition')}",
+        numbers={"partitions": len(partitions), "partitions_broken": len(problems)},
+    )
+
+
+def _broken_chains(state: RealtimeState) -> Iterator[CheckProblem]:
+    latest = state.latest()
+    for partition, segment in sorted(latest.items()):
+        found = _broken_end(state, segment)
+        if found is not None:
+            yield CheckProblem(f"partition {partition}: {segment.name} {found[0]}", found[1], Severity.ERROR)
+    for partition in sorted(state.stream.keys() - latest.keys()):
+        if not state.pause.holds(partition):
+            yield CheckProblem(f"partition {partition} of the stream has no segment", validation(state))
+
+
+def _broken_end(state: RealtimeState, segment: LlcSegment) -> tuple[str, str] | None:
+    """What is wrong with a partition's newest segment, and what mends it: as the validation manager goes
+    through them, 2a to 2d.
+    """
+    ideal = {r.ideal for r in segment.replicas if r.ideal is not None}
+    in_progress = segment.status is SegmentStatus.IN_PROGRESS
+    is_old = state.is_older(segment, COMPLETION_WINDOW_MS)
+    is_paused = state.pause.holds(segment.partition)
+    if "CONSUMING" in ideal and in_progress:
+        left = some([r.server for r in segment.replicas if r.ideal == "OFFLINE"])
+        repair = "set controller.realtime.segment.partialOfflineReplicaRepairEnabled, or force a commit"
+        return (f"is no longer consumed by {left}", repair) if left else None
+    if "CONSUMING" in ideal:
+        if segment.status is None or not is_old:
+            return None
+        after = SegmentStatus.COMMITTING if state.settings.pauseless else SegmentStatus.DONE
+        text = f"is {segment.status}, and no next segment was made"
+        if segment.status is after:
+            return text, validation(state)
+        # Pinot looks for the status of the table's present way of committing only.
+        return f"{text}; Pinot mends this only for {after}", repair_plan(state)
+    if ideal == {"OFFLINE"}:
+        return None if is_paused else ("was given up by all its servers", validation(state))
+    if ideal == {"ONLINE"} and not in_progress:
+        return (
+            ("is closed, and no next segment was made", next_one(state)) if is_old and not is_paused else None
+        )
+    if ideal:
+        states = " and ".join(sorted(ideal))
+        return f"is {segment.status} and {states} in the ideal state, which Pinot never mends", BY_HAND
+    if not segment.stored or not is_old:
+        return None
+    if in_progress:
+        return "is not in the ideal state", validation(state)
+    return f"is not in the ideal state and {segment.status}, which Pinot only logs", BY_HAND
+
+
+@check("Pinot's list of committing segments is right.", *NODES, "committing_listed")
+def committing_list(state: RealtimeState) -> CheckResult:
+    """The list of committing segments that Pinot keeps is that of the segments that are COMMITTING."""
+    committing = {s.name for s in state.segments if s.status is SegmentStatus.COMMITTING}
+    # A commit that runs writes one before the other.
+    settled = {s.name for s in state.segments if state.is_older(s, COMPLETION_WINDOW_MS)}
+    listed = state.committing_listed
+    extra = sorted(n for n in listed - committing if n in settled or n not in state.by_name)
+    missing = sorted((committing - listed) & settled)
+    again = "Pinot puts its list right in its daily pass: POST /periodictask/run, runSegmentLevelValidation"
+    absent = plural(len(missing), "COMMITTING segment")
+    return result_of(
+        [
+            *problem_if(
+                extra, f"in it, but not COMMITTING: {plural(len(extra), 'name')} ({some(extra)})", again
+            ),
+            *problem_if(missing, f"not in it: {absent} ({some(missing)})", again),
+        ],
+        expected=len(committing),
+        found=len(state.committing_listed),
+        good=f"{plural_are(len(committing), 'segment')} COMMITTING, and listed",
+        numbers={"listed_not_committing": len(extra), "committing_not_listed": len(missing)},
+    )
+
+
+@check("The table is consumed, or an operator paused it.", "segments", "external", "servers", "pause")
 def consumption(state: RealtimeState) -> CheckResult:
     """The table is consumed, or paused by an operator. Paused by Pinot, or stuck, it fails."""
     latest = state.latest()
     partitions = {*latest, *state.stream}
-    meant = {p for p in partitions if not paused(state, p)}
+    meant = {p for p in partitions if not state.pause.holds(p)}
     by_partition = farthest(state)
     waiting = _waiting(state, by_partition)
     still = sorted(
         p for p in meant if _stands_still(state, latest.get(p), by_partition.get(p), waiting.get(p, 0))
     )
     without = sorted(p for p in meant - set(still) if not _consumed(state, latest.get(p)))
-    problems = []
     pause = state.pause
-    if pause.reason in _WHY:
-        problems.append(
-            CheckProblem(
-                f"Pinot paused the table: {_WHY[pause.reason]}"
-                + (f" ({pause.comment})" if pause.comment else ""),
+    by_pinot = _WHY.get(pause.reason) if pause.reason else None
+    return result_of(
+        [
+            *problem_if(
+                by_pinot,
+                f"Pinot paused the table: {by_pinot}" + _in_brackets(pause.comment),
                 f"make room; Pinot resumes by itself within {state.cluster.validation_period_s // 60} min",
                 Severity.ERROR,
-            )
-        )
-    if not partitions and not pause.whole:
-        problems.append(
-            CheckProblem(
+            ),
+            *problem_if(
+                not partitions and not pause.whole,
                 "no partition of the stream was ever consumed",
                 "look at the controller's log: does it reach the stream?",
                 Severity.ERROR,
-            )
-        )
-    if without:
-        problems.append(
-            CheckProblem(
+            ),
+            *problem_if(
+                without,
                 f"no server consumes partitions {_numbers(without)}, and nobody paused them",
                 repair_plan(state),
                 Severity.ERROR,
-            )
-        )
-    if still:
-        problems.append(
-            CheckProblem(
+            ),
+            *problem_if(
+                still,
                 f"partitions {_numbers(still)} stand still while the stream holds more",
                 "look at the servers' logs: is the stream reachable from them, is a commit held up?",
                 Severity.ERROR,
-            )
-        )
-    return check_result_of(
-        CONSUMPTION,
-        problems,
+            ),
+        ],
         expected=len(meant),
         found=len(meant) - len(without) - len(still),
         good=_good(state, len(meant)),
@@ -92,19 +236,20 @@ def consumption(state: RealtimeState) -> CheckResult:
 
 def _good(state: RealtimeState, partitions: int) -> str:
     if state.pause.whole:
-        comment = f" ({state.pause.comment})" if state.pause.comment else ""
-        return f"an operator paused the table{comment}"
+        return f"an operator paused the table{_in_brackets(state.pause.comment)}"
     topics = f"; topics {_numbers(sorted(state.pause.topics))} are paused" if state.pause.topics else ""
     return f"{plural_are(partitions, 'partition')} consumed{topics}"
 
 
+def _in_brackets(comment: str) -> str:
+    return f" ({comment})" if comment else ""
+
+
 def _consumed(state: RealtimeState, newest: LlcSegment | None) -> bool:
-    if newest is None:
-        return False
-    return not settled(state, newest) or any(
-        replica.external == "CONSUMING"
-        and ((server := state.servers.get(replica.server)) is None or server.alive)
-        for replica in newest.replicas
+    dead = {name for name, server in state.servers.items() if not server.alive}
+    return newest is not None and (
+        not state.is_older(newest, SETTLED_MS)
+        or any(replica.server not in dead for replica in newest.in_state("CONSUMING"))
     )
 
 
@@ -145,12 +290,8 @@ def _silent_ms(state: RealtimeState, newest: LlcSegment, server: str, consumed_m
 
 def farthest(state: RealtimeState) -> Mapping[int, Consumption]:
     """Of each partition's newest segment, the replica that has come farthest."""
-    partition_of = {segment.name: partition for partition, segment in state.latest().items()}
     best: dict[int, Consumption] = {}
-    for one in state.consumption:
-        partition = partition_of.get(one.segment)
-        if partition is None:
-            continue
+    for partition, one in _of_newest(state):
         if partition not in best or _place(best[partition]) < _place(one):
             best[partition] = one
     return best
@@ -158,12 +299,15 @@ def farthest(state: RealtimeState) -> Mapping[int, Consumption]:
 
 def by_server(state: RealtimeState) -> Mapping[str, Mapping[int, Consumption]]:
     """Server → partition → its consumer of that partition's newest segment."""
-    partition_of = {segment.name: partition for partition, segment in state.latest().items()}
     found: dict[str, dict[int, Consumption]] = {}
-    for one in state.consumption:
-        if one.segment in partition_of:
-            found.setdefault(one.server, {})[partition_of[one.segment]] = one
+    for partition, one in _of_newest(state):
+        found.setdefault(one.server, {})[partition] = one
     return found
+
+
+def _of_newest(state: RealtimeState) -> list[tuple[int, Consumption]]:
+    partition_of = {segment.name: partition for partition, segment in state.latest().items()}
+    return [(partition_of[one.segment], one) for one in state.consumption if one.segment in partition_of]
 
 
 def _place(one: Consumption) -> tuple[bool, int]:
@@ -172,9 +316,13 @@ def _place(one: Consumption) -> tuple[bool, int]:
 
 def _rests(state: RealtimeState, newest: LlcSegment, one: Consumption, waiting: int) -> bool:
     """Whether the stream is known to hold no more, and has given nothing for a while."""
-    if newest.partition not in state.stream or one.offset is None or one.consumed_ms is None:
-        return False
-    return not waiting and _silent_ms(state, newest, one.server, one.consumed_ms) > LATE_MS
+    return (
+        newest.partition in state.stream
+        and one.offset is not None
+        and one.consumed_ms is not None
+        and not waiting
+        and _silent_ms(state, newest, one.server, one.consumed_ms) > LATE_MS
+    )
 
 
 def lags_ms(state: RealtimeState, consumers: Mapping[int, Consumption]) -> Mapping[int, int]:
@@ -199,6 +347,12 @@ def lags_ms(state: RealtimeState, consumers: Mapping[int, Consumption]) -> Mappi
     return {p: max(late.get(p, 0), silent.get(p, 0)) for p in {*late, *silent}}
 
 
+@check(
+    "What is queried is younger than five minutes, and nothing leaves the stream unread.",
+    "segments",
+    "consumption",
+    "stream",
+)
 def consumption_lag(state: RealtimeState) -> CheckResult:
     """No row waits for more than five minutes to be queried, and nothing leaves the stream unread."""
     best = farthest(state)
@@ -210,33 +364,28 @@ def consumption_lag(state: RealtimeState) -> CheckResult:
         for p, held in state.stream.items()
         if p in rows and (offset := best[p].offset) is not None and held.earliest > offset
     )
-    problems = []
-    if lost:
-        problems.append(
-            CheckProblem(
+    oldest_s = max(ages.values(), default=0) / 1000
+    return result_of(
+        [
+            *problem_if(
+                lost,
                 f"partitions {_numbers(lost)}: the stream has dropped messages that were never consumed",
                 "raise the topic's retention; then see why consumption is slow",
                 Severity.ERROR,
-            )
-        )
-    if late:
-        oldest = max(ages.values()) / 1000
-        problems.append(
-            CheckProblem(
-                f"partitions {_numbers(late)} are behind, the oldest row by {oldest:,.0f} s",
+            ),
+            *problem_if(
+                late,
+                f"partitions {_numbers(late)} are behind, the oldest row by {oldest_s:,.0f} s",
                 "more partitions, more servers, or fewer rows a segment; see the check `consumption`",
-            )
-        )
-    return check_result_of(
-        LAG,
-        problems,
+            ),
+        ],
         expected=LATE_MS / 1000,
-        found=max(ages.values(), default=0) / 1000,
+        found=oldest_s,
         good=f"{sum(rows.values()):,} messages of the stream are not consumed yet",
         numbers={
             "lag_messages": sum(rows.values()),
             "lag_messages_max": max(rows.values(), default=0),
-            "lag_s_max": max(ages.values(), default=0) / 1000,
+            "lag_s_max": oldest_s,
         },
     )
 

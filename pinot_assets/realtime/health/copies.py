@@ -1,56 +1,52 @@
-"""Where the copies of the segments are: deep store, servers, and those that have only one. Pure."""
+"""Where the copies of the segments are: deep store, servers, those that have only one, those in ERROR, and
+replicas that nobody moves. Pure; docs/design/realtime.md#v4.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pinot_assets.core.check_result import (
-    CheckProblem,
-    CheckResult,
-    Severity,
-    check_result_of,
-    megabytes,
-    some,
+from pinot_assets.core.check_result import CheckResult, Severity, megabytes, some
+from pinot_assets.core.text import counted, plural, plural_are
+from pinot_assets.realtime.health.check import COPIES, NODES, check, problem_if, repair_plan, result_of
+from pinot_assets.realtime.health.recovery import Recovery, recoveries, stream_holds
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
+from pinot_assets.realtime.model.state import (
+    SETTLED_MS,
+    Copy,
+    LlcSegment,
+    RealtimeState,
+    Replica,
+    SegmentStatus,
 )
-from pinot_assets.core.text import plural_are
-from pinot_assets.realtime.health.advice import repair_plan
-from pinot_assets.realtime.health.age import past_window, settled
-from pinot_assets.realtime.health.recovery import stream_holds
-from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, Replica, SegmentStatus
-
-URLS = "download_urls"
-ONLY_COPIES = "only_copies"
-REPLICAS = "replicas"
 
 _SERVING = {"ONLINE": ("ONLINE",), "CONSUMING": ("CONSUMING", "ONLINE")}
 
 
+@check("Every committed segment is in the deep store after 300 s.", *NODES)
 def download_urls(state: RealtimeState) -> CheckResult:
     """Every committed segment is in the deep store, past Pinot's 300 s."""
-    of = {copy: [s for s in _committed(state) if s.copy is copy] for copy in Copy}
-    old = [s.name for s in of[Copy.PEERS_ONLY] if past_window(state, s)]
+    committed = _committed(state)
+    of = {copy: [s for s in committed if s.copy is copy] for copy in Copy}
+    old = [s.name for s in of[Copy.PEERS_ONLY] if state.is_older(s, COMPLETION_WINDOW_MS)]
     nowhere = [s.name for s in of[Copy.NEVER_SET] if s.status is not SegmentStatus.COMMITTING]
-    problems = []
-    if nowhere:
-        problems.append(
-            CheckProblem(
+    size = megabytes(sum(s.size_bytes or 0 for s in of[Copy.PEERS_ONLY]))
+    return result_of(
+        [
+            *problem_if(
+                nowhere,
                 f"{len(nowhere)} committed segments have no URL at all ({some(nowhere)})",
-                f"look at GET /segments/{state.table}/{nowhere[0]}/metadata: Pinot itself never writes this",
+                f"look at GET /segments/{state.table}/{some(nowhere[:1])}/metadata: Pinot itself never "
+                "writes this",
                 Severity.ERROR,
-            )
-        )
-    if old:
-        size = sum(s.size_bytes or 0 for s in of[Copy.PEERS_ONLY])
-        problems.append(
-            CheckProblem(
-                f"{len(old)} committed segments are on servers only, {megabytes(size)} ({some(old)})",
+            ),
+            *problem_if(
+                old,
+                f"{len(old)} committed segments are on servers only, {size} ({some(old)})",
                 repair_plan(state),
-            )
-        )
-    return check_result_of(
-        URLS,
-        problems,
-        expected=len(_committed(state)),
+            ),
+        ],
+        expected=len(committed),
         found=len(of[Copy.DEEP_STORE]),
         good=f"{len(of[Copy.DEEP_STORE])} committed segments are in the deep store"
         + (f", {len(of[Copy.PEERS_ONLY])} were committed past it just now" if of[Copy.PEERS_ONLY] else ""),
@@ -62,7 +58,7 @@ def download_urls(state: RealtimeState) -> CheckResult:
     )
 
 
-def only_copies(state: RealtimeState) -> Mapping[str, tuple[str, ...]]:
+def on_few_servers(state: RealtimeState) -> Mapping[str, tuple[str, ...]]:
     """Segments in no deep store and on at most one server that lives: segment → that server, or none.
 
     Those that are still being consumed are left out: the stream has them.
@@ -74,35 +70,30 @@ def only_copies(state: RealtimeState) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def only_copy(state: RealtimeState) -> CheckResult:
+@check("No committed segment hangs on a single server.", *COPIES)
+def only_copies(state: RealtimeState) -> CheckResult:
     """No committed segment hangs on a single server."""
-    by_name = {segment.name: segment for segment in state.segments}
-    found = {name: on for name, on in only_copies(state).items() if _judged(state, by_name[name])}
+    found = {name: on for name, on in on_few_servers(state).items() if _judged(state, state.by_name[name])}
     gone = [name for name, copies in found.items() if not copies]
     single = {name: copies[0] for name, copies in found.items() if copies}
-    past = [name for name in single if stream_holds(state, by_name[name]) is False]
-    problems = []
-    if gone:
-        problems.append(
-            CheckProblem(
+    past = [name for name in single if stream_holds(state, state.by_name[name]) is False]
+    servers = some(sorted(set(single.values())))
+    return result_of(
+        [
+            *problem_if(
+                gone,
                 f"{len(gone)} committed segments have no copy that lives ({some(gone)})",
                 "bring the servers back that had them; do not delete their data",
                 Severity.ERROR,
-            )
-        )
-    if single:
-        servers = sorted(set(single.values()))
-        problems.append(
-            CheckProblem(
+            ),
+            *problem_if(
+                single,
                 f"{len(single)} committed segments are on one server only ({some(list(single))}; "
-                f"{some(servers)}), {len(past)} of them are no longer in the stream",
-                f"{repair_plan(state)}; keep {some(servers)} running",
+                f"{servers}), {len(past)} of them are no longer in the stream",
+                f"{repair_plan(state)}; keep {servers} running",
                 Severity.ERROR if past else Severity.WARN,
-            )
-        )
-    return check_result_of(
-        ONLY_COPIES,
-        problems,
+            ),
+        ],
         expected=0,
         found=len(gone) + len(single),
         good="every committed segment is in the deep store or on two servers",
@@ -117,9 +108,9 @@ def only_copy(state: RealtimeState) -> CheckResult:
 def _judged(state: RealtimeState, segment: LlcSegment) -> bool:
     """What a commit that runs has not built yet is no copy that went: it may take longer than its 300 s."""
     if segment.status is not SegmentStatus.COMMITTING:
-        return settled(state, segment)
-    building = segment.in_state("CONSUMING")
-    return past_window(state, segment) and not any(_lives(state, replica) for replica in building)
+        return state.is_older(segment, SETTLED_MS)
+    building = any(_lives(state, replica) for replica in segment.in_state("CONSUMING"))
+    return state.is_older(segment, COMPLETION_WINDOW_MS) and not building
 
 
 def _lives(state: RealtimeState, replica: Replica) -> bool:
@@ -127,43 +118,36 @@ def _lives(state: RealtimeState, replica: Replica) -> bool:
     return server is None or server.alive
 
 
+@check("Every replica that the ideal state wants is served.", "segments", "external", "servers")
 def replicas(state: RealtimeState) -> CheckResult:
     """Every replica that the ideal state wants is served."""
     wanted = serving = 0
-    young = sum(not settled(state, segment) for segment in state.segments)
+    settled = [segment for segment in state.segments if state.is_older(segment, SETTLED_MS)]
+    young = len(state.segments) - len(settled)
     unserved: list[str] = []
     down: list[str] = []
-    for segment in state.segments:
-        good = 0
-        asked = [r for r in segment.replicas if r.ideal in _SERVING and settled(state, segment)]
-        for replica in asked:
-            if _lives(state, replica) and replica.external in _SERVING[replica.ideal or ""]:
-                good += 1
-            else:
-                down.append(f"{segment.name} on {replica.server}: {replica.external or 'no state'}")
+    for segment in settled:
+        asked = [r for r in segment.replicas if r.ideal in _SERVING]
+        bad = [r for r in asked if not _lives(state, r) or r.external not in _SERVING[r.ideal or ""]]
+        down += [f"{segment.name} on {r.server}: {r.external or 'no state'}" for r in bad]
         wanted += len(asked)
-        serving += good
-        if asked and not good:
+        serving += len(asked) - len(bad)
+        if asked and len(bad) == len(asked):
             unserved.append(segment.name)
-    problems = []
-    if unserved:
-        problems.append(
-            CheckProblem(
+    return result_of(
+        [
+            *problem_if(
+                unserved,
                 f"{plural_are(len(unserved), 'segment')} served by no replica ({some(unserved)})",
                 repair_plan(state),
                 Severity.ERROR,
-            )
-        )
-    if down:
-        problems.append(
-            CheckProblem(
+            ),
+            *problem_if(
+                down,
                 f"{plural_are(len(down), 'replica')} down: {some(down)}",
                 "look at the servers that are away or in ERROR; see the other checks",
-            )
-        )
-    return check_result_of(
-        REPLICAS,
-        problems,
+            ),
+        ],
         expected=wanted,
         found=serving,
         good=f"{plural_are(serving, 'replica')} served"
@@ -177,7 +161,83 @@ def _committed(state: RealtimeState) -> list[LlcSegment]:
     return [
         segment
         for segment in state.segments
-        if segment.in_ideal_state
-        and segment.status is not None
-        and (segment.status.completed or segment.status is SegmentStatus.COMMITTING)
+        if segment.in_ideal_state and (segment.completed or segment.status is SegmentStatus.COMMITTING)
     ]
+
+
+@check("No replica is in ERROR.", *COPIES)
+def error_segments(state: RealtimeState) -> CheckResult:
+    """No replica is in ERROR; where one is: what brings the segment back, and who does it."""
+    found = list(recoveries(state))
+    lost = [one for one in found if not one.recoverable]
+    ours = [one for one in found if one.recoverable and not one.by_pinot]
+    waits = [one for one in found if one.recoverable and one.by_pinot]
+    repair = repair_plan(state)
+    minutes = state.cluster.validation_period_s // 60
+    ways = some([f"{one.segment.name}: {one.way}" for one in waits])
+    return result_of(
+        [
+            *problem_if(
+                lost,
+                f"{counted(len(lost), 'segment in ERROR does', 'segments in ERROR do')} not come back "
+                f"whole unaided ({_ways_and_whys(lost)})",
+                repair,
+                Severity.ERROR,
+            ),
+            *problem_if(
+                ours,
+                f"{plural(len(ours), 'segment')} in ERROR can be mended, not by Pinot itself "
+                f"({_ways_and_whys(ours)})",
+                repair,
+            ),
+            *problem_if(
+                waits,
+                f"{plural(len(waits), 'segment')} in ERROR: Pinot tries again within {minutes} min ({ways})",
+                repair,
+            ),
+        ],
+        expected=0,
+        found=len(found),
+        good="no replica is in ERROR",
+        numbers={
+            "segments_in_error": len(found),
+            "unrecoverable": len(lost),
+            "left_to_us": len(ours),
+            "left_to_pinot": len(waits),
+        },
+    )
+
+
+def _ways_and_whys(found: list[Recovery]) -> str:
+    return some([f"{one.segment.name}: {one.way}, {one.why}" for one in found])
+
+
+@check("Every replica is where it should be, or a message about it waits.", *COPIES, "pending")
+def replicas_not_moved(state: RealtimeState) -> CheckResult:
+    """No replica of a server that serves is OFFLINE, or without a state, while no message waits for it."""
+    found = [
+        (segment.name, replica.server)
+        for segment in state.segments
+        if state.is_older(segment, SETTLED_MS)
+        for replica in segment.replicas
+        if replica.ideal in ("ONLINE", "CONSUMING")
+        and replica.external in ("OFFLINE", None)
+        and not replica.pending
+        and (server := state.servers.get(replica.server)) is not None
+        and server.serves
+    ]
+    first = min((server for _, server in found), default="")
+    return result_of(
+        problem_if(
+            found,
+            f"{plural(len(found), 'replica')} OFFLINE that should not be, with no message under way: "
+            + some([f"{name} on {server}" for name, server in found]),
+            # Measured on 1.5.1: neither a reset nor a rebalance moved them.
+            f"restart {first} alone, then look again: a reset does nothing here",
+            Severity.ERROR,
+        ),
+        expected=0,
+        found=len(found),
+        good="every replica is where it should be, or on its way",
+        numbers={"replicas_not_moved": len(found)},
+    )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pinot_assets.core.untrusted import whole_number
-from pinot_assets.realtime.model.settings import reingests
+from pinot_assets.realtime.model.settings import reingests, resets_errors
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
 
 ERROR = "ERROR"
@@ -39,13 +39,11 @@ class RecoveryWay(StrEnum):
 class Recovery:
     """What is known about one segment that has a replica in ERROR.
 
-    :ivar bad: servers whose replica is in ERROR.
     :ivar by_pinot: whether Pinot's validation manager does something about it.
     :ivar complete: whether every row comes back; False where offsets have left the stream.
     """
 
     segment: LlcSegment
-    bad: tuple[str, ...]
     way: RecoveryWay
     why: str
     by_pinot: bool
@@ -59,16 +57,13 @@ class Recovery:
 
 def recoveries(state: RealtimeState) -> Iterator[Recovery]:
     """Every segment that has a replica in ERROR."""
-    for segment in state.segments:
-        if segment.in_state(ERROR):
-            yield recovery(state, segment)
+    return (recovery(state, segment) for segment in state.segments if segment.in_state(ERROR))
 
 
 def recovery(state: RealtimeState, segment: LlcSegment) -> Recovery:
     """What brings a segment in ERROR back."""
     way, why, complete = _way(state, segment)
-    bad = tuple(replica.server for replica in segment.in_state(ERROR))
-    return Recovery(segment, bad, way, why, pinot_acts(state, segment), complete)
+    return Recovery(segment, way, why, pinot_acts(state, segment), complete)
 
 
 def all_in_error(segment: LlcSegment) -> bool:
@@ -79,14 +74,12 @@ def all_in_error(segment: LlcSegment) -> bool:
 
 def pinot_acts(state: RealtimeState, segment: LlcSegment) -> bool:
     """Whether the validation manager resets or re-ingests it. Whether that helps is another matter."""
-    settings = state.settings
-    if not segment.in_ideal_state or not segment.stored:
-        return False
-    if settings.pauseless and not reingests(settings, state.cluster):
-        return False  # it then leaves the whole table alone
-    if not settings.pauseless and not state.cluster.error_auto_reset:
-        return False
-    return segment.status is not SegmentStatus.IN_PROGRESS or all_in_error(segment)
+    return (
+        resets_errors(state.settings, state.cluster)
+        and segment.in_ideal_state
+        and segment.stored
+        and (segment.status is not SegmentStatus.IN_PROGRESS or all_in_error(segment))
+    )
 
 
 def stream_holds(state: RealtimeState, segment: LlcSegment) -> bool | None:
@@ -102,57 +95,41 @@ def offset(text: str | None) -> int | None:
 
 
 def _way(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, bool]:
+    holds = stream_holds(state, segment)
     if segment.status is SegmentStatus.IN_PROGRESS:
-        return _consumed_again(state, segment)
+        if holds is not False:
+            return RecoveryWay.RESET, "it is read from the stream again", True
+        begins, lost = state.stream[segment.partition].earliest, segment.start_offset
+        return RecoveryWay.RESET, f"it goes on at offset {begins}, those from {lost} on are gone", False
     if segment.copy is Copy.DEEP_STORE:
         return RecoveryWay.RESET, "the deep store has it", True
     copies = state.live_copies(segment)
     if copies:
-        if state.settings.peer_scheme is None:
-            return (
-                RecoveryWay.UPLOAD_THEN_RESET,
-                f"{copies[0]} has it, and the table has no peer scheme",
-                True,
-            )
-        return RecoveryWay.RESET, f"{copies[0]} has it", True
-    away = [r.server for r in segment.replicas if r.ideal is not None and not _lives(state, r.server)]
+        if state.settings.bypasses:
+            return RecoveryWay.RESET, f"{copies[0]} has it", True
+        return RecoveryWay.UPLOAD_THEN_RESET, f"{copies[0]} has it, and the table has no peer scheme", True
+    alive = {name for name, server in state.servers.items() if server.alive}
+    away = [r.server for r in segment.replicas if r.ideal is not None and r.server not in alive]
+    only_away = f"only {' and '.join(away)} may still have it"
     if segment.status is SegmentStatus.COMMITTING:
-        return _committing(state, segment, away)
+        if holds is False and away:
+            return RecoveryWay.BRING_BACK, f"{only_away}: the stream has not", True
+        return _committing(state, segment)
     if away:
-        return RecoveryWay.BRING_BACK, f"only {' and '.join(away)} may still have it", True
+        return RecoveryWay.BRING_BACK, only_away, True
     # A reset may still find it on a disk: where loading failed, not the copy.
     return _from_the_stream(state, segment, "neither the deep store nor a server serves it")
 
 
-def _consumed_again(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, bool]:
+def _committing(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, bool]:
     if stream_holds(state, segment) is False:
-        held = state.stream[segment.partition]
-        return (
-            RecoveryWay.RESET,
-            f"it goes on at offset {held.earliest}, those from {segment.start_offset} on are gone",
-            False,
-        )
-    return RecoveryWay.RESET, "it is read from the stream again", True
-
-
-def _committing(state: RealtimeState, segment: LlcSegment, away: list[str]) -> tuple[RecoveryWay, str, bool]:
-    if stream_holds(state, segment) is False:
-        if away:
-            return (
-                RecoveryWay.BRING_BACK,
-                f"only {' and '.join(away)} may still have it: the stream has not",
-                True,
-            )
         return RecoveryWay.NONE, "no server has it, and its offsets have left the stream", False
     if not reingests(state.settings, state.cluster):
         return _from_the_stream(state, segment, "rows of this table must be read in order")
+    why = "the stream does"
     if not all_in_error(segment):
-        return (
-            RecoveryWay.REINGEST,
-            "no replica has it, and Pinot re-ingests only while all of them are in ERROR at once",
-            True,
-        )
-    return RecoveryWay.REINGEST, "no replica has it, the stream does", True
+        why = "and Pinot re-ingests only while all of them are in ERROR at once"
+    return RecoveryWay.REINGEST, f"no replica has it, {why}", True
 
 
 def _from_the_stream(state: RealtimeState, segment: LlcSegment, why: str) -> tuple[RecoveryWay, str, bool]:
@@ -161,8 +138,3 @@ def _from_the_stream(state: RealtimeState, segment: LlcSegment, why: str) -> tup
         return RecoveryWay.NONE, f"{why}, and its offsets have left the stream", False
     told = "the stream does" if holds else "whether the stream does is not known"
     return RecoveryWay.CONSUME_AGAIN, f"{why}; {told}", True
-
-
-def _lives(state: RealtimeState, server: str) -> bool:
-    found = state.servers.get(server)
-    return found is not None and found.alive

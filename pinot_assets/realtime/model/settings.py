@@ -1,10 +1,21 @@
-"""What a REALTIME table and its cluster are set to, as far as commits and repair depend on it."""
+"""What a REALTIME table and its cluster are set to, as far as commits and repair depend on it; read as Pinot
+reads it. Pure.
+
+Source: docs/design/realtime.md#s2.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
+
+from packaging.version import Version
+
+from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.pinot.client.app_config import AppConfig
+from pinot_assets.pinot.table_config import period_ms, setting
+from pinot_assets.pinot.versions import release
 
 COMPLETION_WINDOW_MS: Final = 300_000
 """`MAX_SEGMENT_COMPLETION_TIME_MILLIS`: Pinot's own repair touches no younger segment.
@@ -86,3 +97,175 @@ def reingests(table: RealtimeSettings, cluster: ClusterSettings) -> bool:
     Source: docs/design/realtime.md#reingest.
     """
     return not table.must_be_read_in_order or table.recovery_always or cluster.recovery_always
+
+
+def resets_errors(table: RealtimeSettings, cluster: ClusterSettings) -> bool:
+    """Whether the validation manager resets segments in ERROR. Of a pauseless table that must be read in
+    order it leaves all alone.
+    """
+    return reingests(table, cluster) if table.pauseless else cluster.error_auto_reset
+
+
+UNIT_MS: Final = {
+    "DAYS": 86_400_000,
+    "HOURS": 3_600_000,
+    "MINUTES": 60_000,
+    "SECONDS": 1_000,
+    "MILLISECONDS": 1,
+}
+_RESETS_ERRORS: Final = Version("1.4")
+# What each field of the cluster's settings is read from, for telling which ones are not known.
+_OF_SERVERS: Final = ("segment_store", "startup_timeout_s", "upload_timeout_ms")
+_OF_BROKERS: Final = ("new_segment_expiration_s",)
+_OF_CONTROLLER: Final = (
+    "recovery_always",
+    "error_auto_reset",
+    "deep_store_upload_retry",
+    "validation_period_s",
+    "segment_level_period_s",
+    "data_dir",
+)
+_OF_CLUSTER: Final = ("consistency_mode",)
+
+
+def table_settings(config: JsonMapping) -> RealtimeSettings:
+    """What a REALTIME table is set to.
+
+    :param config: its table config, as Pinot holds it.
+    """
+    segments = setting(config, "segmentsConfig") or {}
+    ingestion = setting(config, "ingestionConfig", "streamIngestionConfig") or {}
+    upsert = setting(config, "upsertConfig") or {}
+    streams = _streams(config)
+    # The same keys may stand in any of several streams; Pinot takes the first one's.
+    stream = streams[0] if streams else {}
+    uploads = stream.get("realtime.segment.serverUploadToDeepStore")
+    mode = str(upsert.get("mode") or "NONE").upper()
+    return RealtimeSettings(
+        replication=_number(segments.get("replicasPerPartition"), _number(segments.get("replication"), 1)),
+        peer_scheme=str(segments.get("peerSegmentDownloadScheme") or "").lower() or None,
+        pauseless=_flag(ingestion.get("pauselessConsumptionEnabled")),
+        upsert=None if mode == "NONE" else mode,
+        dedup=_flag(setting(config, "dedupConfig", "dedupEnabled")),
+        drops_out_of_order=_flag(upsert.get("dropOutOfOrderRecord"))
+        or bool(upsert.get("outOfOrderRecordColumn")),
+        drops_rows=_drops_rows(config),
+        recovery_always=str(ingestion.get("disasterRecoveryMode")).upper() == "ALWAYS",
+        completion_mode=str(setting(segments, "completionConfig", "completionMode") or "DEFAULT").upper(),
+        retention_ms=_retention_ms(segments),
+        download_timeout_s=_number(
+            stream.get("realtime.segment.pauseless.download.timeoutSeconds"),
+            60 * _number(stream.get("segmentDownloadTimeoutMinutes"), 10),
+        ),
+        commit_timeout_s=_number(stream.get("realtime.segment.commit.timeoutSeconds"), 120),
+        server_uploads=None if uploads is None else _flag(uploads),
+        streams=streams,
+    )
+
+
+def cluster_settings(
+    version: str,
+    controller: AppConfig | str,
+    cluster: AppConfig | str,
+    servers: Mapping[str, AppConfig | str],
+    brokers: Mapping[str, AppConfig | str],
+) -> ClusterSettings:
+    """What controller, servers and brokers are set to; a text instead says why that is not known.
+
+    Where servers or brokers differ, the longest time counts: it is the one that hurts.
+
+    :param version: as the controller says it.
+    """
+    told_servers = {name: told for name, told in servers.items() if isinstance(told, AppConfig)}
+    told_brokers = [told for told in brokers.values() if isinstance(told, AppConfig)]
+    of_controller = controller if isinstance(controller, AppConfig) else AppConfig()
+    of_cluster = cluster if isinstance(cluster, AppConfig) else AppConfig()
+    recovery_key = "controller.segment.disaster.recovery.mode"
+    recovery = of_cluster.text(recovery_key) or of_controller.text(recovery_key) or "DEFAULT"
+    return ClusterSettings(
+        version=version,
+        recovery_always=recovery.upper() == "ALWAYS",
+        error_auto_reset=of_controller.flag(
+            "controller.segment.error.autoReset", release(version) >= _RESETS_ERRORS
+        ),
+        deep_store_upload_retry=of_controller.flag(
+            "controller.realtime.segment.deepStoreUploadRetryEnabled", False
+        ),
+        validation_period_s=_period_s(
+            of_controller, "controller.realtime.segment.validation.frequency", 3600
+        ),
+        segment_level_period_s=_period_s(
+            of_controller, "controller.segment.level.validation.interval", 86_400
+        ),
+        consistency_mode=(
+            of_cluster.text("pinot.server.consuming.segment.consistency.mode") or "RESTRICTED"
+        ).upper(),
+        new_segment_expiration_s=_longest(told_brokers, "pinot.broker.new.segment.expiration.seconds", 300),
+        startup_timeout_s=_longest(told_servers.values(), "pinot.server.startup.timeoutMs", 600_000) // 1000,
+        upload_timeout_ms=_longest(
+            told_servers.values(), "pinot.server.segment.uploader.upload.request.timeout.ms", 300_000
+        ),
+        data_dir=of_controller.text("controller.data.dir"),
+        segment_store={
+            name: told.text("pinot.server.instance.segment.store.uri") for name, told in told_servers.items()
+        },
+        unread={
+            **_unknown(_OF_CONTROLLER, {"the controller": controller}),
+            **_unknown(_OF_CLUSTER, {"the cluster": cluster}),
+            **_unknown(_OF_SERVERS, servers or {"servers": "none is known"}),
+            **_unknown(_OF_BROKERS, brokers or {"brokers": "none is known"}),
+        },
+    )
+
+
+def _longest(told: Iterable[AppConfig], key: str, default: int) -> int:
+    return max((one.number(key, default) for one in told), default=default)
+
+
+def _unknown(fields: tuple[str, ...], told: Mapping[str, AppConfig | str]) -> dict[str, str]:
+    silent = [f"{name}: {why}" for name, why in sorted(told.items()) if isinstance(why, str)]
+    return dict.fromkeys(fields, "; ".join(silent)) if silent else {}
+
+
+def _streams(config: JsonMapping) -> tuple[Mapping[str, str], ...]:
+    maps = setting(config, "ingestionConfig", "streamIngestionConfig", "streamConfigMaps")
+    older = setting(config, "tableIndexConfig", "streamConfigs")
+    return tuple(
+        {str(key): str(value) for key, value in stream.items()}
+        for stream in (maps or ([older] if older else []))
+    )
+
+
+def _drops_rows(config: JsonMapping) -> bool:
+    return any(
+        (
+            _flag(setting(config, "dedupConfig", "dedupEnabled")),
+            _flag(setting(config, "upsertConfig", "dropOutOfOrderRecord")),
+            bool(setting(config, "ingestionConfig", "filterConfig", "filterFunction")),
+            bool(setting(config, "ingestionConfig", "aggregationConfigs")),
+            _flag(setting(config, "tableIndexConfig", "aggregateMetrics")),
+        )
+    )
+
+
+def _retention_ms(segments: JsonMapping) -> int | None:
+    unit = UNIT_MS.get(str(segments.get("retentionTimeUnit")).upper())
+    value = _number(segments.get("retentionTimeValue"), 0)
+    return unit * value if unit and value else None
+
+
+def _period_s(settings: AppConfig, name: str, default: int) -> int:
+    """A time that has two spellings: a period, or seconds."""
+    period = period_ms(settings.text(f"{name}Period"))
+    return period // 1000 if period is not None else settings.number(f"{name}InSeconds", default)
+
+
+def _number(value: object, default: int) -> int:
+    try:
+        return int(str(value))
+    except ValueError:
+        return default
+
+
+def _flag(value: object) -> bool:
+    return str(value).lower() == "true"

@@ -1,4 +1,5 @@
-"""What a REALTIME table looks like at one moment, as values.
+"""What a REALTIME table looks like at one moment, as values; and what names of its segments say:
+`<table>__<partition>__<sequence>__<yyyymmddThhmmZ>`.
 
 `reading` makes them from a Pinot, the simulation makes them up; health, repair planner, preflight, drain and
 rebalance guard decide from them alone. Times are epoch milliseconds, offsets are what Pinot stores as text
@@ -7,12 +8,72 @@ rebalance guard decide from them alone. Times are epoch milliseconds, offsets ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
+from typing import Final
+from urllib.parse import unquote
 
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
+
+PARTITIONS_A_STREAM: Final = 10_000
+"""`PARTITION_PADDING_OFFSET`: a table with several streams counts the partitions of its second one from here
+on, and so forth."""
+
+SETTLED_MS: Final = 60_000
+"""So long after a segment's node was written Helix has sent its messages, if it ever does, and the external
+view has followed: a commit that runs looks like trouble for a moment."""
+
+ROUTED_MS: Final = 10_000
+"""Brokers have followed the external view by then."""
+
+_NAME: Final = re.compile(r"(.+?)__(\d+)__(\d+)__(\d{8}T\d{4}Z)")
+# The first up to 1.2, the second from 1.3 on.
+_UPLOAD: Final = re.compile(r"(.+__\d{8}T\d{4}Z)(?:[0-9a-f]{8}-[0-9a-f-]{27}|\.tmp\..+)")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentName:
+    """What such a name says.
+
+    :ivar created_ms: to the minute.
+    """
+
+    table: str
+    partition: int
+    sequence: int
+    created_ms: int
+
+
+def parse_name(name: str) -> SegmentName | None:
+    """Read a segment's name; None for one that did not come from a stream (`LLCSegmentName`)."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    try:
+        created = datetime.strptime(found[4], "%Y%m%dT%H%MZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return SegmentName(found[1], int(found[2]), int(found[3]), int(created.timestamp() * 1000))
+
+
+def files_named(urls: Iterable[str | None]) -> frozenset[str]:
+    """Files that these download URLs name, as a listing of the store shows them; and as the URLs write them,
+    should a store not know of escapes.
+    """
+    written = {url.rpartition("/")[2] for url in urls if url}
+    return frozenset(written | {unquote(name) for name in written})
+
+
+def upload_of(file: str) -> str | None:
+    """The segment of which a file of the deep store is an upload that was not (yet) moved to its place:
+    `<segment>.tmp.<uuid>`, before 1.3 `<segment><uuid>`. None for every other file.
+    """
+    found = _UPLOAD.fullmatch(file)
+    return found[1] if found is not None else None
 
 
 class SegmentStatus(StrEnum):
@@ -91,6 +152,16 @@ class LlcSegment:
     stored: bool = True
 
     @property
+    def completed(self) -> bool:
+        """Whether it never changes any more."""
+        return self.status is not None and self.status.completed
+
+    @property
+    def past_the_store(self) -> bool:
+        """Whether it is completed and the deep store has no copy of it."""
+        return self.completed and self.copy is not Copy.DEEP_STORE
+
+    @property
     def copy(self) -> Copy:
         """Where its tar is."""
         if self.url is None:
@@ -159,6 +230,14 @@ class Pause:
     def whole(self) -> bool:
         """Whether the whole table is paused."""
         return self.reason is not None
+
+    def has_stream_of(self, partition: int) -> bool:
+        """Whether the stream of that partition group is paused on its own."""
+        return partition // PARTITIONS_A_STREAM in self.topics
+
+    def holds(self, partition: int) -> bool:
+        """Whether this partition is meant to stand still."""
+        return self.whole or self.has_stream_of(partition)
 
 
 NOT_PAUSED = Pause()
@@ -242,6 +321,11 @@ class RealtimeState:
         return {broker: sum(rows.values()) for broker, rows in self.answered.items()}
 
     @cached_property
+    def by_name(self) -> Mapping[str, LlcSegment]:
+        """Name → segment."""
+        return {segment.name: segment for segment in self.segments}
+
+    @cached_property
     def largest_bytes(self) -> int:
         """Of the largest segment whose size is known."""
         return max((segment.size_bytes or 0 for segment in self.segments), default=0)
@@ -249,6 +333,15 @@ class RealtimeState:
     def age_ms(self, segment: LlcSegment) -> int | None:
         """How long ago the segment's node was last written."""
         return None if segment.modified_ms is None else self.read_ms - segment.modified_ms
+
+    def why_unread(self, *parts: str) -> str:
+        """Why these could not be read; empty when they all were."""
+        return "; ".join(f"{part}: {self.unread[part]}" for part in parts if part in self.unread)
+
+    def is_older(self, segment: LlcSegment, ms: int) -> bool:
+        """Whether the segment's node was written longer ago than that, or nobody knows when."""
+        age = self.age_ms(segment)
+        return age is None or age > ms
 
     def live_copies(self, segment: LlcSegment) -> tuple[str, ...]:
         """Servers that hold a loaded copy of it and live: ONLINE in the external view."""
@@ -260,8 +353,5 @@ class RealtimeState:
 
     def latest(self) -> Mapping[int, LlcSegment]:
         """The newest segment of every partition."""
-        newest: dict[int, LlcSegment] = {}
-        for segment in self.segments:
-            if segment.partition not in newest or newest[segment.partition].sequence < segment.sequence:
-                newest[segment.partition] = segment
-        return newest
+        descending = sorted(self.segments, key=lambda segment: segment.sequence, reverse=True)
+        return {segment.partition: segment for segment in reversed(descending)}

@@ -1,27 +1,236 @@
-"""The outage drill on a real test table."""
+"""The deep-store outage drill: what is measured, when a phase is over, what the measurements say; and
+the drill itself on a real test table.
+
+On a test table with a backlog waiting, the store is made unwritable; consumption must go on at its rate, past
+at least two commits of each partition; then the store comes back and what only servers have is uploaded. What
+peer downloads do to queries, which the design of the bypass leaves open, is measured along with it.
+"""
 
 from __future__ import annotations
 
+import math
+import shlex
+import shutil
+import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
 from typing import Final
 
 from pinot_assets.core.interrupts import held_off
-from pinot_assets.core.text import plural
+from pinot_assets.core.subprocesses import run_child
+from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import PinotAssetsError, PinotError
-from pinot_assets.realtime.operations.drill_plan import (
-    USUAL_LENGTHS,
-    DrillObservation,
-    DrillSample,
-    Lengths,
-    Phase,
-    findings,
-    is_over,
-    sample_of,
-)
-from pinot_assets.realtime.read.api import Reader, Tell
+from pinot_assets.realtime.health.recovery import offset
+from pinot_assets.realtime.model.state import RealtimeState
+from pinot_assets.realtime.read.reading import Reader, Tell
 from pinot_assets.realtime.repair.apply import Repair
+
+
+class Phase(StrEnum):
+    """The parts of a drill, in order."""
+
+    BEFORE = "before"
+    OUTAGE = "outage"
+    DOWNLOADS = "downloads"
+    """The store is still away, and a server loads segments from its peers."""
+    BACKFILL = "back-fill"
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """How long phases last, in seconds.
+
+    :ivar commits: so many of each partition must be seen in the outage.
+    :ivar longest: what is not over by then has failed.
+    """
+
+    before: float = 60.0
+    outage: float = 60.0
+    downloads: float = 30.0
+    commits: int = 2
+    longest: float = 1800.0
+    ratio: float = 0.95
+
+
+USUAL_LENGTHS = Lengths()
+
+
+@dataclass(frozen=True, slots=True)
+class DrillSample:
+    """One look at the table.
+
+    :ivar consumed: messages consumed since the stream began, all partitions.
+    :ivar backlog: messages that wait; None where the stream was not read.
+    :ivar commits: by partition, segments whose end is fixed.
+    :ivar only_servers: completed segments without a copy in the deep store.
+    :ivar query_s: how long queries took since the last sample.
+    :ivar peer_downloads: a counter; None where nobody could read it.
+    """
+
+    at_ms: int
+    consumed: int
+    backlog: int | None
+    commits: Mapping[int, int]
+    only_servers: int
+    query_s: tuple[float, ...] = ()
+    peer_downloads: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DrillObservation:
+    """One thing that the drill shows.
+
+    :ivar passed: None for what is only told.
+    :ivar value: the figure that counts: a ratio, or a number of segments; None where nothing was measured.
+    """
+
+    name: str
+    passed: bool | None
+    text: str
+    value: float | None = None
+
+
+def sample_of(
+    state: RealtimeState, query_s: Sequence[float] = (), peer_downloads: int | None = None
+) -> DrillSample:
+    """What one look comes to."""
+    ended: dict[int, int] = {}
+    reached: dict[int, int] = {}
+    for segment in state.segments:
+        ended.setdefault(segment.partition, 0)
+        if (end := offset(segment.end_offset)) is not None:
+            ended[segment.partition] += 1
+            reached[segment.partition] = max(reached.get(segment.partition, 0), end)
+    for one in state.consumption:
+        consumed = state.by_name.get(one.segment)
+        if consumed is not None and one.offset is not None:
+            reached[consumed.partition] = max(reached.get(consumed.partition, 0), one.offset)
+    held = state.stream
+    return DrillSample(
+        at_ms=state.read_ms,
+        consumed=sum(reached.values()),
+        backlog=sum(max(s.latest - reached.get(p, 0), 0) for p, s in held.items()) if held else None,
+        commits=ended,
+        only_servers=sum(segment.past_the_store for segment in state.segments),
+        query_s=tuple(query_s),
+        peer_downloads=peer_downloads,
+    )
+
+
+def is_over(phase: Phase, samples: Sequence[DrillSample], lengths: Lengths) -> bool:
+    """Whether the phase has shown what it is for.
+
+    :param samples: of this phase; the first was taken when it began.
+    """
+    if len(samples) < 2:
+        return False
+    seconds = (samples[-1].at_ms - samples[0].at_ms) / 1000
+    if seconds >= lengths.longest:
+        return True
+    match phase:
+        case Phase.BEFORE:
+            return seconds >= lengths.before
+        case Phase.OUTAGE:
+            return seconds >= lengths.outage and least_commits(samples) >= lengths.commits
+        case Phase.DOWNLOADS:
+            return seconds >= lengths.downloads and downloaded(samples) != 0
+        case Phase.BACKFILL:
+            return samples[-1].only_servers == 0
+
+
+def downloaded(samples: Sequence[DrillSample]) -> int | None:
+    """How many segments came from peers; None where nobody could count them. A server that is restarted, as
+    one may be for its downloads, counts from 0 again.
+    """
+    counts = [sample.peer_downloads for sample in samples if sample.peer_downloads is not None]
+    gained = sum(max(later - earlier, 0) for earlier, later in pairwise(counts))
+    return gained if len(counts) > 1 else None
+
+
+def least_commits(samples: Sequence[DrillSample]) -> int:
+    """Commits, between first and last sample, of the partition that had fewest."""
+    first, last = samples[0].commits, samples[-1].commits
+    return min((count - first.get(partition, 0) for partition, count in last.items()), default=0)
+
+
+def rate(samples: Sequence[DrillSample]) -> float | None:
+    """Messages per second; None where no time passed."""
+    if len(samples) < 2 or samples[-1].at_ms <= samples[0].at_ms:
+        return None
+    seconds = (samples[-1].at_ms - samples[0].at_ms) / 1000
+    return (samples[-1].consumed - samples[0].consumed) / seconds
+
+
+def p95(samples: Iterable[DrillSample]) -> float | None:
+    """The time, in seconds, that 95 of 100 queries did not exceed; None without queries."""
+    taken = sorted(seconds for sample in samples for seconds in sample.query_s)
+    return taken[math.ceil(0.95 * len(taken)) - 1] if taken else None
+
+
+def findings(seen: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) -> tuple[DrillObservation, ...]:
+    """What the drill shows, in the order of its phases."""
+    outage = seen.get(Phase.OUTAGE, ())
+    least = least_commits(outage) if outage else 0
+    gained = outage[-1].only_servers - outage[0].only_servers if outage else 0
+    past = f"{counted(gained, 'segment was', 'segments were')} committed past the deep store"
+    return (
+        _consumption(seen, lengths),
+        DrillObservation(
+            "commits",
+            least >= lengths.commits,
+            f"every partition committed {least} times or more while the store was away",
+            least,
+        ),
+        DrillObservation("bypass", gained > 0, past if gained else f"{past}: was it away at all?", gained),
+        _downloads(seen.get(Phase.DOWNLOADS, ())),
+        _queries(seen),
+        _backfill(seen.get(Phase.BACKFILL, ())),
+    )
+
+
+def _consumption(seen: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) -> DrillObservation:
+    before, during = rate(seen.get(Phase.BEFORE, ())), rate(seen.get(Phase.OUTAGE, ()))
+    if not before or during is None:
+        return DrillObservation(
+            "ingestion", False, "nothing was consumed before the outage, or nothing was measured"
+        )
+    ratio = during / before
+    text = f"{during:,.0f} messages/s in the outage, {before:,.0f} before: ratio {ratio:.2f}"
+    waited = [s.backlog for p in (Phase.BEFORE, Phase.OUTAGE) for s in seen.get(p, ())]
+    if not all(waited):
+        # Without a backlog the producer sets the rate, and the ratio says nothing about Pinot.
+        return DrillObservation(
+            "ingestion", None, f"{text}; there was not always a backlog, so it proves little", ratio
+        )
+    return DrillObservation("ingestion", ratio >= lengths.ratio, text, ratio)
+
+
+def _downloads(samples: Sequence[DrillSample]) -> DrillObservation:
+    count = downloaded(samples)
+    if count is None:
+        return DrillObservation("peer downloads", None, "not measured")
+    return DrillObservation("peer downloads", count > 0, f"{plural(count, 'segment')} came from peers", count)
+
+
+def _queries(seen: Mapping[Phase, Sequence[DrillSample]]) -> DrillObservation:
+    times = {phase: p95(samples) for phase, samples in seen.items()}
+    told = ", ".join(
+        f"{phase} {seconds * 1000:.0f} ms" for phase, seconds in times.items() if seconds is not None
+    )
+    return DrillObservation("queries", None, f"95th percentile: {told}" if told else "not measured")
+
+
+def _backfill(samples: Sequence[DrillSample]) -> DrillObservation:
+    if not samples:
+        return DrillObservation("back-fill", False, "it was not reached")
+    seconds = (samples[-1].at_ms - samples[0].at_ms) / 1000
+    left = samples[-1].only_servers
+    text = f"{samples[0].only_servers - left} segments in {seconds:.0f} s, {left} left"
+    return DrillObservation("back-fill", left == 0, text, left)
+
 
 POLL_S: Final = 2.0
 
@@ -55,8 +264,7 @@ class Drill:
 
         :raises PinotAssetsError: the table cannot be read at the beginning, or the store not be mended.
         """
-        seen: dict[Phase, Sequence[DrillSample]] = {}
-        seen[Phase.BEFORE] = self._phase(Phase.BEFORE)
+        seen = {Phase.BEFORE: self._phase(Phase.BEFORE)}
         try:
             self.break_store()
             seen[Phase.OUTAGE] = self._phase(Phase.OUTAGE)
@@ -66,10 +274,10 @@ class Drill:
         finally:
             with held_off():
                 self.mend_store()
-        seen[Phase.BACKFILL] = self._phase(Phase.BACKFILL, self._repair)
+        seen[Phase.BACKFILL] = self._phase(Phase.BACKFILL, self.repair.round)
         return findings(seen, self.lengths)
 
-    def _phase(self, phase: Phase, work: Callable[[], None] = lambda: None) -> list[DrillSample]:
+    def _phase(self, phase: Phase, work: Callable[[], object] = lambda: None) -> list[DrillSample]:
         self.tell(f"{phase}: begins")
         samples = [self._sample()]
         while not is_over(phase, samples, self.lengths):
@@ -96,10 +304,46 @@ class Drill:
             taken = ()
         return sample_of(self.read(), taken, self.peer_downloads())
 
-    def _repair(self) -> None:
-        self.repair.round()
-
 
 def told(found: Sequence[DrillObservation]) -> Mapping[str, Mapping[str, object]]:
     """The findings as JSON values."""
     return {one.name: {"passed": one.passed, "text": one.text, "value": one.value} for one in found}
+
+
+COMMAND_S: Final = 300.0
+
+
+def runs(command: str) -> Callable[[], None]:
+    """A function that runs the command, without a shell, and raises `PinotAssetsError` when that fails.
+
+    Looked at here already: a store is not to be broken that no command then mends.
+
+    :raises PinotAssetsError: it is no command, or there is none of that name.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise PinotAssetsError("a command of the drill cannot be read", why=str(error)) from None
+    if not words:
+        raise PinotAssetsError("an empty command cannot break or mend a deep store")
+    if shutil.which(words[0]) is None:
+        raise PinotAssetsError(
+            f"there is no command {words[0]}", hint="a command line of a shell is written sh -c '…'"
+        )
+
+    def run() -> None:
+        try:
+            run_child(words, stdout=None, stderr=None, timeout=COMMAND_S).check_returncode()
+        except (OSError, subprocess.SubprocessError) as error:
+            # Their own words repeat the whole command, and what is secret in it.
+            raise PinotAssetsError(f"the command {words[0]} failed", why=_reason(error)) from None
+
+    return run
+
+
+def _reason(error: OSError | subprocess.SubprocessError) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"exit status {error.returncode}"
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"it was not over after {COMMAND_S:.0f} s"
+    return getattr(error, "strerror", None) or type(error).__name__

@@ -10,11 +10,9 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import counted, plural_are
 from pinot_assets.errors import PinotError, PinotNotFound, PreflightRefused, SwitchStateUnknown
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, judge, moves_of
-from pinot_assets.realtime.operations.rebalance_request import Request
-from pinot_assets.realtime.operations.table_change import TableChange
-from pinot_assets.realtime.read.api import Reader
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, Request, judge, moves_of
+from pinot_assets.realtime.operations.table_operation import TableChange
+from pinot_assets.realtime.read.reading import Reader
 from pinot_assets.realtime.repair.facts import not_known
 
 POLL_S: Final = 5.0
@@ -139,14 +137,10 @@ class Rebalance(TableChange):
         moving = len(moves_of(state, told))
         if moving:
             return f"{plural_are(moving, 'segment')} still to be moved"
-        loading = _loading(state, told)
+        loading = sum(
+            replica.ideal is not None and replica.external != replica.ideal
+            for segment in state.segments
+            if segment.name in told.target
+            for replica in segment.replicas
+        )
         return f"{plural_are(loading, 'replica')} still being loaded" if loading else None
-
-
-def _loading(state: RealtimeState, told: Preview) -> int:
-    return sum(
-        replica.ideal is not None and replica.external != replica.ideal
-        for segment in state.segments
-        if segment.name in told.target
-        for replica in segment.replicas
-    )

@@ -1,9 +1,10 @@
-"""The rebalance guard: what a rebalance of a REALTIME table must not do to rows that only servers have.
+"""The rebalance guard: what a rebalance of a REALTIME table must not do to rows that only servers have; and
+what is asked of Pinot's rebalance, in Pinot's own options.
 
 Pinot keeps, at each step, every server that a segment has before and after, and so many others that
 `minAvailableReplicas` is met; it asks of none of them whether it lives (`getNextSingleSegmentAssignment`).
-With one of two servers dead, the live one may be dropped first. Its own pre-checks warn of some of this, and
-its assessor refuses some (docs/design/realtime.md#s9); here the live copies are counted. Pure.
+With one of two servers dead, the live one may be dropped first. Its own pre-checks warn of some of this,
+and its assessor refuses some (docs/design/realtime.md#s9); here the live copies are counted. Pure.
 """
 
 from __future__ import annotations
@@ -19,8 +20,73 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
-from pinot_assets.realtime.operations.rebalance_request import Request
 from pinot_assets.realtime.repair.facts import is_up, lost_from_stream, not_known, without_tar
+from pinot_assets.table_spec.yaml.document import did_you_mean
+
+USUAL: Final[Mapping[str, str]] = {
+    "reassignInstances": "true",
+    "includeConsuming": "true",
+    "downtime": "false",
+    "bestEfforts": "false",
+    "minAvailableReplicas": "-1",
+}
+"""What is asked unless something else is: the defaults of 1.5.1. Those before 1.4 were others."""
+
+OPTIONS: Final = frozenset(
+    (
+        *USUAL,
+        *("allowPeerDownloadDataLoss", "batchSizePerServer", "bootstrap", "disableSummary"),
+        *(
+            "diskUtilizationThreshold",
+            "externalViewCheckIntervalInMs",
+            "externalViewStabilizationTimeoutInMs",
+        ),
+        *("forceCommit", "forceCommitBatchSize", "forceCommitBatchStatusCheckIntervalMs"),
+        *("forceCommitBatchStatusCheckTimeoutMs", "heartbeatIntervalInMs", "heartbeatTimeoutInMs"),
+        *("lowDiskMode", "maxAttempts", "minimizeDataMovement", "retryInitialDelayInMs", "updateTargetTier"),
+    )
+)
+"""What Pinot 1.5.1 knows, besides what is this guard's own business. Pinot ignores a name that it does not
+know, so that a slip of the pen would be a rebalance with other guarantees.
+Source: PinotTableRestletResource.rebalance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of Pinot.
+
+    :ivar options: Pinot's query parameters beside `dryRun`, `preChecks` and `type`; all that matter are
+        there, since releases have different defaults.
+    """
+
+    options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, **differs: str) -> Self:
+        """The usual one with other options.
+
+        :raises ValueError: Pinot knows no such option, or `minAvailableReplicas` is no number.
+        """
+        for name in sorted(differs.keys() - OPTIONS):
+            known = did_you_mean(name, OPTIONS) or f"it has {', '.join(sorted(OPTIONS))}"
+            raise ValueError(f"Pinot's rebalance has no option {name}; {known}")
+        made = cls({**USUAL, **differs})
+        _ = made.min_available
+        return made
+
+    def says(self, name: str) -> bool:
+        """A switch among the options."""
+        return self.options.get(name, "false").lower() == "true"
+
+    @property
+    def min_available(self) -> int:
+        """As it stands: negative for so many that may be away."""
+        return int(self.options["minAvailableReplicas"])
+
+    def kept(self, replicas: int) -> int:
+        """Replicas that Pinot keeps where segments shall have so many."""
+        return self.min_available if self.min_available >= 0 else max(replicas + self.min_available, 0)
+
 
 SHOWN: Final = 5
 """Segments that a message names."""
@@ -118,8 +184,7 @@ def judge(request: Request, state: RealtimeState, preview: Preview) -> Rebalance
         *_of_copies(request, state, moves),
         *_of_stream(request, state, moves),
     )
-    first = tuple(m.segment.name for m in moves if without_tar(m.segment))
-    return RebalancePlan(moves, objections, first)
+    return RebalancePlan(moves, objections, tuple(m.segment.name for m in moves if without_tar(m.segment)))
 
 
 def kept_of_each(request: Request, moves: tuple[Move, ...]) -> int:
@@ -148,8 +213,7 @@ def _holders(state: RealtimeState, segment: LlcSegment) -> frozenset[str]:
     One that still consumes what others have committed may have to load it from them, and one that shall be
     OFFLINE drops its rows.
     """
-    done = segment.status is not None and segment.status.completed
-    consuming = () if done else segment.in_state("CONSUMING")
+    consuming = () if segment.completed else segment.in_state("CONSUMING")
     building = [r.server for r in consuming if r.ideal in ("CONSUMING", "ONLINE") and is_up(state, r.server)]
     return frozenset([*state.live_copies(segment), *building])
 
@@ -173,9 +237,7 @@ def _of_request(request: Request, state: RealtimeState, moves: tuple[Move, ...])
         )
     if not request.says("includeConsuming"):
         yield warned(
-            "includeConsuming",
-            "what is being consumed stays where it is",
-            "leave it out, or set it to true",
+            "includeConsuming", "what is being consumed stays where it is", "leave it out, or set it to true"
         )
     if request.says("bestEfforts"):
         alone = _names(move for move in moves if without_tar(move.segment))
@@ -199,8 +261,7 @@ def _of_pinot(preview: Preview, state: RealtimeState, moves: tuple[Move, ...]) -
         )
     for name, (status, message) in preview.checks.items():
         if status != "PASS":
-            refuses = status == "ERROR" and name not in _LESS_GRAVE
-            says = failed if refuses else warned
+            says = failed if status == "ERROR" and name not in _LESS_GRAVE else warned
             yield says(name, f"Pinot's pre-check: {message}", "as the pre-check says")
 
 

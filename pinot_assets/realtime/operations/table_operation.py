@@ -1,21 +1,39 @@
-"""One REALTIME table, and all that is needed to change it: for the command line and for jobs."""
+"""One REALTIME table, and all that is needed to change it: for the command line, for jobs, and for what
+turning pauseless on and off, a rebalance and a restart work with.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.lease import OperationsLease
+from pinot_assets.realtime.lease import OperationsLease, hold_table, open_operations
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.read.api import Tell
-from pinot_assets.realtime.read.deep_store import sweeper
-from pinot_assets.realtime.read.opening import hold_table, open_operations
-from pinot_assets.realtime.read.reading import read_state
+from pinot_assets.realtime.read.reading import Reader, Tell, read_state, sweeper
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, RepairLimits
 from pinot_assets.settings.environment import Settings
 from pinot_assets.source import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """One operation on one table. A function decides from a state what to do, this does it.
+
+    :ivar read: the table as it is now; what Pinot answers to a call proves nothing.
+    :ivar patience_s: how long effects are waited for.
+    """
+
+    pinot: RealtimePinot
+    read: Reader
+    lease: OperationsLease
+    tell: Tell = lambda _: None
+    patience_s: float = 3600.0
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,21 @@
-"""What the rules of the preflight judge, as values. `gather` reads them from a Pinot and its stream."""
+"""What the rules of the preflight judge, as values, which `gather` reads from a Pinot and its stream; what
+a rule is, and how it answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
+from pinot_assets.core import check_result
+from pinot_assets.core.check_result import CheckResult, unknown
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.pinot.table_config import period_ms
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings, reingests
+from pinot_assets.realtime.read.stream import StreamRetention
 
 DEFAULT_FLUSH_MS: Final = 6 * 3_600_000
 """`StreamConfig.DEFAULT_FLUSH_THRESHOLD_TIME_MILLIS`."""
@@ -63,20 +69,6 @@ class OfflineHalf:
 
     peer_scheme: str | None
     refresh: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StreamRetention:
-    """What the stream keeps.
-
-    :ivar ms: None for ever.
-    :ivar bytes_per_partition: None without a limit; it may end sooner than the time.
-    :ivar compacted: whether older messages of a key go before their time.
-    """
-
-    ms: int | None
-    bytes_per_partition: int | None = None
-    compacted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +129,42 @@ class Facts:
         if not reingests(self.wanted, self.cluster):
             return PERSON_S
         return self.wanted.download_timeout_s + 2 * self.cluster.validation_period_s + REINGEST_S
+
+
+passed: Final = partial(check_result.passed, "")
+"""All is well; why. `Rule.answer` puts the rule's name in, here and below."""
+warn: Final = partial(check_result.warned, "")
+"""The change may be made, and somebody should know this first; why, and what to do."""
+refuse: Final = partial(check_result.failed, "")
+"""The change is not made; why, and what to do."""
+
+Judge = Callable[[Facts], CheckResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule.
+
+    :ivar aims: what it matters to; empty for every change.
+    :ivar needs: facts without which it cannot judge.
+    """
+
+    name: str
+    aims: frozenset[Aim]
+    needs: tuple[str, ...]
+    judge: Judge
+
+    def answer(self, facts: Facts) -> CheckResult:
+        """Its answer; "not known" is a warning."""
+        if (why := facts.not_known(self.needs)) is not None:
+            fix = "make it readable and look again, or see to it that it is as docs/guides/realtime.md says"
+            return unknown(self.name, why, fix)
+        return replace(self.judge(facts), name=self.name)
+
+
+def rule(*aims: Aim, needs: tuple[str, ...] = ()) -> Callable[[Judge], Rule]:
+    """Make a function a rule of its own name.
+
+    :param aims: what it matters to; none for every change.
+    """
+    return lambda judge: Rule(judge.__name__, frozenset(aims), needs, judge)

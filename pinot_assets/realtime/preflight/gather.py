@@ -2,12 +2,18 @@
 
 Each part once; what does not answer is told by name, and the rules that need it say "not known". Seen from
 here: whether two servers reach each other, only they know.
+
+How long commits take is read from the times at which their nodes were written. A commit writes the
+segment's own node (step 1), the next one's (step 2) and the ideal state (step 3). On a pauseless table the
+segment's own node is written once more at the end: from the next one's to that, it was built and uploaded.
+Source: docs/design/realtime.md#s4 and #s5.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
@@ -18,13 +24,17 @@ from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, confi
 from pinot_assets.pinot.http_client import each_server
 from pinot_assets.pinot.realtime import RealtimeReads
 from pinot_assets.pinot.table_config import is_refresh, setting
-from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
-from pinot_assets.realtime.model.state import Copy, LlcSegment, SegmentStatus
-from pinot_assets.realtime.model.table_settings import cluster_settings, table_settings
-from pinot_assets.realtime.preflight.commits import blocking_times, commit_start, pauseless_times
-from pinot_assets.realtime.preflight.facts import Aim, CommitStart, Facts, OfflineHalf, StreamRetention
-from pinot_assets.realtime.preflight.retention import least, read_retention
-from pinot_assets.realtime.read.parts import segments_of
+from pinot_assets.realtime.model.settings import (
+    COMPLETION_WINDOW_MS,
+    ClusterSettings,
+    RealtimeSettings,
+    cluster_settings,
+    table_settings,
+)
+from pinot_assets.realtime.model.state import LlcSegment, SegmentStatus
+from pinot_assets.realtime.preflight.facts import Aim, CommitStart, CommitTimes, Facts, OfflineHalf
+from pinot_assets.realtime.read.reading import segments_of
+from pinot_assets.realtime.read.stream import StreamRetention, least, read_retention
 
 T = TypeVar("T")
 
@@ -32,17 +42,6 @@ ReadRetention = Callable[[Mapping[str, str]], StreamRetention]
 
 _ROUND_TRIPS: Final = 5
 """The slowest of so many counts: a commit waits for the slowest, too."""
-
-
-def aims_of(settings: RealtimeSettings) -> frozenset[Aim]:
-    """What a table has on."""
-    on = {Aim.BYPASS: settings.bypasses, Aim.PAUSELESS: settings.pauseless}
-    return frozenset(aim for aim, is_on in on.items() if is_on)
-
-
-def with_aim(settings: RealtimeSettings, aim: Aim) -> RealtimeSettings:
-    """The settings with that switched on, as far as one switch does it."""
-    return replace(settings, pauseless=True) if aim is Aim.PAUSELESS else settings
 
 
 def gather(
@@ -62,9 +61,10 @@ def gather(
     """
     name = f"{table.removesuffix('_REALTIME')}_REALTIME"
     wanted = table_settings(config)
-    if aim is not None:
-        wanted = with_aim(wanted, aim)
-    aims = aims_of(wanted) | ({aim} if aim is not None else set())
+    if aim is Aim.PAUSELESS:
+        wanted = replace(wanted, pauseless=True)  # as far as one switch does it
+    on = {Aim.BYPASS: wanted.bypasses, Aim.PAUSELESS: wanted.pauseless}
+    aims = frozenset(one for one, is_on in on.items() if is_on or one is aim)
     held = pinot.table_config(name)
     tenant = str(setting(config, "tenants", "server") or "DefaultTenant")
     reading = _Reading(pinot, name, wanted, None if held is None else table_settings(held), tenant)
@@ -86,6 +86,7 @@ class _Reading:
             segments = self._try("peers_only", self._segments, segments)
         servers: Mapping[str, JsonMapping] = self._try("admin_ports", self._servers, {})
         pauseless = self.held is not None and self.held.pauseless
+        streams = self.wanted.streams
         return Facts(
             table=self.table,
             aims=aims,
@@ -97,8 +98,10 @@ class _Reading:
             commit_times=pauseless_times(segments) if pauseless else blocking_times(segments),
             admin_ports=self._ports(servers),
             committing=sum(segment.status is SegmentStatus.COMMITTING for segment in segments),
-            peers_only=sum(_only_with_peers(segment) for segment in segments),
-            retention=self._try("retention", lambda: self._retention(read_stream), None),
+            peers_only=sum(segment.past_the_store for segment in segments),
+            retention=self._try(
+                "retention", lambda: least([read_stream(one) for one in streams]) if streams else None, None
+            ),
             unread=self.unread,
         )
 
@@ -119,12 +122,7 @@ class _Reading:
     def _commit_start(self, segments: Collection[LlcSegment]) -> CommitStart | None:
         """Timed reads through the controller, which makes the real ones; None for a table to be made."""
         trips = [_timed(self.pinot.live_since) for _ in range(_ROUND_TRIPS)]
-        ideal_s = _timed(lambda: self.pinot.ideal_state(self.table))
-        return commit_start(segments, max(trips), ideal_s)
-
-    def _retention(self, read_stream: ReadRetention) -> StreamRetention | None:
-        kept = [read_stream(stream) for stream in self.wanted.streams]
-        return least(kept) if kept else None
+        return commit_start(segments, max(trips), _timed(lambda: self.pinot.ideal_state(self.table)))
 
     # --- the cluster -------------------------------------------------------------------------------
 
@@ -183,10 +181,6 @@ class _Reading:
             return absent
 
 
-def _only_with_peers(segment: LlcSegment) -> bool:
-    return segment.status is not None and segment.status.completed and segment.copy is not Copy.DEEP_STORE
-
-
 def _peer_url(instance: JsonMapping, scheme: str) -> str:
     """Where a peer would ask this server for a segment (`PeerServerSegmentFinder`).
 
@@ -207,3 +201,69 @@ def _timed(ask: Callable[[], object]) -> float:
     started = time.perf_counter()
     ask()
     return time.perf_counter() - started
+
+
+_SAME_COMMIT_MS: Final = 60_000
+"""Between two nodes of one commit; what is longer was a pause or a repair."""
+NEWEST: Final = 20
+"""Segments of each partition that are judged: those before were made with other settings, perhaps."""
+
+
+def pauseless_times(segments: Collection[LlcSegment]) -> CommitTimes | None:
+    """How long build and upload take on a pauseless table; None before the first commit."""
+    finished = _newest(segments)
+    gaps = [-gap for gap in _gaps_ms(finished, segments) if gap <= 0]
+    within = [gap for gap in gaps if gap <= COMPLETION_WINDOW_MS]
+    return (
+        CommitTimes(
+            seconds=max(within) / 1000 if within else None,
+            late=len(gaps) - len(within),
+            largest_bytes=_largest(finished),
+        )
+        if finished
+        else None
+    )
+
+
+def blocking_times(segments: Iterable[LlcSegment]) -> CommitTimes | None:
+    """The same of a table whose commits do not show it: the sizes alone; None before the first commit."""
+    finished = _newest(segments)
+    return CommitTimes(None, 0, _largest(finished)) if finished else None
+
+
+def commit_start(segments: Collection[LlcSegment], round_trip_s: float, ideal_s: float) -> CommitStart:
+    """How long the controller takes to answer commitStart: it adds the segment to a list, writes two segment
+    nodes between which it asks the stream, then reads and writes the ideal state.
+
+    :param round_trip_s: of one small read of ZooKeeper through the controller.
+    :param ideal_s: of reading the ideal state through it.
+    """
+    gaps = [gap / 1000 for gap in _gaps_ms(_newest(segments), segments) if 0 < gap <= _SAME_COMMIT_MS]
+    slowest = max(gaps, default=0.0)
+    how = f"{1000 * round_trip_s:.0f} ms a round trip, {1000 * ideal_s:.0f} ms for the ideal state"
+    if slowest:
+        how += f", {slowest:.2f} s between the segments' nodes of an earlier commit"
+    return CommitStart(2 * round_trip_s + max(slowest, 2 * round_trip_s) + 2 * ideal_s, how)
+
+
+def _gaps_ms(of: Iterable[LlcSegment], among: Iterable[LlcSegment]) -> Iterator[int]:
+    """From a segment's last write to the making of its successor; below 0 where it was written later."""
+    made = {(segment.partition, segment.sequence): segment.made_ms for segment in among}
+    for segment in of:
+        following = made.get((segment.partition, segment.sequence + 1))
+        if following is not None and segment.modified_ms is not None:
+            yield following - segment.modified_ms
+
+
+def _newest(segments: Iterable[LlcSegment]) -> list[LlcSegment]:
+    """The last finished ones of each partition."""
+    by_partition: defaultdict[int, list[LlcSegment]] = defaultdict(list)
+    for segment in sorted(segments, key=lambda one: one.sequence, reverse=True):
+        of_it = by_partition[segment.partition]
+        if segment.status is SegmentStatus.DONE and len(of_it) < NEWEST:
+            of_it.append(segment)
+    return [segment for found in by_partition.values() for segment in found]
+
+
+def _largest(segments: Iterable[LlcSegment]) -> int:
+    return max((segment.size_bytes or 0 for segment in segments), default=0)

@@ -1,17 +1,160 @@
-"""The preflight: every rule that matters to a change, and whether it may be made."""
+"""The preflight: rules about time (what Pinot allows, and what this cluster needs) and of a change, and
+whether a change may be made by all rules that matter to it.
+
+Source: docs/design/realtime.md#s2, #s5 and #s7.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pinot_assets.core.check_result import CheckResult
-from pinot_assets.errors import PreflightRefused
-from pinot_assets.realtime.preflight import rules_change, rules_cluster, rules_config, rules_time
-from pinot_assets.realtime.preflight.facts import Facts
+from pinot_assets.core.text import plural_are
+from pinot_assets.errors import PinotNotFound, PreflightRefused
+from pinot_assets.pinot.realtime import RealtimeReads
+from pinot_assets.realtime.model.state import RealtimeState
+from pinot_assets.realtime.operations.pauseless import Goal, Preflight
+from pinot_assets.realtime.preflight import rules_settings
+from pinot_assets.realtime.preflight.facts import Aim, Facts, Rule, passed, refuse, rule, warn
+from pinot_assets.realtime.preflight.gather import ReadRetention, gather
+from pinot_assets.realtime.read.stream import read_retention
 
-RULES: Final = (*rules_config.RULES, *rules_cluster.RULES, *rules_time.RULES)
+COMMIT_START_LIMIT_S: Final = 10.0
+"""What a server waits for an answer to commitStart; not configurable (docs/design/realtime.md#t-17885)."""
+COMMIT_LIMIT_S: Final = 300.0
+"""From commitStart to commitEnd; not configurable up to 1.5.1 (docs/design/realtime.md#t-17936)."""
+SLOW_COMMIT_BYTES_PER_S: Final = 7_500_000
+"""2 GB were built in 3.5 min and uploaded in 1 (docs/design/realtime.md#t-17936)."""
+_HOUR_MS: Final = 3_600_000
+
+
+@rule(Aim.PAUSELESS, needs=("commit_start",))
+def commit_start(facts: Facts) -> CheckResult:
+    """The writes happen, the server does not hear of it, and nobody builds the segment.
+
+    Source: docs/design/realtime.md#t-17885.
+    """
+    found = facts.commit_start
+    if found is None:
+        return warn("no commit has been seen yet", "look again when the table has committed a segment")
+    told = f"commitStart takes {found.seconds:.2f} s of the {COMMIT_START_LIMIT_S:.0f} s ({found.how})"
+    if found.seconds >= COMMIT_START_LIMIT_S / 2:
+        return _too_slow(
+            facts,
+            f"{told}: beyond it the segment is built by nobody and ends in ERROR on all replicas",
+            "fewer segments in the ideal state (larger ones, or a shorter retention), or a faster ZooKeeper",
+        )
+    if found.seconds >= COMMIT_START_LIMIT_S / 5:
+        return warn(told, "watch it: it grows with the ideal state")
+    return passed(told)
+
+
+@rule(Aim.PAUSELESS, needs=("commit_times",))
+def build_and_upload(facts: Facts) -> CheckResult:
+    """The commit's end is refused later than 300 s after its start (docs/design/realtime.md#window-300)."""
+    times = facts.commit_times
+    if times is None:
+        return warn("no commit has been seen yet", "look again when the table has committed a segment")
+    seconds, how = times.seconds, "the slowest commit"
+    if seconds is None:
+        seconds = times.largest_bytes / SLOW_COMMIT_BYTES_PER_S
+        how = f"the largest segment has {times.largest_bytes / 1e6:.0f} MB, at 7.5 MB/s"
+    told = f"build and upload take about {seconds:.0f} s of the {COMMIT_LIMIT_S:.0f} s ({how})"
+    fix = "smaller segments: flushThresholdSegmentSize or flushThresholdRows"
+    if seconds >= COMMIT_LIMIT_S:
+        return _too_slow(facts, f"{told}: each commit would wait for a repair", fix)
+    if times.late:
+        late = (
+            f"{times.late} of the newest segments were written later than that: by repairs, or changed since"
+        )
+        return warn(f"{told}; {late}", f"see whether it was repairs; {fix}")
+    return warn(told, fix) if seconds >= COMMIT_LIMIT_S / 2 else passed(told)
+
+
+def _too_slow(facts: Facts, reason: str, fix: str) -> CheckResult:
+    """What a table does already is told: the change may be the very one that mends it."""
+    does_already = facts.held is not None and facts.held.pauseless
+    return warn(reason, fix) if does_already else refuse(reason, fix)
+
+
+@rule(Aim.BYPASS, Aim.PAUSELESS, needs=("retention",))
+def stream_retention(facts: Facts) -> CheckResult:
+    """Re-ingestion leaves out what has expired, without an error (docs/design/realtime.md#s7)."""
+    kept = facts.retention
+    if kept is None:
+        return passed("the table has no stream")
+    needed = facts.flush_ms + 1000 * facts.worst_repair_s
+    is_short = kept.ms is not None and kept.ms < needed
+    if kept.compacted and not is_short:  # one that deletes as well may do that too soon, which is worse
+        return warn(
+            "the topic is compacted: a segment that is read again has fewer rows than it had",
+            "a topic with cleanup.policy=delete",
+        )
+    size = kept.bytes_per_partition
+    if kept.ms is None and size is None:
+        return passed("the stream keeps everything")
+    if kept.ms is not None:
+        told = (
+            f"the stream keeps {kept.ms / _HOUR_MS:.1f} h; {facts.flush_ms / _HOUR_MS:.1f} h until a commit "
+            f"and {facts.worst_repair_s / 3600:.1f} h until a repair make {needed / _HOUR_MS:.1f} h"
+        )
+        fix = "a longer retention of the topic, a shorter flushThresholdTime, or a faster repair"
+        if is_short and facts.pauseless:
+            short = f"{told}: a segment that no server has would come back short, without an error"
+            return refuse(short, fix)
+        if is_short or size is None:
+            return warn(told, fix) if is_short else passed(told)
+    return warn(
+        f"the topic is cut at {(size or 0) / 1e9:.1f} GB a partition too, which may be sooner than its time",
+        f"see to it that a partition holds {(facts.flush_ms / 1000 + facts.worst_repair_s) / 3600:.0f} h "
+        "of rows",
+    )
+
+
+RULES: Final = (*rules_settings.RULES, commit_start, build_and_upload, stream_retention)
 """The rules in the order in which they are answered."""
+
+
+@rule()
+def pauseless_is_drained(facts: Facts) -> CheckResult:
+    """A commit would begin in one protocol and end in the other (docs/design/realtime.md#point-8)."""
+    if facts.held is None or facts.held.pauseless is facts.wanted.pauseless:
+        return passed("pauseless consumption stays as it is")
+    raw = facts.table.removesuffix("_REALTIME")
+    if facts.wanted.pauseless:
+        return refuse(
+            "pauseless consumption would be turned on while segments are being consumed, which would then be "
+            "committed half one way, half the other",
+            f"pinot-assets realtime pauseless enable {raw}, then this",
+        )
+    return refuse(
+        "pauseless consumption would be turned off while segments are being committed "
+        f"({facts.committing} now): those stay COMMITTING, and nothing uploads them any more",
+        f"pinot-assets realtime pauseless disable {raw}, then this",
+    )
+
+
+@rule(needs=("peers_only",))
+def scheme_is_not_needed(facts: Facts) -> CheckResult:
+    """A segment with an empty URL can be had from peers alone (docs/design/realtime.md#s6-download)."""
+    if facts.held is None or facts.held.peer_scheme is None or facts.wanted.peer_scheme is not None:
+        return passed("the peer scheme is not taken away")
+    waiting = facts.peers_only + facts.committing
+    if waiting:
+        return refuse(
+            f"{plural_are(waiting, 'segment')} not in the deep store: "
+            "without the peer scheme no server can load it",
+            f"pinot-assets realtime repair {facts.table.removesuffix('_REALTIME')} --apply, then again",
+        )
+    return passed("every segment is in the deep store, so that no server needs a peer")
+
+
+RULES_OF_CHANGE: Final[tuple[Rule, ...]] = (pauseless_is_drained, scheme_is_not_needed)
+"""Rules of a change that is made by `tables apply`, at once: what must not be changed so, and what must stay.
+
+Only that command asks them: turning pauseless consumption on or off has its own way (`operations.pauseless`).
+"""
 
 
 def judge(facts: Facts) -> tuple[CheckResult, ...]:
@@ -21,7 +164,7 @@ def judge(facts: Facts) -> tuple[CheckResult, ...]:
 
 def judge_change(facts: Facts) -> tuple[CheckResult, ...]:
     """The same, and whether Pinot's config may be changed to it at once."""
-    return (*judge(facts), *(rule.answer(facts) for rule in rules_change.RULES))
+    return (*judge(facts), *(rule.answer(facts) for rule in RULES_OF_CHANGE))
 
 
 def verdict(answer: CheckResult) -> str:
@@ -52,3 +195,21 @@ def refuse_unless_safe(table: str, answers: Iterable[CheckResult]) -> None:
             hint=f"nothing was changed; `pinot-assets realtime preflight {table.removesuffix('_REALTIME')}` "
             "shows all rules",
         )
+
+
+def before_drain(pinot: RealtimeReads, read_stream: ReadRetention = read_retention) -> Preflight:
+    """Why pauseless must not go on. Off it may always go: draining is what keeps that from losing anything.
+
+    :param read_stream: what a stream keeps, by its config.
+    """
+
+    def against(state: RealtimeState, goal: Goal) -> Sequence[str]:
+        if goal is Goal.OFF:
+            return ()
+        config = pinot.table_config(state.table)
+        if config is None:
+            raise PinotNotFound(f"there is no table {state.table}")
+        answers = judge(gather(pinot, state.table, config, Aim.PAUSELESS, read_stream))
+        return [f"{one.name}: {one.message}" for one in answers if one.blocks]
+
+    return against

@@ -3,6 +3,7 @@
 The order matters, for Pinot goes on meanwhile. Ideal state before nodes: a segment that it names has its node
 by then. Messages before the external view: what was under way is seen in one of them. Consumed offsets before
 the rows that brokers find and before the stream's end: both can only be further.
+Parts that are made from what Pinot says are pure functions.
 """
 
 from __future__ import annotations
@@ -10,31 +11,50 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import PinotAssetsError, PinotError, PinotNotFound
 from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, configs_or_why
-from pinot_assets.pinot.client.helix_nodes import Node
+from pinot_assets.pinot.client.helix_nodes import Node, Stat
 from pinot_assets.pinot.http_client import each_server
 from pinot_assets.pinot.realtime import RealtimeReads
-from pinot_assets.realtime.model.names import upload_of
-from pinot_assets.realtime.model.settings import ClusterSettings
+from pinot_assets.realtime.model.settings import UNIT_MS, ClusterSettings, cluster_settings, table_settings
 from pinot_assets.realtime.model.state import (
     NOT_PAUSED,
     Consumption,
+    LlcSegment,
+    Pause,
+    PauseReason,
     RealtimeState,
+    Replica,
+    SegmentStatus,
     Server,
     StreamPartition,
     TmpUpload,
+    parse_name,
+    upload_of,
 )
-from pinot_assets.realtime.model.table_settings import cluster_settings, table_settings
-from pinot_assets.realtime.read.parts import consumption_of, pause_of, segments_of
 from pinot_assets.realtime.read.stream import read_partitions
-from pinot_assets.source import ObjectStore
+from pinot_assets.source import ObjectStore, open_store
 
 T = TypeVar("T")
 
 ReadStream = Callable[[Sequence[Mapping[str, str]]], Mapping[int, StreamPartition]]
+
+Reader = Callable[[], RealtimeState]
+"""Reads the table anew.
+
+:raises PinotError: what nothing can be decided without did not answer.
+"""
+
+Sweeper = Callable[[str], None]
+"""Deletes a left-over upload (`<segment>.tmp.<uuid>`) from the table's folder in the deep store."""
+
+Tell = Callable[[str], None]
+"""Hears, line by line, what is done."""
 
 _NO_STORE = "no address of the deep store was given"
 _NO_ADMIN = "it names no admin port"
@@ -82,7 +102,10 @@ class _Reading:
         pending = self._each("pending", servers, lambda name: self.pinot.pending_messages(self.table, name))
         external = self._try("external", lambda: self.pinot.external_view(self.table)) or {}
         listed = self._try("committing_listed", lambda: self.pinot.committing_listed(self.table))
-        consumption = self._try("consumption", self._consumption) or ()
+        consumption = (
+            self._try("consumption", lambda: tuple(consumption_of(self.pinot.consuming_segments(self.table))))
+            or ()
+        )
         stream = self._try("stream", lambda: read_stream(settings.streams)) or {}
         brokers = self._try("answered", lambda: self.pinot.brokers_of(self.table)) or ()
         answered = self._each("answered", brokers, lambda url: self.pinot.answered_rows(url, self.table))
@@ -103,9 +126,6 @@ class _Reading:
             answered=answered,
             unread=self.unread,
         )
-
-    def _consumption(self) -> tuple[Consumption, ...]:
-        return tuple(consumption_of(self.pinot.consuming_segments(self.table)))
 
     def _ideal_state(self) -> Node:
         found = self.pinot.ideal_state(self.table)
@@ -171,8 +191,12 @@ class _Reading:
         if deep_store is None:
             self._tell("tmp_uploads", _NO_STORE)
             return ()
-        raw = self.table.removesuffix("_REALTIME")
-        return self._try("tmp_uploads", lambda: tuple(_orphans(deep_store, raw))) or ()
+        listed = self._try("tmp_uploads", lambda: list(deep_store.list(self.table.removesuffix("_REALTIME"))))
+        return tuple(
+            TmpUpload(name, found.fingerprint.size, found.fingerprint.mtime_us // 1000)
+            for found in listed or ()
+            if upload_of(name := found.key.rpartition("/")[2]) is not None
+        )
 
     # --- what does not answer --------------------------------------------------------------------------
 
@@ -202,9 +226,158 @@ def _reason(error: PinotAssetsError) -> str:
     return error.why or error.what
 
 
-def _orphans(store: ObjectStore, raw_table: str) -> Iterator[TmpUpload]:
-    for found in store.list(raw_table):
-        name = found.key.rpartition("/")[2]
-        if upload_of(name) is not None:
-            size, modified_us = found.fingerprint.size, found.fingerprint.mtime_us
-            yield TmpUpload(name, size, modified_us // 1000)
+States = Mapping[str, Mapping[str, str]]
+"""Segment → server → state."""
+
+_UNIT_MS: Final[Mapping[str, float]] = {**UNIT_MS, "MICROSECONDS": 1e-3, "NANOSECONDS": 1e-6}
+
+
+def segments_of(
+    ideal: States,
+    nodes: Mapping[str, Mapping[str, str]],
+    stats: Mapping[str, Stat],
+    external: States,
+    pending: Mapping[str, frozenset[str]],
+) -> tuple[LlcSegment, ...]:
+    """The segments that any of these knows, by partition and sequence; others than the stream's are left out.
+
+    :param nodes: segment → fields of its node.
+    :param pending: server → segments about which a message waits for it.
+    """
+    found = [
+        segment
+        for name in {*ideal, *nodes, *external}
+        if (
+            segment := _segment(
+                name, nodes.get(name), stats.get(name), _replicas(name, ideal, external, pending)
+            )
+        )
+    ]
+    return tuple(sorted(found, key=lambda segment: (segment.partition, segment.sequence, segment.name)))
+
+
+def _replicas(
+    name: str, ideal: States, external: States, pending: Mapping[str, frozenset[str]]
+) -> tuple[Replica, ...]:
+    wanted, shown = ideal.get(name, {}), external.get(name, {})
+    return tuple(
+        Replica(server, wanted.get(server), shown.get(server), name in pending.get(server, ()))
+        for server in sorted({*wanted, *shown})
+    )
+
+
+def _segment(
+    name: str, node: Mapping[str, str] | None, stat: Stat | None, replicas: tuple[Replica, ...]
+) -> LlcSegment | None:
+    told = parse_name(name)
+    if told is None:
+        return None
+    fields = node or {}
+    text = fields.get("segment.realtime.status")
+    status = SegmentStatus(text) if text in set(SegmentStatus) else None
+    # The second spelling is that of releases before 0.8.
+    url = fields.get("segment.download.url", fields.get("segment.realtime.download.url"))
+    consuming = status is SegmentStatus.IN_PROGRESS
+    return LlcSegment(
+        name=name,
+        partition=told.partition,
+        sequence=told.sequence,
+        created_ms=_count(fields.get("segment.creation.time")) or told.created_ms,
+        status=status,
+        start_offset=fields.get("segment.realtime.startOffset"),
+        end_offset=None if consuming else fields.get("segment.realtime.endOffset"),
+        url=url,
+        crc=None if (crc := fields.get("segment.crc")) == "-1" else crc,
+        size_bytes=_count(fields.get("segment.size.in.bytes")),
+        total_docs=None if consuming else _count(fields.get("segment.total.docs")),
+        modified_ms=stat.modified_ms if stat is not None else None,
+        made_ms=stat.created_ms if stat is not None else None,
+        end_time_ms=_time_ms(fields.get("segment.end.time"), fields.get("segment.time.unit")),
+        replicas=replicas,
+        stored=node is not None,
+    )
+
+
+def pause_of(ideal: Node) -> Pause:
+    """Why nothing is consumed, as the ideal state says it: from 1.3 on with a reason, before as a flag."""
+    told = ideal.simple.get("pauseState")
+    if told is None:
+        paused = ideal.simple.get("isTablePaused", "").lower() == "true"
+        return Pause(PauseReason.ADMINISTRATIVE) if paused else NOT_PAUSED
+    try:
+        value = fields_of_json(told)
+    except ValueError:
+        return Pause(PauseReason.OTHER, comment="its reason cannot be read")
+    code = value.get("reasonCode")
+    reason = PauseReason(str(code)) if code in set(PauseReason) else PauseReason.OTHER
+    return Pause(
+        reason=reason if value.get("paused") else None,
+        comment=str(value.get("comment") or ""),
+        since_ms=_count(value.get("timeInMillis")),
+        topics=frozenset(int(index) for index in value.get("indexOfInactiveTopics") or ()),
+    )
+
+
+def consumption_of(told: Mapping[str, list[JsonObject]]) -> Iterator[Consumption]:
+    """How far each server is with each consuming segment.
+
+    :param told: as `RealtimeReads.consuming_segments` returns it.
+    """
+    for segment, servers in sorted(told.items()):
+        for one in servers:
+            info = one.get("partitionOffsetInfo") or {}
+            yield Consumption(
+                segment=segment,
+                server=str(one["serverName"]),
+                state=str(one.get("consumerState")),
+                offset=_first(info.get("currentOffsetsMap") or one.get("partitionToOffsetMap")),
+                lag_ms=_first(info.get("availabilityLagMsMap")),
+                # -1 says *never* (0.11.0 says 0 itself).
+                consumed_ms=0
+                if str(consumed := one.get("lastConsumedTimestamp")) == "-1"
+                else _count(consumed),
+            )
+
+
+def _first(values: JsonMapping | None) -> int | None:
+    """The only value of a map by partition; a server may say UNKNOWN instead of a number."""
+    return _count(next(iter((values or {}).values()), None))
+
+
+def _count(value: object) -> int | None:
+    """A number that is none when it is missing, negative or no number."""
+    try:
+        number = int(str(value))
+    except ValueError:
+        return None
+    return number if number >= 0 else None
+
+
+def _time_ms(value: str | None, unit: str | None) -> int | None:
+    number, factor = _count(value), _UNIT_MS.get((unit or "MILLISECONDS").upper())
+    return None if number is None or factor is None else int(number * factor)
+
+
+def open_deep_store(pinot: RealtimeReads, given: str | None = None) -> ObjectStore | None:
+    """The deep store, as given or as the controller names it; None where that one cannot be opened.
+
+    :raises SourceError: what is given cannot be opened.
+    """
+    try:
+        address = given or pinot.controller_config().text("controller.data.dir")
+        return open_store(address, {}, UNLIMITED) if address else None
+    except PinotAssetsError:
+        if given is not None:
+            raise
+        return None
+
+
+def sweeper(store: ObjectStore | None, table: str) -> Sweeper | None:
+    """Deletes left-over uploads of that table; None without a store.
+
+    :param table: with or without `_REALTIME`.
+    """
+    if store is None:
+        return None
+    folder = table.removesuffix("_REALTIME")
+    return lambda name: store.delete(f"{folder}/{name}")

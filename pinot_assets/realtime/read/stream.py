@@ -1,7 +1,9 @@
-"""What a table's streams still hold: earliest and latest offset of every partition, read beside Pinot.
+"""What a table's streams still hold: earliest and latest offset of every partition, and what the topic keeps,
+read beside Pinot.
 
-The stream configs are Java's: the properties of a Kafka client stand beside Pinot's own. Those about security
-are passed on in kafka-python's words; what it cannot do (a JKS store, Kerberos) is told, never left out.
+The stream configs are Java's: the properties of a Kafka client stand beside Pinot's own. Those about
+security are passed on in kafka-python's words; what it cannot do (a JKS store, Kerberos) is told, never
+left out.
 """
 
 from __future__ import annotations
@@ -9,14 +11,14 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import StreamUnreadable
-from pinot_assets.realtime.model.names import PARTITIONS_A_STREAM
-from pinot_assets.realtime.model.state import StreamPartition
+from pinot_assets.realtime.model.state import PARTITIONS_A_STREAM, StreamPartition
 from pinot_assets.settings.environment import tables_directory
 from pinot_assets.source import resolve_env
 from pinot_assets.table_spec.blocks.pinot_policy import require_stream
@@ -26,15 +28,31 @@ SECONDS: Final = 10.0
 """How long one question to the stream may take."""
 
 _SHORTEST_KNOCK_S: Final = 0.5
+_SILENT: Final = "the stream does not answer"
 
 _JAAS: Final = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _PASSED_ON: Final = {
     "security.protocol": "security_protocol",
     "sasl.mechanism": "sasl_mechanism",
+    "stream.kafka.isolation.level": "isolation_level",
     "isolation.level": "isolation_level",
 }
 _PEM: Final = {"ssl.truststore.location": "ssl_cafile", "ssl.keystore.location": "ssl_certfile"}
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRetention:
+    """What the stream keeps.
+
+    :ivar ms: None for ever.
+    :ivar bytes_per_partition: None without a limit; it may end sooner than the time.
+    :ivar compacted: whether older messages of a key go before their time.
+    """
+
+    ms: int | None
+    bytes_per_partition: int | None = None
+    compacted: bool = False
 
 
 def read_partitions(
@@ -46,12 +64,11 @@ def read_partitions(
     :param seconds: how long each question may take.
     :raises StreamUnreadable: one of them is no Kafka, needs what is not at hand here, or does not answer.
     """
-    found: dict[int, StreamPartition] = {}
-    for index, stream in enumerate(streams):
-        for partition in _read(filled_in(stream), seconds):
-            number = index * PARTITIONS_A_STREAM + partition.partition
-            found[number] = StreamPartition(number, partition.earliest, partition.latest)
-    return found
+    return {
+        one.partition: one
+        for index, stream in enumerate(streams)
+        for one in _read(filled_in(stream), index * PARTITIONS_A_STREAM, seconds)
+    }
 
 
 def filled_in(stream: Mapping[str, str]) -> dict[str, str]:
@@ -84,10 +101,7 @@ def client_settings(stream: Mapping[str, str]) -> JsonObject:
     servers = properties.get("stream.kafka.broker.list")
     if not servers:
         raise StreamUnreadable("the stream config names no brokers", hint="set stream.kafka.broker.list")
-    isolation = properties.get("stream.kafka.isolation.level")
     settings: JsonObject = {"bootstrap_servers": [one.strip() for one in servers.split(",")]}
-    if isolation:
-        settings["isolation_level"] = isolation
     settings |= {ours: properties[key] for key, ours in _PASSED_ON.items() if properties.get(key)}
     return settings | _sasl(properties) | _ssl(properties)
 
@@ -127,7 +141,7 @@ def _ssl(properties: Mapping[str, str]) -> JsonObject:
     return settings
 
 
-def _read(stream: Mapping[str, str], seconds: float) -> Iterator[StreamPartition]:
+def _read(stream: Mapping[str, str], first: int, seconds: float) -> Iterator[StreamPartition]:
     topic = stream.get("stream.kafka.topic.name")
     if not topic:
         raise StreamUnreadable("the stream config names no topic", hint="set stream.kafka.topic.name")
@@ -140,16 +154,14 @@ def _read(stream: Mapping[str, str], seconds: float) -> Iterator[StreamPartition
         from kafka import TopicPartition
 
         wanted = [TopicPartition(topic, number) for number in sorted(partitions)]
-        earliest, latest = (
-            consumer.beginning_offsets(wanted, milliseconds),
-            consumer.end_offsets(wanted, milliseconds),
-        )
+        earliest = consumer.beginning_offsets(wanted, milliseconds)
+        latest = consumer.end_offsets(wanted, milliseconds)
         for one in wanted:
-            yield StreamPartition(one.partition, int(earliest[one]), int(latest[one]))
+            yield StreamPartition(first + one.partition, int(earliest[one]), int(latest[one]))
 
 
 @contextmanager
-def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: Any) -> Iterator[Any]:
+def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: bool) -> Iterator[Any]:
     """One of kafka-python's clients for a stream, closed at the end.
 
     :param kind: `KafkaConsumer` or `KafkaAdminClient`.
@@ -161,36 +173,32 @@ def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: An
     import kafka
     from kafka.errors import KafkaError
 
-    wanted, milliseconds = getattr(kafka, kind), int(seconds * 1000)
+    kind_of_client, milliseconds = getattr(kafka, kind), int(seconds * 1000)
+    defaults = kind_of_client.DEFAULT_CONFIG
     # Not every setting of a consumer is one of the other.
-    settings = {key: value for key, value in client_settings(stream).items() if key in wanted.DEFAULT_CONFIG}
+    settings = {key: value for key, value in client_settings(stream).items() if key in defaults}
     _knock(settings["bootstrap_servers"], seconds)
-    made: list[Any] = []
+    # A client that could not be made leaves its connections and its thread behind.
+    with ExitStack() as connections:
 
-    def client(**config: Any) -> Any:
-        made.append(wanted.DEFAULT_CONFIG["kafka_client"](**config))
-        return made[-1]
+        def connect(**config: object) -> object:
+            return connections.enter_context(closing(defaults["kafka_client"](**config)))
 
-    try:
-        opened = wanted(
-            **settings,
-            **more,
-            request_timeout_ms=milliseconds,
-            bootstrap_timeout_ms=milliseconds,
-            kafka_client=client,
-        )
-        with closing(opened):
-            yield opened
-    except (KafkaError, OSError, ValueError, AssertionError) as error:
-        # A file that is no PEM, a protocol that is none: not all are Kafka's own errors. The class alone is
-        # told: a message may repeat what the client was given.
-        raise StreamUnreadable(
-            "the stream does not answer", why=type(error).__name__, hint="is stream.kafka.broker.list right?"
-        ) from None
-    finally:
-        # A client that could not be made leaves its connections and its thread behind.
-        for one in made:
-            one.close()
+        try:
+            client = kind_of_client(
+                **settings,
+                **more,
+                request_timeout_ms=milliseconds,
+                bootstrap_timeout_ms=milliseconds,
+                kafka_client=connect,
+            )
+            with closing(client):
+                yield client
+        except (KafkaError, OSError, ValueError, AssertionError) as error:
+            # A file that is no PEM, a protocol that is none: not all are Kafka's own errors. The class alone
+            # is told: a message may repeat what the client was given.
+            hint = "is stream.kafka.broker.list right?"
+            raise StreamUnreadable(_SILENT, why=type(error).__name__, hint=hint) from None
 
 
 def _knock(brokers: Sequence[str], seconds: float) -> None:
@@ -207,6 +215,50 @@ def _knock(brokers: Sequence[str], seconds: float) -> None:
                 return
         except (OSError, ValueError) as error:
             reasons.append(f"{broker}: {error}")
-    raise StreamUnreadable(
-        "the stream does not answer", why="; ".join(reasons), hint="is stream.kafka.broker.list right?"
+    raise StreamUnreadable(_SILENT, why="; ".join(reasons), hint="is stream.kafka.broker.list right?")
+
+
+def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> StreamRetention:
+    """What the topic of a stream config keeps.
+
+    :param seconds: how long the question may take.
+    :raises StreamUnreadable: it is no Kafka, needs what is not at hand here, or does not answer.
+    :raises SourceError: it refers to a variable that is not set here.
+    """
+    config = filled_in(stream)
+    topic = config.get("stream.kafka.topic.name", "")
+    with open_client("KafkaAdminClient", config, seconds) as admin:
+        from kafka.admin import ConfigResource, ConfigResourceType
+
+        wanted = ConfigResource(ConfigResourceType.TOPIC, topic)
+        told = admin.describe_configs([wanted], config_filter="all")["topic"].get(topic)
+    if not told:
+        raise StreamUnreadable(f"the stream has no topic {topic}")
+    return retention_of({name: str(one["value"]) for name, one in told.items()})
+
+
+def retention_of(config: Mapping[str, str]) -> StreamRetention:
+    """What a topic's config says; negative limits are none.
+
+    :param config: name → value; a topic that says nothing has Kafka's defaults: 7 days, no limit in bytes.
+    """
+    policies = {policy.strip() for policy in config.get("cleanup.policy", "delete").split(",")}
+    deletes = "delete" in policies
+    return StreamRetention(
+        ms=_limit(config.get("retention.ms", "604800000")) if deletes else None,
+        bytes_per_partition=_limit(config.get("retention.bytes", "-1")) if deletes else None,
+        compacted="compact" in policies,
     )
+
+
+def least(kept: Sequence[StreamRetention]) -> StreamRetention:
+    """What is kept of every one of several streams: each may be the first to forget, in its own way."""
+    times = [one.ms for one in kept if one.ms is not None]
+    sizes = [one.bytes_per_partition for one in kept if one.bytes_per_partition is not None]
+    return StreamRetention(
+        min(times, default=None), min(sizes, default=None), any(one.compacted for one in kept)
+    )
+
+
+def _limit(text: str) -> int | None:
+    return None if text.startswith("-") else int(text)

@@ -1,4 +1,7 @@
-"""Doing what is planned: note it, begin it, read the table until the effect is there or its time is over."""
+"""Doing what is planned: note it, begin it, read the table until the effect is there or its time is over.
+
+What Pinot answers to a call is not believed: `verified` looks for the effect in a state that was read after.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,27 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from pinot_assets.errors import PinotError, SourceError, SwitchStateUnknown
-from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.pinot.realtime import SEGMENT_LEVEL, RealtimePinot
 from pinot_assets.realtime.lease import OperationsLease
-from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.read.api import Reader, Sweeper, Tell
-from pinot_assets.realtime.repair import memory as memories
-from pinot_assets.realtime.repair.doing import begin
-from pinot_assets.realtime.repair.model import USUAL_LIMITS, Memory, RepairLimits, RepairPlan, Step
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
+from pinot_assets.realtime.read.reading import Reader, Sweeper, Tell
+from pinot_assets.realtime.repair.facts import admin_url
+from pinot_assets.realtime.repair.model import (
+    SUBJECT,
+    USUAL_LIMITS,
+    Means,
+    Memory,
+    RepairLimits,
+    RepairPlan,
+    Step,
+    StepKind,
+    manual,
+    recalled,
+)
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.realtime.repair.verified import Verification, verified
-from pinot_assets.realtime.repair.words import manual
 
 FRESH_MS = 15_000
 """How old a state may be that a step is begun from."""
@@ -28,10 +40,14 @@ LONGEST_PAUSE_S = 15.0
 
 
 class StepResult(StrEnum):
-    """What became of a step."""
+    """What became of a step: what a state says of it that was read afterwards, and how it ended."""
 
     DONE = "done"
     GONE = "no longer needed"
+    """Its segment or replica is no longer there: retention, a delete or a rebalance took it."""
+    NOT_YET = "not yet"
+    UNKNOWN = "not known"
+    """What it is seen by could not be read."""
     NO_EFFECT = "no effect"
     REFUSED = "refused"
 
@@ -93,7 +109,9 @@ class Repair:
         :raises LeaseLost: another run took the table over.
         :raises PinotError: the table cannot be read.
         """
-        state, memory, end_ms = self.read(), self._recalled(), self.clock_ms() + self.longest_ms
+        state, now_ms = self.read(), self.clock_ms()
+        memory = recalled(self.lease.recall(SUBJECT), self.lease.table, now_ms, self.limits)
+        end_ms = now_ms + self.longest_ms
         found = plan(state, self.limits, memory)
         outcomes: list[StepOutcome] = []
         begun: dict[Step, int] = {}
@@ -107,8 +125,7 @@ class Repair:
                 if step.key not in now:
                     continue
                 # As it is planned now, by another server, say; but behind what was begun before it.
-                longest = max(step.deadline_s, now[step.key].deadline_s)
-                step = replace(now[step.key], deadline_s=longest)
+                step = replace(now[step.key], deadline_s=max(step.deadline_s, now[step.key].deadline_s))
             self.lease.assert_held()
             memory = memory.begun(step, self.clock_ms())
             self._remember(memory)
@@ -141,13 +158,11 @@ class Repair:
             pause = min(pause * 1.5, LONGEST_PAUSE_S)
             state = self._look()
             for step, until in tuple(waits.items()):
-                verdict = Verification.UNKNOWN if state is None else verified(step, state)
-                if verdict in (Verification.DONE, Verification.GONE):
+                result = StepResult.UNKNOWN if state is None else verified(step, state)
+                if result in (StepResult.DONE, StepResult.GONE):
                     memory = memory.ended(step)
                     self._remember(memory)
-                    yield self._told(
-                        step, StepResult.DONE if verdict is Verification.DONE else StepResult.GONE, ""
-                    )
+                    yield self._told(step, result, "")
                 elif self.clock_ms() >= until:
                     yield self._told(step, StepResult.NO_EFFECT, manual(step).if_it_fails)
                 else:
@@ -165,12 +180,8 @@ class Repair:
         self.tell(f"{step}: {result}" + (f"; {text}" if text else ""))
         return StepOutcome(step, result, text)
 
-    def _recalled(self) -> Memory:
-        text = self.lease.recall(memories.SUBJECT)
-        return memories.recalled(text, self.lease.table, self.clock_ms(), self.limits)
-
     def _remember(self, memory: Memory) -> None:
-        self.lease.remember(memories.SUBJECT, memories.to_text(memory))
+        self.lease.remember(SUBJECT, memory.to_text())
 
 
 def preview(state: RealtimeState, remembered: str, limits: RepairLimits) -> RepairPlan:
@@ -179,4 +190,151 @@ def preview(state: RealtimeState, remembered: str, limits: RepairLimits) -> Repa
     :param remembered: what the last repair remembers (`OperationsStore.recall`).
     :raises SessionError: that cannot be read.
     """
-    return plan(state, limits, memories.recalled(remembered, state.table, state.read_ms, limits))
+    return plan(state, limits, recalled(remembered, state.table, state.read_ms, limits))
+
+
+URL: Final = "segment.download.url"
+CRC: Final = "segment.crc"
+STATUS: Final = "segment.realtime.status"
+END_OFFSET: Final = "segment.realtime.endOffset"
+
+
+def begin(step: Step, state: RealtimeState, pinot: RealtimePinot, sweep: Sweeper | None) -> None:
+    """Send what the step comes to. Uploads by a server are waited for, everything else goes on by itself.
+
+    :param sweep: None where the deep store cannot be reached from here.
+    :raises PinotError: Pinot refused it; `SwitchStateUnknown`: it may be going on all the same.
+    """
+    table = state.table
+    match step.means:
+        case Means.CONTROLLER:
+            pinot.upload_to_deep_store(table, step.segments)
+        case Means.FORCED:
+            pinot.force_upload_to_deep_store(table, step.segments)
+        case Means.CONTROLLER_RESET:
+            pinot.reset_replica(table, step.segments[0], _server(step))
+        case Means.VALIDATION:
+            pinot.run_validation(table)
+        case Means.SEGMENT_VALIDATION:
+            pinot.run_validation_with(table, SEGMENT_LEVEL)
+        case Means.RESUME:
+            pinot.resume(table)
+        case Means.STORE:
+            if sweep is None:
+                why, hint = "the deep store is not reached from here", "delete them by hand"
+                raise PinotError(f"{step} cannot be done", why=why, hint=hint)
+            for name in step.names:
+                sweep(name)
+        case Means.SERVER:
+            _by_server(step, state, pinot)
+        case Means.PERSON:
+            raise ValueError(f"{step} is a person's")
+
+
+def _by_server(step: Step, state: RealtimeState, pinot: RealtimePinot) -> None:
+    address = admin_url(state, _server(step))
+    if address is None:
+        raise PinotError(f"{step} cannot be done", why="the server is no longer up, or has no admin address")
+    if step.kind is StepKind.REINGEST:
+        pinot.reingest(address, step.segments[0])
+    elif step.kind is StepKind.FINISH:
+        _finish(step, state.table, pinot, address)
+    else:
+        _upload(step, state.table, pinot, address)
+
+
+def _upload(step: Step, table: str, pinot: RealtimePinot, address: str) -> None:
+    """The node is written only where it still has no URL: Pinot's own upload may have been quicker.
+
+    With the CRC of what was uploaded: servers whose copy has another CRC than the node load it again at every
+    start, and the committer's is not every replica's.
+    """
+    segment = step.segments[0]
+    url = pinot.server_uploads(address, table, segment, step.deadline_s)
+    if not url:
+        raise PinotError(f"{step.server} uploaded {segment} and did not say where to")
+    crc = pinot.server_crc(address, table, segment)
+    node = pinot.segment_node(table, segment)
+    if not node.simple.get(URL):
+        pinot.write_segment(table, node.with_fields(**{URL: url, CRC: crc}))
+
+
+def _finish(step: Step, table: str, pinot: RealtimePinot, address: str) -> None:
+    """All fields are the server's, which built the segment; but only for the same rows."""
+    segment = step.segments[0]
+    fields = pinot.server_uploads_committed(address, table, segment, step.deadline_s)
+    node = pinot.segment_node(table, segment)
+    if node.simple.get(STATUS) != SegmentStatus.COMMITTING:
+        return
+    if fields.get(STATUS) != SegmentStatus.DONE or not fields.get(URL):
+        raise PinotError(f"{step.server} did not finish {segment}", why=f"it says {fields.get(STATUS)}")
+    if fields.get(END_OFFSET) != node.simple.get(END_OFFSET):
+        raise PinotError(
+            f"{step.server} has other rows of {segment} than were committed",
+            why=f"its end offset is {fields.get(END_OFFSET)}, the node says {node.simple.get(END_OFFSET)}",
+        )
+    pinot.write_segment(table, node.with_fields(**fields))
+
+
+def _server(step: Step) -> str:
+    assert step.server is not None
+    return step.server
+
+
+_SEEN_BY = {
+    StepKind.UNLIST: {"committing_listed"},
+    StepKind.SWEEP: {"tmp_uploads"},
+    StepKind.RESET: {"segments", "external"},
+    StepKind.RESTART: {"segments", "external"},
+}
+
+
+def verified(step: Step, state: RealtimeState) -> StepResult:
+    """What that state says of the step.
+
+    :param state: read after the step was begun.
+    """
+    if _SEEN_BY.get(step.kind, {"segments"}) & state.unread.keys():
+        return StepResult.UNKNOWN
+    match step.kind:
+        case StepKind.UNLIST:
+            return _verdict(state.committing_listed.isdisjoint(step.names))
+        case StepKind.SWEEP:
+            return _verdict({upload.name for upload in state.tmp_uploads}.isdisjoint(step.names))
+        case StepKind.VALIDATE:
+            latest = state.latest()
+            return _verdict(all(_is_consumed(latest.get(partition)) for partition in step.partitions))
+        case _:
+            return _of_segments(step, state)
+
+
+def _of_segments(step: Step, state: RealtimeState) -> StepResult:
+    named = set(step.segments)
+    there = [segment for segment in state.segments if segment.name in named and segment.stored]
+    if not there:
+        return StepResult.GONE
+    if step.kind in (StepKind.RESET, StepKind.RESTART):
+        assert step.server is not None
+        verdicts = {_loaded(segment, step.server) for segment in there}
+        by_weight = (StepResult.NOT_YET, StepResult.DONE, StepResult.GONE)
+        return next(one for one in by_weight if one in verdicts)
+    return _verdict(all(one.completed and one.copy is Copy.DEEP_STORE for one in there))
+
+
+def _loaded(segment: LlcSegment, server: str) -> StepResult:
+    replica = next((r for r in segment.replicas if r.server == server), None)
+    if replica is None or replica.ideal not in ("ONLINE", "CONSUMING"):
+        return StepResult.GONE
+    return _verdict(replica.external == replica.ideal)
+
+
+def _is_consumed(segment: LlcSegment | None) -> bool:
+    return (
+        segment is not None
+        and segment.status is SegmentStatus.IN_PROGRESS
+        and any(replica.ideal == "CONSUMING" for replica in segment.replicas)
+    )
+
+
+def _verdict(done: bool) -> StepResult:
+    return StepResult.DONE if done else StepResult.NOT_YET

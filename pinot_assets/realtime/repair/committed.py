@@ -1,4 +1,7 @@
-"""Rules for segments whose end is fixed: COMMITTING, DONE, UPLOADED.
+"""Rules for segments whose end is fixed: COMMITTING, DONE, UPLOADED; and for what they left behind.
+
+One that no live server has loaded is waited for or read again; listed names and uploads that nobody moved
+harm nobody, but hide what does.
 
 Steps of one segment are alternatives: the planner takes the most urgent one that may be taken now.
 """
@@ -7,20 +10,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
+from pinot_assets.core.text import counted, plural
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests
+from pinot_assets.realtime.model.state import (
+    Copy,
+    LlcSegment,
+    RealtimeState,
+    SegmentStatus,
+    files_named,
+    upload_of,
+)
 from pinot_assets.realtime.repair.facts import (
     SET_A_STORE,
     admin_url,
     by_readiness,
     expires_soon,
+    finish_means,
     has_store,
+    held,
     in_error,
+    is_up,
+    keeps_committing_list,
+    lost_from_stream,
     on_dead_servers,
-    size_bytes,
+    upload_means,
     young,
 )
-from pinot_assets.realtime.repair.lost import lost
-from pinot_assets.realtime.repair.means import finish_means, upload_means
 from pinot_assets.realtime.repair.model import Means, RepairItem, Step, StepKind, Unrepairable, Waiting
 
 RESET_DEADLINE_S = 180.0
@@ -48,36 +63,30 @@ def committing(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem
     elif not state.live_copies(segment):
         yield from lost(state, segment)
     else:
-        why = f"COMMITTING for {_minutes(state, segment)} although {_servers(state, segment)} has it"
+        minutes = (state.age_ms(segment) or 0) / 60_000
+        why = f"COMMITTING for {minutes:.0f} min although {_servers(state, segment)} has it"
         yield _stored_by(state, segment, StepKind.FINISH, finish_means(state), why)
         yield from _resets(state, segment)
 
 
 def _upload(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
-    wait = _commit_goes_on(state, segment)
+    # Its commit may write the node again, or Pinot would not upload it. A blocking commit is over once the
+    # ideal state has the segment ONLINE, and Pinot itself then uploads it at any age; nothing younger than
+    # 300 s of a pauseless table (`shouldSkipForPauselessMode`).
+    over = all(replica.ideal != "CONSUMING" for replica in segment.replicas)
+    wait = None if over and not state.settings.pauseless else young(state, segment)
     if wait is not None:
         yield wait
-        return
-    if expires_soon(state, segment):
+    elif expires_soon(state, segment):
         yield Waiting(segment.name, "only servers have it, and retention deletes it within the hour")
-        return
-    means = upload_means(state)
-    # An upload that is not forced heeds only DONE segments whose URL is empty, not those that never had one.
-    if segment.copy is Copy.NEVER_SET or segment.status is not SegmentStatus.DONE:
-        means = Means.FORCED if means is Means.CONTROLLER else Means.SERVER
-    yield _stored_by(
-        state, segment, StepKind.UPLOAD, means, f"only servers have it ({_servers(state, segment)})"
-    )
-
-
-def _commit_goes_on(state: RealtimeState, segment: LlcSegment) -> Waiting | None:
-    """Why its upload waits still: its commit may write the node again, or Pinot would not upload it.
-
-    A blocking commit is over once the ideal state has the segment ONLINE, and Pinot itself then uploads it at
-    any age; nothing younger than 300 s of a pauseless table (`shouldSkipForPauselessMode`).
-    """
-    over = all(replica.ideal != "CONSUMING" for replica in segment.replicas)
-    return None if over and not state.settings.pauseless else young(state, segment)
+    else:
+        means = upload_means(state)
+        # An upload that is not forced heeds only DONE segments whose URL is empty, not those that never had
+        # one.
+        if segment.copy is Copy.NEVER_SET or segment.status is not SegmentStatus.DONE:
+            means = Means.FORCED if means is Means.CONTROLLER else Means.SERVER
+        why = f"only servers have it ({_servers(state, segment)})"
+        yield _stored_by(state, segment, StepKind.UPLOAD, means, why)
 
 
 def _stored_by(
@@ -98,7 +107,7 @@ def _stored_by(
                 f"{why}; the admin address of none of these is known",
                 "see that the instance configs name adminPort, and that this machine reaches it",
             )
-    size = size_bytes(state, segment)
+    size = state.largest_bytes if segment.size_bytes is None else segment.size_bytes
     deadline = state.cluster.upload_timeout_ms / 1000 + SPARE_S
     return Step(kind, means, why, (segment.name,), server, size_bytes=size, deadline_s=deadline)
 
@@ -119,6 +128,10 @@ def _nowhere(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
 
 def _resets(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
     """Replicas in ERROR, one after the other: never the whole segment, which would take healthy ones down."""
+    load_s = RESET_DEADLINE_S
+    if segment.copy is not Copy.DEEP_STORE:
+        # A server waits for a COMMITTING one: `realtime.segment.pauseless.download.timeoutSeconds`.
+        load_s = max(RESET_DEADLINE_S, state.settings.download_timeout_s) + SPARE_S
     for replica in in_error(state, segment):
         if replica.pending:
             yield Waiting(segment.name, f"{replica.server} has a message about it, and resets nothing before")
@@ -138,21 +151,167 @@ def _resets(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
             f"ERROR on {replica.server}, and {source}",
             (segment.name,),
             replica.server,
-            deadline_s=_load_s(state, segment),
+            deadline_s=load_s,
         )
-
-
-def _load_s(state: RealtimeState, segment: LlcSegment) -> float:
-    """A server waits for a COMMITTING one: `realtime.segment.pauseless.download.timeoutSeconds`."""
-    if segment.copy is Copy.DEEP_STORE:
-        return RESET_DEADLINE_S
-    return max(RESET_DEADLINE_S, state.settings.download_timeout_s) + SPARE_S
 
 
 def _servers(state: RealtimeState, segment: LlcSegment) -> str:
     return ", ".join(state.live_copies(segment))
 
 
-def _minutes(state: RealtimeState, segment: LlcSegment) -> str:
-    age = state.age_ms(segment)
-    return f"{(age or 0) / 60_000:.0f} min"
+LONGEST_COMMIT_MS = 1_800_000
+"""`MAX_COMMIT_TIME_FOR_ALL_SEGMENTS_SECONDS`: no lease of a build is extended beyond."""
+
+REINGESTION_S = 1_800.0
+"""How long a server reads (`CONSUMPTION_END_TIMEOUT_MS`); building and uploading come on top."""
+
+
+def lost(state: RealtimeState, segment: LlcSegment) -> Iterator[Step | Unrepairable | Waiting]:
+    """What is to be done with it; older than the completion window."""
+    replicas = held(segment)
+    up = [r for r in replicas if is_up(state, r.server)]
+    building = [r.server for r in up if r.external == "CONSUMING"]
+    if building:
+        yield _building(state, segment, building)
+    elif segment.url is not None:
+        yield Unrepairable(
+            segment.name,
+            f"it is COMMITTING, no live server has it, and its node has a URL all the same "
+            f"({segment.url or 'empty'}): Pinot reads nothing again that has one",
+            "look whether the deep store has that file; the node must say DONE with it, or lose the URL",
+        )
+    elif not up:
+        yield Unrepairable(
+            segment.name,
+            "it was being committed, and all its servers are down: "
+            + ", ".join(on_dead_servers(state, segment)),
+            "start one of them; if none can come back, rebalance the table: then it is read from the stream",
+        )
+    elif coming := [
+        r.server
+        for r in up
+        if r.pending
+        and (since := state.servers[r.server].since_ms) is not None
+        and state.read_ms - since < COMPLETION_WINDOW_MS
+    ]:
+        yield Waiting(segment.name, f"{', '.join(coming)} has just come back and may have it on its disk")
+    elif not reingests(state.settings, state.cluster):
+        yield _out_of_order(state, segment)
+    # Its first row must not be gone yet, its last one must be there (a topic may have been made anew).
+    elif gone := (
+        lost_from_stream(state, segment, segment.start_offset)
+        or lost_from_stream(state, segment, segment.end_offset)
+    ):
+        yield Unrepairable(
+            segment.name,
+            f"no live server has it, and it cannot be read again: {gone}",
+            "start a server that may have it on its disk; otherwise its rows are lost: delete the segment",
+        )
+    else:
+        yield _reingest(state, segment)
+
+
+def _building(state: RealtimeState, segment: LlcSegment, building: list[str]) -> Unrepairable | Waiting:
+    servers = ", ".join(building)
+    age = state.age_ms(segment) or 0
+    if age < LONGEST_COMMIT_MS:
+        end = state.read_ms - age + LONGEST_COMMIT_MS
+        return Waiting(segment.name, f"{servers} has its rows in memory and is still building it", end)
+    return Unrepairable(
+        segment.name,
+        f"{servers} has had its rows in memory for {age / 60_000:.0f} min and has not built it",
+        "look into that server's log for the build; a restart of it gives the rows up, and then they are "
+        "read from the stream, if that still has them",
+    )
+
+
+def _out_of_order(state: RealtimeState, segment: LlcSegment) -> Unrepairable:
+    kind = "dedup" if state.settings.dedup else "partial upsert"
+    dead = on_dead_servers(state, segment)
+    first = f"start {', '.join(dead)}, which may have it on its disk; or " if dead else ""
+    return Unrepairable(
+        segment.name,
+        f"no live server has it, and rows of a {kind} table must be read in order, so Pinot reads none again",
+        f"{first}delete it with all later ones of its partition and read them again in order: `pinot-assets "
+        f"realtime restart-from`; or set disasterRecoveryMode to ALWAYS and accept wrong rows for a while",
+    )
+
+
+def _reingest(state: RealtimeState, segment: LlcSegment) -> Step | Unrepairable:
+    """By a server of our choice; the validation takes any, a dead one too, and only when all are in ERROR."""
+    why = "no live server has it; the stream still holds its rows"
+    deadline = REINGESTION_S + state.cluster.upload_timeout_ms / 1000
+    replicas = held(segment)
+    able = [r for r in replicas if admin_url(state, r.server) is not None and has_store(state, r.server)]
+    if able:
+        # One in ERROR has given up; another may still be waiting for a peer and loads what this one stores.
+        chosen = min(able, key=lambda r: (r.external != "ERROR", by_readiness(state, r.server), r.server))
+        return Step(StepKind.REINGEST, Means.SERVER, why, (segment.name,), chosen.server, deadline_s=deadline)
+    without_store = [r.server for r in replicas if admin_url(state, r.server) is not None]
+    if without_store:
+        return Unrepairable(
+            segment.name,
+            f"it could be read again, but {', '.join(without_store)} has no segment store to put it in",
+            SET_A_STORE,
+        )
+    if all(r.external == "ERROR" and is_up(state, r.server) for r in replicas):
+        return Step(StepKind.REINGEST, Means.VALIDATION, why, (segment.name,), deadline_s=deadline)
+    return Unrepairable(
+        segment.name,
+        "it could be read again, but no live server's admin address is known, and Pinot's validation does so "
+        "only once every replica is in ERROR",
+        "see that the instance configs name adminPort, and that this machine reaches it",
+    )
+
+
+LEFT_OVER_MS = 3_600_000
+"""`tmpFileRetentionInSeconds`: when Pinot itself takes a `.tmp.` file for left over."""
+
+MORE = 1.1
+"""By how much larger than its segment a left-over has to be to hold more: gzip and clocks make small odds."""
+
+
+def stale(state: RealtimeState) -> Iterator[Step | Unrepairable]:
+    """At most one step of each kind, and a word on each left-over that may hold what its segment lacks."""
+    listed = tuple(
+        name
+        for name in sorted(state.committing_listed)
+        if (segment := state.by_name.get(name)) is None
+        or (segment.status is not SegmentStatus.COMMITTING and young(state, segment) is None)
+    )
+    if listed and keeps_committing_list(state):
+        yield Step(
+            StepKind.UNLIST,
+            Means.SEGMENT_VALIDATION,
+            f"{counted(len(listed), 'segment stands', 'segments stand')} in the list of "
+            "committing ones without being so",
+            names=listed,
+        )
+    used = files_named(segment.url for segment in state.segments)
+    swept = []
+    for upload in sorted(state.tmp_uploads, key=lambda upload: upload.name):
+        segment = state.by_name.get(upload_of(upload.name) or "")
+        # Only files of segments that are stored elsewhere: one may be all that there is of any other.
+        is_stored = segment is not None and segment.completed and segment.copy is Copy.DEEP_STORE
+        if segment is None or not is_stored or young(state, segment) is not None or upload.name in used:
+            continue
+        if state.read_ms - upload.modified_ms <= LEFT_OVER_MS:
+            continue
+        if segment.size_bytes is None or upload.size_bytes <= segment.size_bytes * MORE:
+            swept.append(upload.name)
+            continue
+        # Seen in the simulation: a commit that never ended, then read again from a stream that had forgotten
+        # its rows. Pinot calls the empty segment DONE; the upload is the last that has them.
+        yield Unrepairable(
+            segment.name,
+            f"its left-over upload {upload.name} has {upload.size_bytes:,} bytes, it has "
+            f"{segment.size_bytes:,}: the upload may have rows that it lacks",
+            "compare their rows; upload it in the segment's place, or delete it by hand",
+        )
+    if swept:
+        yield Step(
+            StepKind.SWEEP,
+            Means.STORE,
+            f"{plural(len(swept), 'upload')} never moved into place, of what is stored whole",
+            names=tuple(swept),
+        )

@@ -1,22 +1,26 @@
-"""Small questions to a state which several rules of the planner ask."""
+"""Small questions to a state which several rules of the planner ask, and which means a release of Pinot has.
+
+The means are read in the sources of 0.11.0 to 1.5.1.
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
+from packaging.version import Version
+
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import whole_number
-from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
+from pinot_assets.pinot.versions import release
+from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, resets_errors
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, Replica, SegmentStatus
-from pinot_assets.realtime.repair.model import Waiting
+from pinot_assets.realtime.repair.model import Means, Waiting
 
 RETENTION_MARGIN_MS = 3_600_000
 """`MIN_TIME_BEFORE_SEGMENT_EXPIRATION_FOR_FIXING_DEEP_STORE_COPY_MILLIS`: Pinot uploads nothing that old."""
 
 SET_A_STORE = "set pinot.server.instance.segment.store.uri to the controller's data directory and restart it"
 """What helps a server that has none."""
-
-TOPIC_STRIDE = 10_000
-"""`PARTITION_PADDING_OFFSET`: partition groups of the n-th stream begin at n times that."""
-
 
 _ESSENTIAL = ("segments", "external", "pending", "servers", "pause", "version")
 
@@ -26,8 +30,7 @@ def not_known(state: RealtimeState) -> str | None:
 
     An external view that was not read looks like one in which no server has anything.
     """
-    missing = [f"{part}: {state.unread[part]}" for part in _ESSENTIAL if part in state.unread]
-    return "; ".join(missing) or None
+    return state.why_unread(*_ESSENTIAL) or None
 
 
 def is_up(state: RealtimeState, server: str) -> bool:
@@ -57,11 +60,10 @@ def young(state: RealtimeState, segment: LlcSegment) -> Waiting | None:
     if age is None:
         return Waiting(segment.name, "the age of its node is not known, so its commit may still be going on")
     if age < COMPLETION_WINDOW_MS:
-        assert segment.modified_ms is not None
         return Waiting(
             segment.name,
             f"its node was written {age / 1000:.0f} s ago: Pinot's own commit has 300 s",
-            segment.modified_ms + COMPLETION_WINDOW_MS,
+            state.read_ms - age + COMPLETION_WINDOW_MS,
         )
     return None
 
@@ -99,7 +101,8 @@ def lost_from_stream(state: RealtimeState, segment: LlcSegment, offset: str | No
     """
     held_by_stream = state.stream.get(segment.partition)
     if held_by_stream is None:
-        return "what the stream still holds is not known" + _because(state.unread.get("stream"))
+        why = state.unread.get("stream")
+        return "what the stream still holds is not known" + (f" ({why})" if why else "")
     number = None if offset is None else whole_number(offset)
     if number is None:
         return f"its offset ({offset or 'none'}) cannot be compared with what the stream holds"
@@ -113,23 +116,65 @@ def lost_from_stream(state: RealtimeState, segment: LlcSegment, offset: str | No
     return None
 
 
-def size_bytes(state: RealtimeState, segment: LlcSegment) -> int:
-    """What an upload of it comes to; the table's largest segment where its own size is not known yet."""
-    return segment.size_bytes if segment.size_bytes is not None else state.largest_bytes
-
-
 def expires_soon(state: RealtimeState, segment: LlcSegment) -> bool:
     """Whether Pinot uploads it no more, since retention deletes it within the hour."""
     retention = state.settings.retention_ms
-    if retention is None or segment.end_time_ms is None:
-        return False
-    return state.read_ms - segment.end_time_ms > retention - RETENTION_MARGIN_MS
+    return (
+        retention is not None
+        and segment.end_time_ms is not None
+        and state.read_ms - segment.end_time_ms > retention - RETENTION_MARGIN_MS
+    )
 
 
-def topic_paused(state: RealtimeState, partition: int) -> bool:
-    """Whether the stream of that partition group is paused on its own."""
-    return partition // TOPIC_STRIDE in state.pause.topics
+_RECREATES: Final = Version("1.3")
+_PAUSELESS: Final = Version("1.4")
+_UPLOADS_ON_REQUEST: Final = Version("1.5")
 
 
-def _because(reason: str | None) -> str:
-    return f" ({reason})" if reason else ""
+def upload_means(state: RealtimeState) -> Means:
+    """How a completed segment gets into the deep store.
+
+    The validation of 1.4 passes it over unless the table is pauseless or the controller retries uploads.
+    """
+    version = release(state.cluster.version)
+    if version >= _UPLOADS_ON_REQUEST:
+        return Means.CONTROLLER
+    retries = state.settings.pauseless or state.cluster.deep_store_upload_retry
+    return Means.SEGMENT_VALIDATION if version >= _PAUSELESS and retries else Means.SERVER
+
+
+def finish_means(state: RealtimeState) -> Means:
+    """How a COMMITTING segment is finished from a replica.
+
+    Once a table is no longer pauseless, all but a forced upload pass its COMMITTING segments over
+    (`shouldSkipForNonPauselessMode`); where that is not to be had, the server is asked.
+    """
+    version = release(state.cluster.version)
+    if version >= _UPLOADS_ON_REQUEST:
+        return Means.CONTROLLER if state.settings.pauseless else Means.FORCED
+    return Means.SEGMENT_VALIDATION if state.settings.pauseless else Means.SERVER
+
+
+def recreate_means(state: RealtimeState) -> Means:
+    """How a partition without a consuming segment gets one, all replicas of its last being ONLINE.
+
+    Before 1.3 the validation does so only for `resumeConsumption` (`recreateDeletedConsumingSegment`).
+    """
+    return Means.VALIDATION if release(state.cluster.version) >= _RECREATES else Means.RESUME
+
+
+def keeps_committing_list(state: RealtimeState) -> bool:
+    """Whether the segment-level validation takes finished names off the list of committing segments."""
+    return state.settings.pauseless and release(state.cluster.version) >= _PAUSELESS
+
+
+def deletes_from_sequence(version: str) -> bool:
+    """Whether `deleteSegmentsFromSequenceNum` is there."""
+    return release(version) >= _PAUSELESS
+
+
+def validation_resets(state: RealtimeState) -> bool:
+    """Whether every validation resets all replicas of a segment that has one in ERROR, healthy ones included
+    (`repairSegmentsInErrorState`, docs/design/realtime.md#v4)."""
+    resets = resets_errors(state.settings, state.cluster)
+    return resets and release(state.cluster.version) >= _PAUSELESS

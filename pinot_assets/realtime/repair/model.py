@@ -1,17 +1,28 @@
-"""What the repair planner says (steps, advice, refusals, what waits) and what it goes by (limits, memory)."""
+"""What the repair planner says (steps, advice, refusals, what waits), what it goes by (limits, memory).
+
+And what is to be said of each kind of step: when it may be done, what it does, how one sees that it did.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Final
 
 from pinot_assets.core.deadline import doubled
-from pinot_assets.core.stored_format import Open
+from pinot_assets.core.stored_format import Open, plain, structured
+from pinot_assets.core.untrusted import fields_of_json, reading
+from pinot_assets.errors import SessionError
+
+SUBJECT: Final = "repair"
+"""Under which its memory is kept (`realtime.lease`)."""
+WHAT: Final = "what a repair remembers"
 
 
 class StepKind(StrEnum):
-    """What a step brings about; `words.manual` has all that is to say of each."""
+    """What a step brings about; `manual` has all that is to say of each."""
 
     UPLOAD = "upload"
     """A completed segment that only servers have gets into the deep store."""
@@ -189,6 +200,22 @@ class Memory:
 
     tried: Mapping[str, Try] = field(default_factory=dict)
 
+    def to_text(self) -> str:
+        """As JSON; empty where nothing was tried."""
+        return json.dumps(plain(self.tried)) if self.tried else ""
+
+    @classmethod
+    def from_text(cls, text: str) -> Memory:
+        """Inverse of `to_text`.
+
+        :raises ValueError: it is something else.
+        """
+        try:
+            fields = fields_of_json(text) if text else {}
+            return cls({key: structured(Try, values, WHAT) for key, values in fields.items()})
+        except ValueError as error:
+            raise ValueError(f"not {WHAT}: {error}") from error
+
     def begun(self, step: Step, now_ms: int) -> Memory:
         """The memory once that step has been begun."""
         times = self.tried[step.key].times if step.key in self.tried else 0
@@ -214,15 +241,6 @@ class Memory:
         """How often it was begun without effect."""
         return self.tried[step.key].times if step.key in self.tried else 0
 
-    def under_way(self, now_ms: int) -> tuple[Try, ...]:
-        """What may still be at work."""
-        return tuple(tried for tried in self.tried.values() if tried.until_ms > now_ms)
-
-    def in_vain(self, step: Step, now_ms: int) -> bool:
-        """Whether it was begun and had no effect in its time."""
-        tried = self.tried.get(step.key)
-        return tried is not None and tried.until_ms <= now_ms
-
     def again_at_ms(self, step: Step, limits: RepairLimits) -> int | None:
         """When a step that had no effect is tried again; None for one that was not tried."""
         tried = self.tried.get(step.key)
@@ -233,3 +251,115 @@ class Memory:
 
 
 NOTHING_TRIED = Memory()
+
+
+def recalled(text: str, table: str, now_ms: int, limits: RepairLimits) -> Memory:
+    """What is still worth knowing of it: what nobody tried for so long is mended, or gone.
+
+    :param table: whose memory it is.
+    :raises SessionError: it cannot be read.
+    """
+    with reading(f"what the repair of {table} remembers", SessionError):
+        return Memory.from_text(text).since(now_ms - 2 * limits.longest_backoff_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Manual:
+    """The four things that a step promises.
+
+    :ivar verified_by: what is read back; Pinot's answer to the call proves nothing.
+    """
+
+    precondition: str
+    effect: str
+    verified_by: str
+    if_it_fails: str
+
+
+_STORED: Final = "the segment's node says DONE and names a download URL"
+
+_MANUALS: Final = {
+    StepKind.UPLOAD: Manual(
+        "a live server has it loaded, its commit is over (of a pauseless table: its node is older than 300 "
+        "s), retention keeps it for another hour",
+        "that server tars it and copies it into the deep store; the node gets the download URL. Queries of "
+        "that server may be slower meanwhile",
+        _STORED,
+        "see whether the deep store takes writes from that server (pinot.server.instance.segment.store.uri), "
+        "and the controller's log for `Failed to upload segment`",
+    ),
+    StepKind.FINISH: Manual(
+        "COMMITTING for more than 300 s, and a live server has it loaded",
+        "that server uploads it and answers with its metadata; the node becomes DONE",
+        _STORED,
+        "see whether the deep store takes writes, and the server's log for `uploadCommittedSegment`",
+    ),
+    StepKind.RESET: Manual(
+        "this replica is in ERROR, its server is up, no message about it waits, what it loads from is there",
+        "this replica alone goes to OFFLINE and back: loaded anew, or consumed from its start offset. Others "
+        "are not touched",
+        "the external view has the replica in the state that the ideal state wants",
+        "the server's log says why it cannot load it; a missing disk or a schema that does not fit are usual",
+    ),
+    StepKind.REINGEST: Manual(
+        "COMMITTING for more than 300 s, no live server has it or is building it, the stream still holds all "
+        "its offsets, the table allows rows to be read again",
+        "one server reads the range from the stream again, builds the segment and stores it; the node "
+        "becomes DONE, and the replicas are reset",
+        _STORED,
+        "see that server's log for `re-ingestion`; GET /reingestSegment/jobs there lists what it still reads",
+    ),
+    StepKind.VALIDATE: Manual(
+        "the table is not paused; the last segment is older than 300 s where a commit might still go on; no "
+        "segment that only servers have would be reset along with it",
+        "Pinot makes the next segment of each partition that nobody consumes",
+        "every one of these partitions has a segment that is IN_PROGRESS and CONSUMING in the ideal state",
+        "see the controller's log for RealtimeSegmentValidationManager, and whether it reaches the stream",
+    ),
+    StepKind.UNLIST: Manual(
+        "these names are not COMMITTING, and have not been for 300 s",
+        "the list is written anew from the segments' real statuses",
+        "the list no longer has them",
+        "the list only serves `pauselessDebugInfo`: nothing depends on it",
+    ),
+    StepKind.SWEEP: Manual(
+        "each is older than an hour, its segment is stored elsewhere, and no node names it as download URL",
+        "the files are deleted from the deep store",
+        "a listing no longer has them",
+        "delete them by hand; they only take room",
+    ),
+    StepKind.RESTART: Manual(
+        "all other servers of the table serve, and nothing has its only copy on this one",
+        "on its start it looks at its disk first, and Helix sends it everything that it should have",
+        "the external view has its replicas in the state that the ideal state wants",
+        "look into its log; a start may take until every segment is loaded. What it has not got, another one "
+        "may have on its disk: the next plan names that one",
+    ),
+}
+
+_CALLS: Final = {
+    Means.CONTROLLER: "POST /segments/{table}/uploadFromServerToDeepstore?segmentNames=",
+    Means.FORCED: "POST /segments/{table}/uploadFromServerToDeepstore?forceMode=true&segmentNames=",
+    Means.CONTROLLER_RESET: "POST /segments/{table}/{segment}/reset?targetInstance=",
+    Means.VALIDATION: "periodictask/run, RealtimeSegmentValidationManager",
+    Means.SEGMENT_VALIDATION: "POST /periodictask/run with runSegmentLevelValidation=true",
+    Means.RESUME: "POST /tables/{table}/resumeConsumption",
+    Means.STORE: "a delete in the deep store",
+    Means.PERSON: "a restart by hand",
+}
+
+
+def manual(step: Step) -> Manual:
+    """What is to be said of that step."""
+    return _MANUALS[step.kind]
+
+
+def call(step: Step) -> str:
+    """The call it comes to, as one would look for it in a log."""
+    if step.means is Means.SERVER:
+        return (
+            "POST <server>/reingestSegment/{segment}"
+            if step.kind is StepKind.REINGEST
+            else "POST <server>/segments/{table}/{segment}/upload, then the node, at the version read"
+        )
+    return _CALLS[step.means]

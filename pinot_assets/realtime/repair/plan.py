@@ -13,10 +13,9 @@ from itertools import chain
 
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
-from pinot_assets.realtime.repair.committed import committing, completed
-from pinot_assets.realtime.repair.consuming import in_progress, unconsumed
-from pinot_assets.realtime.repair.facts import not_known, only_copy, without_tar
-from pinot_assets.realtime.repair.means import validation_resets
+from pinot_assets.realtime.repair.committed import committing, completed, stale
+from pinot_assets.realtime.repair.consuming import in_progress, restarts, starting, unconsumed
+from pinot_assets.realtime.repair.facts import not_known, only_copy, validation_resets, without_tar
 from pinot_assets.realtime.repair.model import (
     NOTHING_TRIED,
     USUAL_LIMITS,
@@ -31,10 +30,8 @@ from pinot_assets.realtime.repair.model import (
     Try,
     Unrepairable,
     Waiting,
+    manual,
 )
-from pinot_assets.realtime.repair.stale import stale
-from pinot_assets.realtime.repair.stuck import restarts, starting
-from pinot_assets.realtime.repair.words import manual
 
 _URGENCY = {
     StepKind.VALIDATE: 1,  # a partition that nobody reads falls behind further and further
@@ -69,7 +66,15 @@ def plan(
     steps = _together([item for item in found if isinstance(item, Step) and item.means is not Means.PERSON])
     waiting = [item for item in found if isinstance(item, Waiting)]
     refusals = [item for item in found if isinstance(item, Unrepairable)]
-    refusals += [_in_vain(step, memory) for step in steps if memory.times(step) >= limits.tries]
+    refusals += [
+        Unrepairable(
+            _subject(step),
+            f"{step.kind} was begun {plural(memory.times(step), 'time')} without effect",
+            manual(step).if_it_fails,
+        )
+        for step in steps
+        if memory.times(step) >= limits.tries
+    ]
     chosen, held = _chosen(state, steps, limits, memory)
     return RepairPlan(
         steps=tuple(chosen),
@@ -104,11 +109,7 @@ def _together(steps: list[Step]) -> list[Step]:
     """One segment-level validation uploads all that is missing: so it is one step. What it does not name is
     seen to by later plans.
     """
-    at_once: list[Step] = []
-    others: list[Step] = []
-    for step in steps:
-        by_validation = step.means is Means.SEGMENT_VALIDATION and step.kind in _UPLOADS
-        (at_once if by_validation else others).append(step)
+    at_once = [one for one in steps if one.means is Means.SEGMENT_VALIDATION and one.kind in _UPLOADS]
     if len(at_once) < 2:
         return steps
     named = at_once[:NAMED_AT_ONCE]
@@ -121,7 +122,8 @@ def _together(steps: list[Step]) -> list[Step]:
         # The controller uploads one after the other; what is left then is the next plan's.
         deadline_s=min(sum(step.deadline_s for step in named), LONGEST_WAIT_S),
     )
-    return [whole, *others]
+    together = set(at_once)
+    return [whole, *(one for one in steps if one not in together)]
 
 
 def _chosen(
@@ -167,8 +169,9 @@ def _tried(state: RealtimeState, step: Step, limits: RepairLimits, memory: Memor
     now = state.read_ms
     busy = [
         tried.until_ms
-        for tried in memory.under_way(now)
-        if not set(tried.segments).isdisjoint(step.segments) or _disturb(state, tried, step)
+        for tried in memory.tried.values()
+        if tried.until_ms > now
+        and (not set(tried.segments).isdisjoint(step.segments) or _disturb(state, tried, step))
     ]
     if busy:
         return Waiting(_subject(step), "what was begun before may still be at work", max(busy))
@@ -207,14 +210,6 @@ def _risky(state: RealtimeState, step: Step) -> Waiting | None:
                 "Pinot's own next one does all the same",
             )
     return None
-
-
-def _in_vain(step: Step, memory: Memory) -> Unrepairable:
-    return Unrepairable(
-        _subject(step),
-        f"{step.kind} was begun {plural(memory.times(step), 'time')} without effect",
-        manual(step).if_it_fails,
-    )
 
 
 def _subject(step: Step) -> str:

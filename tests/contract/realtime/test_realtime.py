@@ -1,4 +1,4 @@
-"""What `pinot_assets.realtime.read.api` promises of a REALTIME table, held against the fake and a real Pinot.
+"""What `pinot_assets.realtime.read.reading` promises, held against the fake and a real Pinot.
 
 Every call is judged by what the table shows afterwards, never by its answer.
 """
@@ -15,8 +15,14 @@ from packaging.version import Version
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.realtime import SEGMENT_LEVEL
 from pinot_assets.pinot.versions import release
-from pinot_assets.realtime.model.names import upload_of
-from pinot_assets.realtime.model.state import Copy, LlcSegment, PauseReason, RealtimeState, SegmentStatus
+from pinot_assets.realtime.model.state import (
+    Copy,
+    LlcSegment,
+    PauseReason,
+    RealtimeState,
+    SegmentStatus,
+    upload_of,
+)
 from pinot_assets.realtime.operations.rebalance_plan import Preview, Request, judge
 
 Lab = Any  # fakes.realtime.flowing.FakeClicks or fakes.realtime.kafka_table.Clicks

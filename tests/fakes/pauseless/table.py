@@ -24,9 +24,8 @@ from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import LlcSegment, RealtimeState, SegmentStatus
-from pinot_assets.realtime.operations.pauseless import PauselessChange
-from pinot_assets.realtime.operations.pauseless_plan import Action, Goal
-from pinot_assets.realtime.preflight.before_drain import before_drain
+from pinot_assets.realtime.operations.pauseless import Action, Goal, PauselessChange
+from pinot_assets.realtime.preflight.judge import before_drain
 from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair.apply import Repair, StepOutcome
 from pinot_assets.realtime.repair.model import RepairPlan, StepKind

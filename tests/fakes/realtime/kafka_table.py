@@ -16,10 +16,9 @@ from fakes.realtime.operator_client import OperatorClient
 from demos.realtime_faults import StoreOutage
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.core.json_object import JsonObject
+from pinot_assets.realtime.lease import hold_table
 from pinot_assets.realtime.model.state import RealtimeState
-from pinot_assets.realtime.read.deep_store import open_deep_store
-from pinot_assets.realtime.read.opening import hold_table
-from pinot_assets.realtime.read.reading import read_state
+from pinot_assets.realtime.read.reading import open_deep_store, read_state
 from pinot_assets.realtime.repair.apply import Repair, StepOutcome
 from pinot_assets.settings.environment import Settings
 from pinot_assets.settings.local_stack import StackState

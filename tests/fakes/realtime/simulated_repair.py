@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from simulator.world import World, realtime_state
 
+from pinot_assets.realtime.repair.apply import StepResult, verified
 from pinot_assets.realtime.repair.model import (
     NOTHING_TRIED,
     USUAL_LIMITS,
@@ -17,7 +18,6 @@ from pinot_assets.realtime.repair.model import (
     StepKind,
 )
 from pinot_assets.realtime.repair.plan import plan
-from pinot_assets.realtime.repair.verified import Verification, verified
 
 PERIOD_MS = 47_000
 """Out of step with commits."""
@@ -57,7 +57,7 @@ class SimulatedRepair:
         """Look, verify what was begun, plan, begin."""
         state = realtime_state(self.world)
         for step in list(self.open):
-            if verified(step, state) in (Verification.DONE, Verification.GONE):
+            if verified(step, state) in (StepResult.DONE, StepResult.GONE):
                 self.memory = self.memory.ended(step)
                 self.open.remove(step)
         self.says = plan(state, memory=self.memory)

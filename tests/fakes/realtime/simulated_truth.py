@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from simulator.protocol import CompletionStatus, MessageKind
 from simulator.stream import Ranges, joined, missing
 from simulator.world import World, realtime_state
 from simulator.zookeeper import Node, Placement
 
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.health.copies import URLS
-from pinot_assets.realtime.health.errors import ERRORS
-from pinot_assets.realtime.health.progress import NEXT, STATUS
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.sizing.protocol import CompletionStatus, MessageKind
 
 
 def on_disks(world: World, name: str) -> Ranges:
@@ -100,17 +97,20 @@ def found_by_health(world: World) -> None:
     zookeeper = world.zookeeper
     old = [n for name, n in zookeeper.nodes.items() if zookeeper.age_ms(name) > COMPLETION_WINDOW_MS]
     committing = sum(node.status is SegmentStatus.COMMITTING for node in old)
-    assert answers[STATUS].numbers["stuck_committing"] == committing
+    assert answers["segment_status"].numbers["stuck_committing"] == committing
     peers_only = sum(node.url == "" for node in old)
-    assert answers[URLS].passed == (not peers_only)
-    assert not peers_only or f"{peers_only} committed segments are on servers only" in answers[URLS].message
+    assert answers["download_urls"].passed == (not peers_only)
+    assert (
+        not peers_only
+        or f"{peers_only} committed segments are on servers only" in answers["download_urls"].message
+    )
     errors = [name for name, states in world.helix.external.items() if "ERROR" in states.values()]
-    assert answers[ERRORS].numbers["segments_in_error"] == len(errors)
+    assert answers["error_segments"].numbers["segments_in_error"] == len(errors)
     for partition, node in zookeeper.latest().items():
         states = zookeeper.ideal.get(str(node.name), {}).values()
         consumed = "CONSUMING" in states and node.status is SegmentStatus.IN_PROGRESS
         if node in old and not consumed:
-            assert not answers[NEXT].passed, f"nobody consumes partition {partition}"
+            assert not answers["next_segment"].passed, f"nobody consumes partition {partition}"
 
 
 OLD_MS = 1_200_000

@@ -12,7 +12,7 @@ from demos.realtime_faults import kill, kill_committer, lose_disk
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.local.stack import Stack
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.health.copies import only_copies
+from pinot_assets.realtime.health.copies import on_few_servers
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.apply import StepResult
 from pinot_assets.realtime.repair.model import Means, StepKind
@@ -88,8 +88,8 @@ def test_an_outage_of_the_deep_store(clicks: Clicks, kafka_home: Path) -> None:
         )
         without_it = done(alone) - done(during)
         assert partitions(alone, without_it) == {0: 1, 1: 1}
-        assert {len(copies) for copies in only_copies(alone).values()} == {1}
-        assert set(only_copies(alone)) == peers_only(alone)
+        assert {len(copies) for copies in on_few_servers(alone).values()} == {1}
+        assert set(on_few_servers(alone)) == peers_only(alone)
         assert {"servers", "tmp_uploads"} <= failed(alone)
         assert not health(clicks.look(SETTLED_S))["only_copies"].passed
 

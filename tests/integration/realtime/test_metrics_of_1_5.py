@@ -11,7 +11,7 @@ from fakes.pauseless.kills import GIVES_UP_SOON
 from fakes.pauseless.servers import PauselessCluster
 from fakes.pauseless.table import Rows, committing, rows_table
 
-from pinot_assets.realtime.read.metrics import Exported, Metric, Origin, metrics, read_exporters
+from pinot_assets.realtime.health.metrics import Exported, Metric, Origin, metrics, read_exporters
 
 pytestmark = pytest.mark.integration
 

@@ -17,10 +17,11 @@ from pinot_assets.errors import PreflightRefused
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.pinot.versions import release
-from pinot_assets.realtime.preflight import Aim, Facts, judge, refuse_unless_safe
-from pinot_assets.realtime.preflight.facts import StreamRetention
+from pinot_assets.realtime.preflight.facts import Aim, Facts
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.preflight.rules_config import PAUSELESS_SINCE
+from pinot_assets.realtime.preflight.judge import judge, refuse_unless_safe
+from pinot_assets.realtime.preflight.rules_settings import PAUSELESS_SINCE
+from pinot_assets.realtime.read.stream import StreamRetention
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply

@@ -14,8 +14,9 @@ from fakes.realtime.kafka_table import schema
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.realtime.preflight import Aim, judge, verdict
+from pinot_assets.realtime.preflight.facts import Aim
 from pinot_assets.realtime.preflight.gather import gather
+from pinot_assets.realtime.preflight.judge import judge, verdict
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 

@@ -12,7 +12,7 @@ from fakes.realtime.kafka_table import Clicks
 from pinot_assets.local.stack import Stack
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.health.copies import only_copies
+from pinot_assets.realtime.health.copies import on_few_servers
 from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus
 
 pytestmark = pytest.mark.integration
@@ -120,7 +120,7 @@ def test_a_server_that_is_killed(clicks: Clicks, kafka_home: Path) -> None:
 
         def alone(state: RealtimeState) -> bool:
             done = {segment.name for segment in state.segments if segment.status is SegmentStatus.DONE}
-            return set(only_copies(state)) == done and "servers" in failed(state)
+            return set(on_few_servers(state)) == done and "servers" in failed(state)
 
         def noted(state: RealtimeState) -> bool:
             # The controller writes it down a moment after the server's node has gone.

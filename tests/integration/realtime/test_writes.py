@@ -9,9 +9,8 @@ from fakes.realtime.kafka_table import Clicks
 
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.realtime import SEGMENT_LEVEL
-from pinot_assets.realtime.health.progress import next_segment
-from pinot_assets.realtime.model.names import upload_of
-from pinot_assets.realtime.model.state import Copy, RealtimeState, SegmentStatus
+from pinot_assets.realtime.health.consuming import next_segment
+from pinot_assets.realtime.model.state import Copy, RealtimeState, SegmentStatus, upload_of
 
 pytestmark = pytest.mark.integration
 

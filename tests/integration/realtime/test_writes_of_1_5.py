@@ -14,8 +14,7 @@ from fakes.realtime.operator_client import OperatorClient
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.realtime import SEGMENT_LEVEL
 from pinot_assets.realtime.health.checks import examine
-from pinot_assets.realtime.model.names import upload_of
-from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus
+from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus, upload_of
 
 pytestmark = pytest.mark.integration
 

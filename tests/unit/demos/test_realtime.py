@@ -10,7 +10,7 @@ import pytest
 from demos.realtime_faults import StoreOutage, end_process, tar_in
 from demos.realtime_story import DrillSummary
 from demos.realtime_table import Producer, write_spec
-from pinot_assets.realtime.model.table_settings import table_settings
+from pinot_assets.realtime.model.settings import table_settings
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.table_spec import load_tables
 

@@ -21,7 +21,7 @@ from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotAssetsError, PreflightRefused, SessionError, SpecDrift
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.realtime.operations import pauseless, table_operation
-from pinot_assets.realtime.operations.drill_plan import DrillObservation
+from pinot_assets.realtime.operations.drill import DrillObservation
 from pinot_assets.realtime.read.reading import read_state
 from pinot_assets.realtime.repair import apply
 from pinot_assets.session.values.state import Owner

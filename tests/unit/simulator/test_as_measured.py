@@ -25,7 +25,7 @@ from simulator.world import World
 
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.sizing.flush import Flush
+from pinot_assets.sizing.load import Flush
 
 LIKE_IT = replace(
     PAUSELESS,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from fakes.realtime.simulated_truth import always
 from simulator.faults import BadNetwork, Fate, Point, SlowZooKeeper, Strike
+from simulator.protocol import CompletionStatus, MessageKind
 from simulator.tables import BYPASS, MINUTE, PAUSELESS, first, statuses, talk
 from simulator.world import World
 
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.sizing.protocol import CompletionStatus, MessageKind
 
 
 def ends(world: World, segment: str) -> list[CompletionStatus]:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from fakes.realtime.simulated_truth import always
 from simulator.faults import BadNetwork, Fate, Point, Strike
+from simulator.protocol import CompletionStatus, MessageKind
 from simulator.tables import BYPASS, MINUTE, Hardware, Table, first, talk
 from simulator.world import World
 
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.sizing.protocol import CompletionStatus, MessageKind
 
 
 def behind(server: str) -> Table:

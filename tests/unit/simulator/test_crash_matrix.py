@@ -11,6 +11,7 @@ import pytest
 from fakes.realtime.simulated_repair import SimulatedRepair
 from fakes.realtime.simulated_truth import all_well, always
 from simulator.faults import Point, StoreOutage, Strike
+from simulator.protocol import CompletionStatus, MessageKind
 from simulator.tables import (
     BYPASS,
     CLASSIC,
@@ -26,7 +27,6 @@ from simulator.tables import (
 from simulator.world import World
 
 from pinot_assets.realtime.model.state import SegmentStatus
-from pinot_assets.sizing.protocol import CompletionStatus, MessageKind
 
 IN_BOTH = [
     Point.BEFORE_START,

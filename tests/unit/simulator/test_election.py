@@ -9,8 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from simulator.commit import Election, PauselessElection, Phase
+from simulator.protocol import LONGEST_COMMIT_MS, CompletionStatus, Reason
 
-from pinot_assets.sizing.protocol import HOLD_MS, LONGEST_COMMIT_MS, CompletionStatus, Reason
+from pinot_assets.sizing.load import HOLD_MS
 
 EXAMPLES = 60 * int(os.environ.get("PROOF_EXAMPLES", "1"))
 

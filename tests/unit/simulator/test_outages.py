@@ -14,7 +14,7 @@ from simulator.tables import BYPASS, CLASSIC, HOUR, MINUTE, PAUSELESS, SPLIT, Ta
 from simulator.world import World
 
 from pinot_assets.realtime.model.settings import ClusterSettings
-from pinot_assets.sizing.protocol import Outage
+from pinot_assets.sizing.load import Outage
 
 
 def downtime(how: Outage = Outage.REFUSES, lasts_ms: int = 2 * HOUR) -> StoreOutage:

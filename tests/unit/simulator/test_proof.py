@@ -23,12 +23,12 @@ from simulator.faults import (
     StoreOutage,
     Strike,
 )
+from simulator.protocol import MessageKind
 from simulator.tables import HOUR, MINUTE, Hardware, Stream, Table
 from simulator.world import World
 
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
-from pinot_assets.sizing.flush import Flush
-from pinot_assets.sizing.protocol import MessageKind, Outage
+from pinot_assets.sizing.load import Flush, Outage
 
 TIMES = int(os.environ.get("PROOF_EXAMPLES", "1"))
 TROUBLED: int = 40 * MINUTE

@@ -6,16 +6,8 @@ from dataclasses import replace
 
 from fakes.realtime.simulated_repair import SimulatedRepair
 from fakes.realtime.simulated_truth import all_well, always, lag_rows
-from simulator.faults import (
-    BadNetwork,
-    Death,
-    Fate,
-    Point,
-    ReaderFails,
-    SlowZooKeeper,
-    StoreOutage,
-    Strike,
-)
+from simulator.faults import BadNetwork, Death, Fate, Point, ReaderFails, SlowZooKeeper, StoreOutage, Strike
+from simulator.protocol import CompletionStatus, MessageKind
 from simulator.tables import (
     BYPASS,
     HOUR,
@@ -34,7 +26,6 @@ from simulator.world import World
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import PauseReason, SegmentStatus
 from pinot_assets.realtime.repair.model import StepKind as Repair
-from pinot_assets.sizing.protocol import CompletionStatus, MessageKind
 
 
 class TestCommitTakesLong:

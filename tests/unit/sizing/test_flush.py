@@ -8,7 +8,7 @@ from simulator.tables import Hardware, Stream, Table
 from simulator.world import World
 
 from pinot_assets.realtime.model.settings import RealtimeSettings
-from pinot_assets.sizing.flush import Flush, Flushed, RowLimit
+from pinot_assets.sizing.load import Flush, Flushed, RowLimit
 
 MB = 1024 * 1024
 HOUR = 3_600_000

@@ -10,16 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from simulator.protocol import MessageKind
 from simulator.tables import BYPASS, HOUR, PAUSELESS, Hardware, Stream
 from simulator.world import World
 
-from pinot_assets.sizing.flush import Flush
 from pinot_assets.sizing.forecast import SimulatedDay, simulate_day, traffic_ratio
-from pinot_assets.sizing.load import Load, LoadError, UploadWay, leased_s
-from pinot_assets.sizing.page import html, last_line, rows, warnings
-from pinot_assets.sizing.plots import save
+from pinot_assets.sizing.load import Flush, Load, LoadError, Outage, UploadWay, leased_s
+from pinot_assets.sizing.page import html, last_line, rows, save, warnings
 from pinot_assets.sizing.profile import MEASURED, message_bytes, placement_bytes
-from pinot_assets.sizing.protocol import MessageKind, Outage
 from pinot_assets.sizing.sizing import simulate
 
 LOAD = Load()

@@ -14,11 +14,10 @@ from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.assets.realtime.assets import key_of, observed
 from pinot_assets.code_location.table import build_realtime_definitions
 from pinot_assets.definitions import build_definitions
-from pinot_assets.realtime.health.checks import CHECKS
-from pinot_assets.realtime.preflight import Aim
-from pinot_assets.realtime.preflight.facts import Facts, StreamRetention
+from pinot_assets.realtime.health.checks import CHECKS, RealtimeView
+from pinot_assets.realtime.preflight.facts import Aim, Facts
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.read.probe import RealtimeView
+from pinot_assets.realtime.read.stream import StreamRetention
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import RealtimeTableSpec
 

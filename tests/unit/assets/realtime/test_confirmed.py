@@ -17,7 +17,7 @@ from pinot_assets.assets.realtime.operations import BREAK, CONFIRMED, LOAD_FROM_
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.realtime.operations import table_operation
-from pinot_assets.realtime.operations.drill_plan import DrillObservation, Lengths
+from pinot_assets.realtime.operations.drill import DrillObservation, Lengths
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import Settings

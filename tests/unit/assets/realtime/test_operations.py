@@ -14,12 +14,11 @@ from fakes.zookeeper.opened import opened_zookeeper
 from pinot_assets.assets.realtime import operations
 from pinot_assets.assets.realtime.assets import realtime_jobs
 from pinot_assets.assets.realtime.operations import OPERATIONS, OperationInputs
-from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.health.checks import RealtimeView, examine
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.operations import table_operation
-from pinot_assets.realtime.preflight.facts import StreamRetention
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.read.probe import RealtimeView
+from pinot_assets.realtime.read.stream import StreamRetention
 from pinot_assets.resources import PinotResource
 from pinot_assets.session.values.state import Owner
 from pinot_assets.table_spec import RealtimeTableSpec

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from pinot_assets.cli.commands.tables import tables_app
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, PinotUnreachable, PreflightRefused, SpecError
-from pinot_assets.realtime.model.table_settings import table_settings
+from pinot_assets.realtime.model.settings import table_settings
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.tables.apply import ApplyPlan
 

@@ -18,8 +18,9 @@ from pinot_assets.cli.realtime import preflight, table
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.errors import PinotNotFound, PinotUnreachable, PreflightRefused, SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.preflight.facts import Facts, StreamRetention
+from pinot_assets.realtime.preflight.facts import Facts
 from pinot_assets.realtime.preflight.gather import gather
+from pinot_assets.realtime.read.stream import StreamRetention
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import load_tables
 from pinot_assets.table_spec.tables.apply import ApplyPlan, plan_apply

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli.realtime import health, table
 from pinot_assets.errors import PinotNotFound
-from pinot_assets.realtime.health.rows import segment_rows
+from pinot_assets.realtime.health.metrics import segment_rows
 from pinot_assets.realtime.model.state import StreamPartition
 from pinot_assets.realtime.read import reading
 

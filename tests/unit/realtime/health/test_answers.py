@@ -7,7 +7,7 @@ from fakes.realtime.memory import MINUTE_MS, S1, S2, FakeRealtime
 
 from pinot_assets.core.check_result import Severity
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.realtime.health.answers import answers, new_segments_on_dead_servers
+from pinot_assets.realtime.health.serving import answers, new_segments_on_dead_servers
 
 FIRST, SECOND = "http://broker1:8099", "http://broker2:8099"
 

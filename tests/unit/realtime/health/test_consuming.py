@@ -9,7 +9,7 @@ from fakes.realtime.memory import S1, S2, FakeRealtime, table_config
 
 from pinot_assets.core.check_result import Severity
 from pinot_assets.realtime.health.consuming import consumption, consumption_lag, farthest
-from pinot_assets.realtime.health.numbers import numbers
+from pinot_assets.realtime.health.metrics import numbers
 from pinot_assets.realtime.model.state import RealtimeState
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fakes.realtime.memory import MINUTE_MS, S1, S2, FakeRealtime
 
 from pinot_assets.core.check_result import Severity
-from pinot_assets.realtime.health.copies import download_urls, only_copies, only_copy, replicas
+from pinot_assets.realtime.health.copies import download_urls, on_few_servers, only_copies, replicas
 
 
 def test_urls_are_told_three_ways() -> None:
@@ -52,8 +52,8 @@ def test_the_map_of_only_copies() -> None:
     gone = pinot.segment(0, 3, url="", states={S1: "ERROR", S2: "OFFLINE"})
     pinot.segment(0, 4, "IN_PROGRESS", states={S1: "CONSUMING"})
     state = pinot.look()
-    assert only_copies(state) == {single: (S1,), gone: ()}
-    answer = only_copy(state)
+    assert on_few_servers(state) == {single: (S1,), gone: ()}
+    answer = only_copies(state)
     assert (answer.found, answer.severity) == (2, Severity.ERROR)
     assert answer.numbers["without_a_copy"] == 1
 
@@ -61,11 +61,11 @@ def test_the_map_of_only_copies() -> None:
 def test_a_single_copy_weighs_more_when_the_stream_has_dropped_it() -> None:
     pinot = FakeRealtime()
     pinot.segment(0, 0, url="")
-    assert only_copy(pinot.look()).passed
+    assert only_copies(pinot.look()).passed
     pinot.kill(S2)
-    assert only_copy(pinot.look()).severity is Severity.WARN
+    assert only_copies(pinot.look()).severity is Severity.WARN
     pinot.stream = {0: (1, 500)}
-    answer = only_copy(pinot.look())
+    answer = only_copies(pinot.look())
     assert answer.severity is Severity.ERROR
     assert f"keep {S1} running" in answer.next_step
 
@@ -73,15 +73,15 @@ def test_a_single_copy_weighs_more_when_the_stream_has_dropped_it() -> None:
 def test_a_commit_that_runs_has_no_copy_yet() -> None:
     pinot = FakeRealtime()
     pinot.segment(0, 0, "COMMITTING", states={S1: "CONSUMING", S2: "CONSUMING"}, age_ms=MINUTE_MS)
-    assert only_copy(pinot.look()).passed
+    assert only_copies(pinot.look()).passed
 
 
 def test_a_long_build_is_no_copy_that_went() -> None:
     pinot = FakeRealtime()
     pinot.segment(0, 0, "COMMITTING", states={S1: "CONSUMING", S2: "ERROR"}, age_ms=6 * MINUTE_MS)
-    assert only_copy(pinot.look()).passed
+    assert only_copies(pinot.look()).passed
     pinot.servers[S1].live_since = None
-    assert not only_copy(pinot.look()).passed
+    assert not only_copies(pinot.look()).passed
 
 
 def test_replicas() -> None:

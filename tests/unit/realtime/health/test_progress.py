@@ -5,7 +5,7 @@ from __future__ import annotations
 from fakes.realtime.memory import MINUTE_MS, S1, S2, FakeRealtime, table_config
 
 from pinot_assets.core.check_result import Severity
-from pinot_assets.realtime.health.progress import committing_list, next_segment, segment_status
+from pinot_assets.realtime.health.consuming import committing_list, next_segment, segment_status
 
 ERROR = {S1: "ERROR", S2: "ERROR"}
 

@@ -8,7 +8,7 @@ import pytest
 from fakes.realtime.memory import S1, S2, FakeRealtime, table_config
 
 from pinot_assets.core.check_result import Severity
-from pinot_assets.realtime.health.errors import error_segments, replicas_not_moved
+from pinot_assets.realtime.health.copies import error_segments, replicas_not_moved
 from pinot_assets.realtime.health.recovery import (
     Recovery,
     RecoveryWay,

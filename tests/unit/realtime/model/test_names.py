@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.realtime.model.names import SegmentName, files_named, parse_name, upload_of
+from pinot_assets.realtime.model.state import SegmentName, files_named, parse_name, upload_of
 
 
 def test_a_name_tells_partition_sequence_and_minute() -> None:

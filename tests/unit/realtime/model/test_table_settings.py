@@ -8,8 +8,7 @@ import pytest
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot.client.app_config import AppConfig
-from pinot_assets.realtime.model.settings import reingests
-from pinot_assets.realtime.model.table_settings import cluster_settings, table_settings
+from pinot_assets.realtime.model.settings import cluster_settings, reingests, table_settings
 
 
 def config(segments: JsonObject | None = None, **rest: Any) -> JsonObject:

@@ -13,8 +13,8 @@ from fakes.zookeeper.memory import FakeZooKeeper
 from pinot_assets.errors import PinotError
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import Consumption, RealtimeState, SegmentStatus, StreamPartition
-from pinot_assets.realtime.operations.drill import Drill, told
-from pinot_assets.realtime.operations.drill_plan import (
+from pinot_assets.realtime.operations.drill import (
+    Drill,
     DrillObservation,
     DrillSample,
     Lengths,
@@ -25,6 +25,7 @@ from pinot_assets.realtime.operations.drill_plan import (
     p95,
     rate,
     sample_of,
+    told,
 )
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.session.values.state import Owner

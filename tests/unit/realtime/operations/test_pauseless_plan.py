@@ -17,13 +17,15 @@ from hypothesis import strategies as st
 from pinot_assets.errors import PinotError, PinotUnreachable, PreflightRefused, SessionError
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import Pause, PauseReason, RealtimeState, SegmentStatus
-from pinot_assets.realtime.operations.pauseless import PauselessChange, Preflight, flipped
-from pinot_assets.realtime.operations.pauseless_plan import (
+from pinot_assets.realtime.operations.pauseless import (
     LONGEST_PAUSE_MS,
     OUR_PAUSE,
     Do,
     DrainMemory,
     Goal,
+    PauselessChange,
+    Preflight,
+    flipped,
     may_pause,
     next_action,
     unproven,

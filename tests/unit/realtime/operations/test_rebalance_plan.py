@@ -26,8 +26,7 @@ from pinot_assets.errors import PinotNotFound, PreflightRefused, SwitchStateUnkn
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.state import RealtimeState, Replica, SegmentStatus, StreamPartition
 from pinot_assets.realtime.operations.rebalance import End, Rebalance, RebalanceReport, preview
-from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, judge, moves_of
-from pinot_assets.realtime.operations.rebalance_request import Request
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, Request, judge, moves_of
 from pinot_assets.realtime.repair.facts import without_tar
 from pinot_assets.session.values.state import Owner
 

@@ -25,8 +25,7 @@ from pinot_assets.realtime.model.state import (
     SegmentStatus,
     StreamPartition,
 )
-from pinot_assets.realtime.operations.restart import Restart
-from pinot_assets.realtime.operations.restart_plan import Mark, RestartMemory, restart_from
+from pinot_assets.realtime.operations.restart import Mark, Restart, RestartMemory, restart_from
 from pinot_assets.session.values.state import Owner
 
 BOTH = replicas(a="ONLINE", b="ONLINE")
@@ -45,7 +44,7 @@ def hurt(**differs: Any) -> RealtimeState:
 def test_what_goes() -> None:
     found = restart_from(hurt(), [LATER.name, LOST.name])
     assert found.going == (LOST, LATER, consuming(sequence=3))
-    assert found.oldest == (LOST,)
+    assert found.going[0] == LOST
     assert found.refusals == found.warnings == ()
 
 

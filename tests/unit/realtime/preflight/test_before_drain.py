@@ -6,10 +6,9 @@ import pytest
 from fakes.realtime.memory import TABLE, FakeRealtime
 
 from pinot_assets.errors import PinotNotFound
-from pinot_assets.realtime.operations.pauseless import flipped
-from pinot_assets.realtime.operations.pauseless_plan import Goal
-from pinot_assets.realtime.preflight.before_drain import before_drain
-from pinot_assets.realtime.preflight.facts import StreamRetention
+from pinot_assets.realtime.operations.pauseless import Goal, flipped
+from pinot_assets.realtime.preflight.judge import before_drain
+from pinot_assets.realtime.read.stream import StreamRetention
 
 
 def test_what_refuses_is_said_with_its_reason():

@@ -11,10 +11,10 @@ from fakes.realtime.unmade_table import UnmadeTable
 
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.model.state import LlcSegment, SegmentStatus
-from pinot_assets.realtime.preflight import Aim, Facts, judge, verdict
-from pinot_assets.realtime.preflight.commits import blocking_times, commit_start, pauseless_times
-from pinot_assets.realtime.preflight.facts import StreamRetention
-from pinot_assets.realtime.preflight.gather import gather
+from pinot_assets.realtime.preflight.facts import Aim, Facts
+from pinot_assets.realtime.preflight.gather import blocking_times, commit_start, gather, pauseless_times
+from pinot_assets.realtime.preflight.judge import judge, verdict
+from pinot_assets.realtime.read.stream import StreamRetention
 
 WEEK = StreamRetention(7 * 86_400_000)
 

@@ -10,25 +10,10 @@ import pytest
 from pinot_assets.cli.realtime.preflight_answers import values
 from pinot_assets.errors import PreflightRefused
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
-from pinot_assets.realtime.preflight import (
-    Aim,
-    Facts,
-    judge,
-    judge_change,
-    refuse_unless_safe,
-    summary,
-)
-from pinot_assets.realtime.preflight import (
-    verdict as verdict_of,
-)
-from pinot_assets.realtime.preflight.facts import (
-    PERSON_S,
-    CommitStart,
-    CommitTimes,
-    OfflineHalf,
-    StreamRetention,
-)
-from pinot_assets.realtime.preflight.judge import RULES
+from pinot_assets.realtime.preflight.facts import PERSON_S, Aim, CommitStart, CommitTimes, Facts, OfflineHalf
+from pinot_assets.realtime.preflight.judge import RULES, judge, judge_change, refuse_unless_safe, summary
+from pinot_assets.realtime.preflight.judge import verdict as verdict_of
+from pinot_assets.realtime.read.stream import StreamRetention
 
 PASS, WARN, REFUSE = "pass", "warn", "refuse"
 STORE = "s3://bucket/pinot"

@@ -9,8 +9,7 @@ from fakes.realtime.memory import MINUTE_MS, NOW_MS, S1, S2, TABLE, FakeRealtime
 
 from pinot_assets.errors import PinotNotFound, PinotUnreachable, StreamUnreadable
 from pinot_assets.realtime.model.state import Copy, PauseReason, Replica, SegmentStatus
-from pinot_assets.realtime.read.parts import consumption_of
-from pinot_assets.realtime.read.reading import read_state
+from pinot_assets.realtime.read.reading import consumption_of, read_state
 
 
 def table(version: str = "1.5.1") -> FakeRealtime:

@@ -15,9 +15,16 @@ from pinot_assets.errors import LeaseLost, PinotError, SessionError, SwitchState
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.model.settings import ClusterSettings
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus, TmpUpload
-from pinot_assets.realtime.repair import memory as memories
 from pinot_assets.realtime.repair.apply import Repair, StepResult, preview
-from pinot_assets.realtime.repair.model import USUAL_LIMITS, Means, Memory, RepairLimits, Step, StepKind
+from pinot_assets.realtime.repair.model import (
+    SUBJECT,
+    USUAL_LIMITS,
+    Means,
+    Memory,
+    RepairLimits,
+    Step,
+    StepKind,
+)
 from pinot_assets.session.values.state import Owner
 
 PEERS_ONLY = segment(SegmentStatus.DONE, replicas(a="ONLINE", b="ONLINE"), "")
@@ -74,7 +81,7 @@ def test_everything_is_mended_in_rounds() -> None:
     assert all_rounds[-1][0].all_well
     done = [one.step.kind for _, outcomes in all_rounds for one in outcomes]
     assert set(done) == set(StepKind) - {StepKind.RESTART}
-    assert world.store.recall(memories.SUBJECT) == ""
+    assert world.store.recall(SUBJECT) == ""
 
 
 @pytest.mark.parametrize(
@@ -276,11 +283,11 @@ def test_without_the_deep_store_at_hand_nothing_is_swept() -> None:
 def test_a_preview_knows_what_was_tried() -> None:
     state = table(PEERS_ONLY, consuming())
     step = preview(state, "", USUAL_LIMITS).steps[0]
-    remembered = memories.to_text(Memory().begun(step, NOW))
+    remembered = Memory().begun(step, NOW).to_text()
     assert not preview(state, remembered, USUAL_LIMITS).steps
     often = Memory().begun(step, NOW).begun(step, NOW).begun(step, NOW)
     later = replace(state, read_ms=NOW + 13 * 3_600_000)
-    assert not preview(later, memories.to_text(often), USUAL_LIMITS).refusals
+    assert not preview(later, often.to_text(), USUAL_LIMITS).refusals
     with pytest.raises(SessionError, match="cannot be read"):
         preview(state, "[]", USUAL_LIMITS)
 
@@ -295,28 +302,28 @@ def test_memory_as_text() -> None:
     memory = Memory()
     for step in steps():
         memory = memory.begun(step, NOW)
-    assert memories.from_text(memories.to_text(memory)) == memory
-    assert memories.to_text(Memory()) == ""
+    assert Memory.from_text(memory.to_text()) == memory
+    assert Memory().to_text() == ""
     for spoilt in ("[1]", '{"a": {"b": 1}}', "x", '{"a": 1}'):
         with pytest.raises(ValueError, match="not what a repair"):
-            memories.from_text(spoilt)
+            Memory.from_text(spoilt)
 
 
 def test_memory_keeps_what_a_later_release_added_and_its_form() -> None:
     memory = Memory()
     for step in steps():
         memory = memory.begun(step, NOW)
-    whole = json.loads(memories.to_text(memory))
+    whole = json.loads(memory.to_text())
     assert {frozenset(tried) for tried in whole.values()} == {
         frozenset(("kind", "means", "at_ms", "until_ms", "times", "segments"))
     }
     later = {key: {**tried, "new": [1]} for key, tried in whole.items()}
-    assert json.loads(memories.to_text(memories.from_text(json.dumps(later)))) == later
+    assert json.loads(Memory.from_text(json.dumps(later)).to_text()) == later
 
 
 def test_a_spoilt_memory_is_told() -> None:
     world = World(table(PEERS_ONLY, consuming()))
     repair = world.repair()
-    repair.lease.remember(memories.SUBJECT, "[]")
+    repair.lease.remember(SUBJECT, "[]")
     with pytest.raises(SessionError, match="cannot be read"):
         repair.round()

@@ -28,7 +28,6 @@ from pinot_assets.realtime.model.state import (
     StreamPartition,
     TmpUpload,
 )
-from pinot_assets.realtime.repair.memory import to_text
 from pinot_assets.realtime.repair.model import Means, Memory, RepairLimits, RepairPlan, Step, StepKind
 from pinot_assets.realtime.repair.plan import plan
 
@@ -535,7 +534,7 @@ def test_what_one_validation_uploads_is_remembered_in_one_node_of_zookeeper() ->
     many = [segment(SegmentStatus.DONE, at, "", sequence=n) for n in range(20_000)]
     (step,) = plan(table(*many, consuming(sequence=20_000), cluster=on("1.4.0"))).steps
     assert step.means is Means.SEGMENT_VALIDATION
-    assert len(to_text(Memory().begun(step, NOW))) < 200_000
+    assert len(Memory().begun(step, NOW).to_text()) < 200_000
 
 
 def test_a_step_waits_for_its_deadline_then_for_its_pause_then_a_person_is_told() -> None:

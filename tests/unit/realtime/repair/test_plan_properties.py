@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
-from pinot_assets.realtime.repair.means import validation_resets
+from pinot_assets.realtime.repair.facts import validation_resets
 from pinot_assets.realtime.repair.model import (
     VALIDATIONS,
     Means,
@@ -89,7 +89,7 @@ def test_no_segment_is_repaired_twice_at_once(given_: tuple[RealtimeState, Memor
     found = plan(state, LIMITS, memory)
     touched = Counter(name for step in found.steps for name in step.segments)
     assert all(times == 1 for times in touched.values())
-    for tried in memory.under_way(state.read_ms):
+    for tried in (tried for tried in memory.tried.values() if tried.until_ms > state.read_ms):
         assert touched.keys().isdisjoint(tried.segments)
     over_all = [step for step in found.steps if step.means in VALIDATIONS]
     assert len(over_all) <= 1

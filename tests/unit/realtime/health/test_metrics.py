@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 from fakes.realtime.memory import S1, S2, FakeRealtime
 
-from pinot_assets.realtime.read.metrics import (
+from pinot_assets.realtime.health.metrics import (
     MISSING_URL,
     Exported,
     Metric,

@@ -10,16 +10,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-HOLD_MS: Final = 3_000
-"""`MAX_HOLD_TIME_MS`: how long a server sleeps before it asks again."""
+from pinot_assets.sizing.load import HOLD_MS
 
 PICK_WINNER_MS: Final = HOLD_MS + HOLD_MS // 10
-NOTIFY_WINNER_MS: Final = PICK_WINNER_MS + HOLD_MS + HOLD_MS // 10
 LONGEST_COMMIT_MS: Final = 1_800_000
 """`MAX_COMMIT_TIME_FOR_ALL_SEGMENTS_SECONDS`: no lease goes beyond, counted from the election's start."""
 
-LEASE_EXTENSION_S: Final = 120
-LEASE_PERIOD_MS: Final = 108_000
 LEASE_TRIES: Final = 3
 LEASE_RETRY_MS: Final = 2_000
 
@@ -41,15 +37,6 @@ class MessageKind(StrEnum):
     END = "segmentCommitEndWithMetadata"
     EXTEND = "extendBuildTime"
     CANNOT_BUILD = "segmentBuildDeterministicFailure"
-
-
-class Outage(StrEnum):
-    """How a store is down."""
-
-    REFUSES = "refuses"
-    """Every call fails within a second or so."""
-    HANGS = "hangs"
-    """No call ever returns, until the store is back: then what hung goes on."""
 
 
 class CompletionStatus(StrEnum):

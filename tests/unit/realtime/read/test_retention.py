@@ -9,9 +9,8 @@ from kafka.errors import KafkaConnectionError
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SourceError, StreamUnreadable
-from pinot_assets.realtime.preflight.facts import StreamRetention
-from pinot_assets.realtime.preflight.retention import read_retention, retention_of
 from pinot_assets.realtime.read import stream
+from pinot_assets.realtime.read.stream import StreamRetention, read_retention, retention_of
 
 STREAM = {"stream.kafka.topic.name": "t", "stream.kafka.broker.list": "127.0.0.1:1"}
 

@@ -7,8 +7,7 @@ from fakes.zookeeper.memory import FakeZooKeeper
 from fakes.zookeeper.opened import opened_zookeeper
 
 from pinot_assets.errors import SessionError
-from pinot_assets.realtime.lease import OperationsStore
-from pinot_assets.realtime.read.opening import hold_table
+from pinot_assets.realtime.lease import OperationsStore, hold_table
 from pinot_assets.resources import PinotResource
 
 SETTINGS = PinotResource(

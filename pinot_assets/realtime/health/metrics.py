@@ -1,0 +1,344 @@
+"""What is shown of a REALTIME table: its segments as rows, its numbers at one look, for plots; and the five
+metrics by which pauseless tables are watched, under the names that Pinot really gives them.
+
+These are read from the JMX exporter of controllers and servers where it listens, else derived from the
+table's state; each one says which. Names: docs/design/realtime.md#s10; labels as Pinot's own exporter
+rules write them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+import httpx
+
+from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.errors import PinotError
+from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient
+from pinot_assets.realtime.health.consuming import by_server, lags_ms
+from pinot_assets.realtime.health.recovery import ERROR, all_in_error, recoveries
+from pinot_assets.realtime.model.settings import reingests
+from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, SegmentStatus
+
+SECONDS: Final = 15.0
+"""How long one exporter may take: a broker's page has thousands of lines."""
+
+_LINE: Final = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{([^}]*)\})?\s+(\S+)")
+_MOST_LINE: Final = 1 << 16
+"""Characters of a line, which an exporter may make as long as a reply may be."""
+_LABEL: Final = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
+
+
+class Origin(StrEnum):
+    """Where a number comes from."""
+
+    EXPORTER = "exporter"
+    DERIVED = "derived"
+    """From ZooKeeper and Pinot's REST calls."""
+    NOT_KNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric of a table.
+
+    :ivar name: Pinot's own.
+    :ivar value: of all processes that tell it; None where nothing is known.
+    :ivar note: what it counts, or why nothing is known.
+    """
+
+    name: str
+    value: float | None
+    origin: Origin
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One metric: how the exporter writes it, and how the values of several processes become one.
+
+    :ivar series: names in the exporter's page.
+    :ivar adds: meters add up; a gauge is the largest that any process tells.
+    """
+
+    name: str
+    series: tuple[str, ...]
+    adds: bool
+    note: str
+
+
+MISSING_URL: Final = "segmentsMissingDownloadUrl"
+"""Pinot has no such metric: its nearest one, `realtimeSegmentMissingDeepStoreLink`, leaves out every commit
+that went past the deep store."""
+_WANTED: Final = (
+    _Wanted(
+        "pauselessConsumptionEnabled",
+        (
+            "pinot_controller_pauselessConsumptionEnabled_Value",
+            "pinot_server_pauselessConsumptionEnabled_Value",
+        ),
+        False,
+        "a server tells it only while it commits",
+    ),
+    _Wanted(
+        "segmentBuildFailure",
+        ("pinot_server_segmentBuildFailure_Count",),
+        True,
+        "forgotten once a server has the segment after all; absent until the first one",
+    ),
+    _Wanted(
+        "segmentReingestionFailure",
+        ("pinot_server_segmentReingestionFailure_Count",),
+        True,
+        "counts since the servers started; absent until the first one",
+    ),
+    _Wanted(
+        "segmentsInErrorState",
+        ("pinot_controller_segmentsInErrorState_Value",),
+        False,
+        "replicas in ERROR, as of the last status check",
+    ),
+    _Wanted(
+        "pauselessSegmentsInErrorCount",
+        ("pinot_controller_pauselessSegmentsInErrorCount_Value",),
+        False,
+        "segments in ERROR on all replicas, as of the last validation",
+    ),
+    _Wanted(
+        "pauselessSegmentsInUnrecoverableErrorCount",
+        ("pinot_controller_pauselessSegmentsInUnrecoverableErrorCount_Value",),
+        False,
+        "those that Pinot leaves alone; 0 wherever it re-ingests",
+    ),
+    _Wanted(
+        MISSING_URL, (), False, "committed segments that the deep store has not; Pinot has no such metric"
+    ),
+)
+FROM_PEERS: Final = "pinot_server_segmentDownloadFromPeersTimeMs_Count"
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterLine:
+    """One line of an exporter's page."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+def samples_of(page: str) -> Iterator[ExporterLine]:
+    """The samples of a page in Prometheus' text format; lines that are none are left out."""
+    for line in page.splitlines():
+        found = _LINE.match(line) if len(line) <= _MOST_LINE else None
+        if found is None:
+            continue
+        try:
+            value = float(found[3])
+        except ValueError:
+            continue
+        yield ExporterLine(found[1], dict(_LABEL.findall(found[2] or "")), value)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What exporters told.
+
+    :ivar silent: address → why it did not answer.
+    """
+
+    samples: tuple[ExporterLine, ...] = ()
+    silent: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_exporters(addresses: Iterable[str], transport: httpx.BaseTransport | None = None) -> Exported:
+    """Ask these exporters. No credentials of Pinot are sent to them.
+
+    :param addresses: `http://host:port` of controllers' and servers' exporters.
+    """
+    samples: list[ExporterLine] = []
+    silent: dict[str, str] = {}
+    for address in addresses:
+        with HttpClient(address, PinotConnection(address), transport) as client:
+            try:
+                samples += samples_of(client.send(HttpCall("GET", "/metrics", CallKind.READ, SECONDS)))
+            except PinotError as error:
+                silent[address] = error.why or error.what
+    return Exported(tuple(samples), silent)
+
+
+def peer_downloads(
+    addresses: Sequence[str], table: str, transport: httpx.BaseTransport | None = None
+) -> int | None:
+    """Segments of a table that servers took from each other since they started; None where not every one of
+    these exporters answers. Pinot tells it from 1.5 on.
+
+    :param addresses: of all servers' exporters.
+    :param table: with `_REALTIME`.
+    """
+    exported = read_exporters(addresses, transport)
+    if exported.silent or not addresses:
+        return None
+    return int(sum(s.value for s in exported.samples if s.name == FROM_PEERS and _of_table(s, table)))
+
+
+def metrics(state: RealtimeState, exported: Exported = Exported()) -> tuple[Metric, ...]:
+    """The table's metrics: as exporters told them, derived from its state where none did."""
+    derived = _derived(state)
+    ours = [sample for sample in exported.samples if _of_table(sample, state.table)]
+    silent = [f"{address} does not answer: {why}" for address, why in exported.silent.items()]
+    found = []
+    for wanted in _WANTED:
+        value, origin = derived.get(wanted.name), Origin.DERIVED
+        if values := [sample.value for sample in ours if sample.name in wanted.series]:
+            value, origin = sum(values) if wanted.adds else max(values), Origin.EXPORTER
+        note = "; ".join([wanted.note, *silent] if wanted.series else [wanted.note])
+        found.append(Metric(wanted.name, value, Origin.NOT_KNOWN if value is None else origin, note))
+    return tuple(found)
+
+
+def _of_table(sample: ExporterLine, table: str) -> bool:
+    raw = table.removesuffix("_REALTIME")
+    # Rules of older releases write the name with its type.
+    return sample.labels.get("table") in (raw, table) and sample.labels.get("tableType") in ("REALTIME", None)
+
+
+def _derived(state: RealtimeState) -> dict[str, float]:
+    """What the state says; nothing of what was not read, for zeros would lie."""
+    pauseless = state.settings.pauseless
+    found = {"pauselessConsumptionEnabled": float(pauseless)}
+    if "segments" not in state.unread:
+        found[MISSING_URL] = sum(segment.past_the_store for segment in state.segments)
+    if {"segments", "external"} & state.unread.keys():
+        return found
+    broken = [s for s in state.segments if s.in_ideal_state and s.in_state(ERROR)]
+    whole = [s for s in broken if all_in_error(s)]
+    left_alone = pauseless and not reingests(state.settings, state.cluster)
+    return {
+        **found,
+        # Pinot's name says segments, its status check counts replicas.
+        "segmentsInErrorState": sum(len(segment.in_state(ERROR)) for segment in broken),
+        "pauselessSegmentsInErrorCount": len(whole) if pauseless else 0,
+        "pauselessSegmentsInUnrecoverableErrorCount": len(whole) if left_alone else 0,
+    }
+
+
+def numbers(state: RealtimeState) -> Mapping[str, int | float]:
+    """What a look found, as far as it was read: a number that is not known is left out, for zeros would lie.
+
+    `committed_…`: segments that never change any more; `only_with_peers` of them the deep store has no copy
+    of; `oldest_commit_s` is the age of the oldest COMMITTING one, 0 where there is none. `lag_s` is that of
+    the slowest consumer (`lags_ms`).
+    """
+    found: dict[str, int | float] = {}
+    if "segments" not in state.unread:
+        found |= _of_segments(state)
+    if "external" not in state.unread:
+        found["replicas_in_error"] = sum(len(segment.in_state("ERROR")) for segment in state.segments)
+    if "servers" not in state.unread:
+        found["servers"] = len(state.servers)
+        found["servers_that_serve"] = sum(server.serves for server in state.servers.values())
+    if lags := [late for each in by_server(state).values() for late in lags_ms(state, each).values()]:
+        found["lag_s"] = max(lags) / 1000
+    unread = _unread_messages(state)
+    if unread is not None:
+        found["messages_to_consume"] = unread
+    if state.queryable:
+        found["rows_queryable"] = min(state.queryable.values())
+    return found
+
+
+def _of_segments(state: RealtimeState) -> dict[str, int | float]:
+    by_status = Counter(segment.status for segment in state.segments)
+    committed = [one for one in state.segments if one.completed]
+    ages = [state.age_ms(one) for one in state.segments if one.status is SegmentStatus.COMMITTING]
+    return {
+        "segments": len(state.segments),
+        "consuming_segments": by_status[SegmentStatus.IN_PROGRESS],
+        "committing_segments": by_status[SegmentStatus.COMMITTING],
+        "oldest_commit_s": max((age for age in ages if age is not None), default=0) / 1000,
+        "committed_segments": len(committed),
+        **_sum("committed_rows", [one.total_docs for one in committed]),
+        **_sum("committed_bytes", [one.size_bytes for one in committed]),  # not told before 1.0
+        "only_with_peers": sum(one.past_the_store for one in committed),
+        "paused": int(state.pause.whole),
+    }
+
+
+def _sum(name: str, values: Sequence[int | None]) -> Mapping[str, int]:
+    """Nothing where one of them is not known."""
+    known = [value for value in values if value is not None]
+    return {name: sum(known)} if len(known) == len(values) else {}
+
+
+def _unread_messages(state: RealtimeState) -> int | None:
+    """Messages between what was consumed, by the server that is furthest, and the stream's end."""
+    behind = 0
+    for partition, segment in state.latest().items():
+        end = state.stream.get(partition)
+        offsets = [c.offset for c in state.consumption if c.segment == segment.name and c.offset is not None]
+        if end is None or not offsets:
+            return None
+        behind += max(0, end.latest - max(offsets))
+    return behind if state.stream else None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    """One segment.
+
+    :ivar status: IN_PROGRESS, COMMITTING, DONE, UPLOADED, or empty where its node says none.
+    :ivar age_s: since its node was written, None where that is not known.
+    :ivar copy: where its tar is.
+    :ivar replicas: server → state in the external view; `none` where it reports none.
+    :ivar live_copies: servers that live and have loaded it.
+    :ivar rows: committed ones.
+    :ivar note: what is wrong with it, if anything.
+    """
+
+    segment: str
+    partition: int
+    sequence: int
+    status: str
+    age_s: float | None
+    copy: Copy
+    replicas: Mapping[str, str]
+    live_copies: int
+    rows: int | None
+    size_bytes: int | None
+    start_offset: str | None
+    end_offset: str | None
+    note: str = ""
+
+
+def segment_rows(state: RealtimeState) -> tuple[SegmentRow, ...]:
+    """A row for each segment, by partition and sequence."""
+    broken = {one.segment.name: f"{one.way}: {one.why}" for one in recoveries(state)}
+    return tuple(
+        SegmentRow(
+            segment=segment.name,
+            partition=segment.partition,
+            sequence=segment.sequence,
+            status=segment.status or "",
+            age_s=None if (age := state.age_ms(segment)) is None else age / 1000,
+            copy=segment.copy,
+            replicas={r.server: r.external or "none" for r in segment.replicas},
+            live_copies=len(state.live_copies(segment)),
+            rows=segment.total_docs,
+            size_bytes=segment.size_bytes,
+            start_offset=segment.start_offset,
+            end_offset=segment.end_offset,
+            note=broken.get(segment.name) or _note(segment),
+        )
+        for segment in state.segments
+    )
+
+
+def _note(segment: LlcSegment) -> str:
+    if not segment.stored:
+        return "it has no node"
+    return "" if segment.in_ideal_state else "not in the ideal state"
