@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.check_result import Severity, base_name, some
 from pinot_assets.core.text import plural
-from pinot_assets.segment.values.truncation import Cut
+from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.table_spec.blocks.audit_checks import CutCheck
 
 Lost = Mapping[str, Mapping[str, Cut]]

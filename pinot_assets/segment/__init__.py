@@ -1,7 +1,6 @@
 """Arrow tables become Pinot v3 segments, column by column. Knows neither Dagster nor Spark."""
 
-from pinot_assets.segment.column.fields import Column
-from pinot_assets.segment.column.types import DataType, FieldType
+from pinot_assets.segment.column.types import Column, DataType, FieldType
 from pinot_assets.segment.config.segment_spec import SegmentSpec
 from pinot_assets.segment.write.archive import (
     Renamed,

@@ -8,8 +8,7 @@ from typing import Self
 
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import UnsupportedFeature
-from pinot_assets.segment.config.transforms import read_transforms
-from pinot_assets.segment.functions.pinot_expression import Translation
+from pinot_assets.segment.config.transforms import Translation, read_transforms
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Self
 
 from pinot_assets.core.stored_format import FIRST, Marks, Stored, marks
 from pinot_assets.core.untrusted import read_json
-from pinot_assets.segment.values.truncation import Cut
+from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.segment.write.segment import ColumnStats
 
 

@@ -21,7 +21,7 @@ from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.spark.expression import compiled, first_line, parsed
 from pinot_assets.ingest.spark.record_transforms import ExpressionFailed, apply_pinot, table_columns
 from pinot_assets.ingest.spark.rows import CORRUPT, END, ROW
-from pinot_assets.segment.functions.pinot_expression import quoted
+from pinot_assets.segment.config.transforms import quoted
 
 _NARROW: Final = frozenset(("Project", "Filter"))
 _MOVING: Final = re.compile(

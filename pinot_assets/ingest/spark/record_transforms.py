@@ -31,7 +31,7 @@ from pinot_assets.ingest.contract.query import Query
 from pinot_assets.ingest.contract.target_schema import TargetSchema
 from pinot_assets.ingest.spark.expression import compiled
 from pinot_assets.ingest.spark.rows import MADE
-from pinot_assets.segment.functions.pinot_expression import Translation, quoted
+from pinot_assets.segment.config.transforms import Translation, quoted
 
 _FILES: Final = "#file's "  # before the name of a column: its values in the file
 _INSTANTS: Final = (TimestampType, TimestampNTZType)

@@ -41,7 +41,7 @@ from pinot_assets.ingest.formats.content import check_not_torn
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.ingest.task.scratch import scratch_folder
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
-from pinot_assets.segment.write.metadata_reader import read_facts
+from pinot_assets.segment.write.metadata import read_facts
 from pinot_assets.segment.write.segment import ColumnStats
 from pinot_assets.snapshot.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY
 from pinot_assets.snapshot.fingerprint import Fingerprint

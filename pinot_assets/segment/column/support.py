@@ -34,23 +34,9 @@ class Section(StrEnum):
 _ONLY_PINOT = "only Pinot's own builder writes it"
 _NEEDS_BUILDER = "NEEDS_JVM_BUILDER"
 _FUNCTIONS = sorted({f"`{name}`" for name, _ in FUNCTIONS})
-_ROWS_CHANGE = "it changes rows while they are read"
-
-
-Line = tuple[Section, str, SupportLevel, str, str]
-
-
-def _native(section: Section, title: str, reason: str = "") -> Line:
-    return section, title, SupportLevel.NATIVE, reason, ""
-
-
-def _server(section: Section, title: str) -> Line:
-    reason = "the server builds it when it loads the segment"
-    return section, title, SupportLevel.SERVER, reason, "INDEX_BUILT_AT_LOAD"
-
-
-def _refused(section: Section, title: str, reason: str, code: str) -> Line:
-    return section, title, SupportLevel.REFUSED, reason, code
+_BUILT_AT_LOAD = "INDEX_BUILT_AT_LOAD"
+_BY_SERVER = ("the server builds it when it loads the segment", _BUILT_AT_LOAD)
+_ANSWERS = {"": SupportLevel.NATIVE, _BUILT_AT_LOAD: SupportLevel.SERVER}
 
 
 class Feature(Enum):
@@ -63,54 +49,50 @@ class Feature(Enum):
     :ivar code: a fixed name for notes and refusals.
     """
 
-    def __init__(self, section: Section, title: str, answer: SupportLevel, reason: str, code: str) -> None:
+    def __init__(self, section: Section, title: str, reason: str = "", code: str = "") -> None:
         self.section = section
         self.title = title
-        self.answer = answer
+        self.answer = _ANSWERS.get(code, SupportLevel.REFUSED)
         self.reason = reason
         self.code = code
 
-    def refusal(self, where: str, what: str) -> str:
-        """The problem that names where it was asked for, and for what."""
-        return f"{where}: {what} ({self.code}: {self.reason})"
-
-    SINGLE_VALUE = _native(
+    SINGLE_VALUE = (
         Section.COLUMNS,
         "single-value INT, LONG, FLOAT, DOUBLE, BIG_DECIMAL, BOOLEAN, TIMESTAMP, STRING, JSON, BYTES",
     )
-    MULTI_VALUE = _native(Section.COLUMNS, "multi-value dimensions of these types but BIG_DECIMAL and JSON")
-    COLUMN_INVALID = _refused(
+    MULTI_VALUE = (Section.COLUMNS, "multi-value dimensions of these types but BIG_DECIMAL and JSON")
+    COLUMN_INVALID = (
         Section.COLUMNS,
         "multi-value BIG_DECIMAL and JSON, multi-value metrics and date-times, metrics that are no numbers "
         "or BYTES, date-times without format, a `maxLength` that is none, a name twice, no column at all",
         "Pinot has no such columns",
         "COLUMN_INVALID",
     )
-    NULLS = _native(
+    NULLS = (
         Section.COLUMNS,
         "`nullHandlingEnabled`, `enableColumnBasedNullHandling`, `notNull`, `defaultNullValue`",
     )
-    DEFAULT_VALUE = _refused(
+    DEFAULT_VALUE = (
         Section.COLUMNS,
         "a `defaultNullValue` that does not fit its column, or a TIMESTAMP's as text",
         "Pinot would not take it, or its meaning depends on the server's time zone",
         "DEFAULT_VALUE_INVALID",
     )
-    MAX_LENGTH = _native(Section.COLUMNS, "`maxLength`, `maxLengthExceedStrategy`")
-    TRAILING_ZEROS = _refused(
+    MAX_LENGTH = (Section.COLUMNS, "`maxLength`, `maxLengthExceedStrategy`")
+    TRAILING_ZEROS = (
         Section.COLUMNS,
         "`allowTrailingZeros`",
         "equal numbers of different scale have no certain order",
         "BIG_DECIMAL_SCALE_AMBIGUOUS",
     )
-    OTHER_TYPE = _refused(Section.COLUMNS, "MAP, LIST, STRUCT and other types", _ONLY_PINOT, _NEEDS_BUILDER)
-    OLD_FIELDS = _refused(
+    OTHER_TYPE = (Section.COLUMNS, "MAP, LIST, STRUCT and other types", _ONLY_PINOT, _NEEDS_BUILDER)
+    OLD_FIELDS = (
         Section.COLUMNS,
         "`timeFieldSpec`, `virtualColumnProvider`",
         "old forms that are not imitated",
         _NEEDS_BUILDER,
     )
-    COLUMN_NAME = _refused(
+    COLUMN_NAME = (
         Section.COLUMNS,
         "names with a leading # or !, a comma, `${`, a control character or one beyond U+FFFF; date-time "
         "formats with a comma, `${` or a character beyond U+FFFF; names outside ASCII for servers before 1.5",
@@ -118,40 +100,41 @@ class Feature(Enum):
         "COLUMN_NAME_UNSAFE",
     )
 
-    DICTIONARY = _native(
+    DICTIONARY = (
         Section.ENCODINGS,
         "dictionary of fixed or variable length, its sorted, fixed-bit and multi-value forward index, "
         "MV_ENTRY_DICT",
     )
-    OPTIMIZE = _native(
-        Section.ENCODINGS, "`optimizeDictionary`, `optimizeDictionaryForMetrics`, `optimizeDictionaryType`"
+    OPTIMIZE = (
+        Section.ENCODINGS,
+        "`optimizeDictionary`, `optimizeDictionaryForMetrics`, `optimizeDictionaryType`",
     )
-    RAW = _native(
+    RAW = (
         Section.ENCODINGS,
         "`noDictionaryColumns` and RAW encoding: versions 2 to 5, PASS_THROUGH, LZ4, GZIP, ZSTANDARD, SNAPPY",
         "equal bytes but for SNAPPY, and for ZSTANDARD where the two libzstd differ",
     )
-    CODEC_UNREADABLE = _refused(
+    CODEC_UNREADABLE = (
         Section.ENCODINGS,
         "codecs DELTA and DELTADELTA without dictionary",
         "Pinot 1.5.1 does not read back what it wrote",
         "CODEC_UNREADABLE_IN_1_5_1",
     )
-    OTHER_ENCODING = _refused(
+    OTHER_ENCODING = (
         Section.ENCODINGS,
         "`forwardIndexDisabled`, CLP codecs, `noRawDataForTextIndex`, unknown settings of dictionary and "
         "forward index",
         _ONLY_PINOT,
         _NEEDS_BUILDER,
     )
-    ENCODING_INVALID = _refused(
+    ENCODING_INVALID = (
         Section.ENCODINGS,
         "settings that contradict each other or are out of range; an inverted index without dictionary that "
         "is to be written into the segment",
         "Pinot does not accept it",
         "ENCODING_INVALID",
     )
-    ENCODING_TOO_NEW = _refused(
+    ENCODING_TOO_NEW = (
         Section.ENCODINGS,
         "for older servers: multi-value version 4 before 1.1, GZIP before 1.2, version 5 before 1.3, "
         "MV_ENTRY_DICT before 1.5",
@@ -159,145 +142,145 @@ class Feature(Enum):
         "SERVER_TOO_OLD",
     )
 
-    INVERTED_AT_BUILD = _native(
+    INVERTED_AT_BUILD = (
         Section.INDEXES,
         "inverted index with `createInvertedIndexDuringSegmentGeneration` or in `fieldConfigList`",
         "Pinot's own builder writes it then; never on a sorted column",
     )
-    INVERTED = _server(Section.INDEXES, "other inverted indexes (`invertedIndexColumns`)")
-    BLOOM = _native(Section.INDEXES, "bloom filter", "Pinot's own builder writes it too")
-    BLOOM_INVALID = _refused(
+    INVERTED = (Section.INDEXES, "other inverted indexes (`invertedIndexColumns`)", *_BY_SERVER)
+    BLOOM = (Section.INDEXES, "bloom filter", "Pinot's own builder writes it too")
+    BLOOM_INVALID = (
         Section.INDEXES,
         "bloom filter on BOOLEAN, with an fpp that is no share or a size that is no number",
         "Pinot does not accept it",
         "INDEX_INVALID",
     )
-    SERVER_BUILT = _server(
-        Section.INDEXES, "range, text, multi-column text, JSON, FST, IFST, H3, vector and timestamp index"
+    SERVER_BUILT = (
+        Section.INDEXES,
+        "range, text, multi-column text, JSON, FST, IFST, H3, vector and timestamp index",
+        *_BY_SERVER,
     )
-    STAR_TREE = _server(Section.INDEXES, "star-tree with `enableDynamicStarTreeCreation`")
-    STAR_TREE_AT_BUILD = _refused(
+    STAR_TREE = (Section.INDEXES, "star-tree with `enableDynamicStarTreeCreation`", *_BY_SERVER)
+    STAR_TREE_AT_BUILD = (
         Section.INDEXES,
         "star-tree without `enableDynamicStarTreeCreation`",
         "only Pinot's own builder writes it, unless enableDynamicStarTreeCreation leaves it to the server",
         "STAR_TREE_NEEDS_JVM",
     )
-    INDEX_NEEDS_DICTIONARY = _refused(
+    INDEX_NEEDS_DICTIONARY = (
         Section.INDEXES,
         "FST, IFST and vector index of a column without dictionary, range index of one that is no number",
         "the server cannot build it and does not load the segment",
         "INDEX_NEEDS_DICTIONARY",
     )
-    TIMESTAMP_INDEX_OF_NULLS = _refused(
+    TIMESTAMP_INDEX_OF_NULLS = (
         Section.INDEXES,
         "timestamp index of a column with null handling",
         "the server derives its columns without their nulls",
         "TIMESTAMP_INDEX_LOSES_NULLS",
     )
-    OTHER_INDEX = _refused(Section.INDEXES, "any other index", _ONLY_PINOT, _NEEDS_BUILDER)
-    DECLARED_TWICE = _refused(
+    OTHER_INDEX = (Section.INDEXES, "any other index", _ONLY_PINOT, _NEEDS_BUILDER)
+    DECLARED_TWICE = (
         Section.INDEXES,
         "one index of a column declared in two ways",
         "Pinot does not accept it",
         "INDEX_INVALID",
     )
 
-    SORTED_COLUMN = _native(
+    SORTED_COLUMN = (
         Section.ROWS,
         "`sortedColumn`",
         "the rows of each segment are sorted by it, and by the second where the first are equal",
     )
-    SORTED_COLUMN_INVALID = _refused(
+    SORTED_COLUMN_INVALID = (
         Section.ROWS,
         "`sortedColumn` with a multi-value column or one that the schema lacks",
         "Pinot does not accept it",
         "SORTED_COLUMN_INVALID",
     )
-    PARTITIONS = _native(
+    PARTITIONS = (
         Section.ROWS,
         "`segmentPartitionConfig` with Modulo, Murmur, Murmur2, Murmur3, HashCode, ByteArray and "
         "BoundedColumnValue",
         "the partitions found are written; rows are not moved between segments",
     )
-    PARTITIONS_INVALID = _refused(
+    PARTITIONS_INVALID = (
         Section.ROWS,
         "`segmentPartitionConfig` of a multi-value column; Modulo of what cannot be a whole number; "
         "settings that Pinot refuses; `useRawBytes`; Murmur3 for servers before 1.1",
         "no partition, or one that a server computes differently",
         "PARTITION_COLUMN_INVALID",
     )
-    SEGMENT_FORMAT = _refused(
-        Section.ROWS, "`segmentFormatVersion` other than v3", _ONLY_PINOT, _NEEDS_BUILDER
-    )
+    SEGMENT_FORMAT = (Section.ROWS, "`segmentFormatVersion` other than v3", _ONLY_PINOT, _NEEDS_BUILDER)
 
-    TIME_FORMAT = _native(
+    TIME_FORMAT = (
         Section.TIME,
         f"EPOCH, TIMESTAMP, and SIMPLE_DATE_FORMAT in UTC of {', '.join(f'`{text}`' for text in PATTERNS)}",
     )
-    TIME_FORMAT_OTHER = _refused(
+    TIME_FORMAT_OTHER = (
         Section.TIME,
         "other date patterns and zones",
         "they cannot be read exactly as Pinot reads them",
         "TIME_FORMAT_UNSUPPORTED",
     )
-    TIME_COLUMN = _refused(
+    TIME_COLUMN = (
         Section.TIME,
         "a time column that is no DATE_TIME field, or of a type its format cannot have",
         "Pinot does not accept it",
         "TIME_COLUMN_INVALID",
     )
 
-    TRANSFORM = _native(
+    TRANSFORM = (
         Section.INGESTION,
         f"`transformConfigs`, `filterConfig` of {', '.join(_FUNCTIONS)}, AND, OR, NOT, IS NULL, literals and "
         "columns",
         "translated to Spark SQL; such files are read by Spark",
     )
-    TRANSFORM_OTHER = _refused(
+    TRANSFORM_OTHER = (
         Section.INGESTION,
         "`transformConfigs`, `filterConfig` with any other function",
         "nothing in Spark SQL is certainly the same: write transforms and filter in fileIngestion",
         "TRANSFORM_NOT_TRANSLATED",
     )
-    GROOVY = _refused(
+    GROOVY = (
         Section.INGESTION,
         "`transformConfigs`, `filterConfig` in Groovy",
         "Spark SQL cannot say what a script does: write transforms and filter in fileIngestion",
         "GROOVY_REFUSED",
     )
-    TRANSFORM_REFERENCE = _refused(
+    TRANSFORM_REFERENCE = (
         Section.INGESTION,
         "`transformConfigs`, `filterConfig` with `${` in them",
         "Pinot and Spark would put a variable of the environment there, which must not become table data",
         "REFERENCE_REFUSED",
     )
-    TRANSFORM_INVALID = _refused(
+    TRANSFORM_INVALID = (
         Section.INGESTION,
         "two functions of one column, functions that need each other, a `filterConfig` that is no condition",
         "Pinot does not accept it",
         "TRANSFORM_INVALID",
     )
-    INGESTION = _refused(
+    INGESTION = (
         Section.INGESTION,
         "`complexTypeConfig`, `enrichmentConfigs`, `aggregationConfigs`, "
         "schema-conforming transformers, `rowTimeValueCheck`, `aggregateMetrics`, a schema's "
         "`transformFunction`",
-        _ROWS_CHANGE,
+        "it changes rows while they are read",
         "INGESTION_TRANSFORM_NEEDS_JVM",
     )
-    UPSERT = _refused(
+    UPSERT = (
         Section.INGESTION,
         "`upsertConfig`, `dedupConfig`",
         "such a table's segments are no files that can be replaced",
         "UPSERT_UNSUPPORTED",
     )
-    CONFIG_SHAPE = _refused(
+    CONFIG_SHAPE = (
         Section.INGESTION,
         "a text where Pinot has a list or an object, and the like; a column twice in `fieldConfigList`",
         "Pinot does not accept it",
         "CONFIG_INVALID",
     )
-    OLD_SERVER = _refused(
+    OLD_SERVER = (
         Section.INGESTION,
         "`minServer` before 0.11",
         "0.11 is the oldest server that was tested",
@@ -305,10 +288,17 @@ class Feature(Enum):
     )
 
 
-Problems = list[tuple[Feature, str]]
-"""What cannot be done: the line of the list, and what was asked for."""
+class Findings:
+    """What of a schema and a table config cannot be done, and what is left to the server, for people.
 
+    :ivar problems: what cannot be done.
+    :ivar notes: what is accepted but left to the server or not imitated.
+    """
 
-def refusals(where: str, problems: Problems) -> list[str]:
-    """The problems of one place as texts."""
-    return [feature.refusal(where, what) for feature, what in problems]
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self.notes: list[str] = []
+
+    def refuse(self, where: str, feature: Feature, what: str) -> None:
+        """Note a problem: where it was asked for, and for what."""
+        self.problems.append(f"{where}: {what} ({feature.code}: {feature.reason})")

@@ -6,6 +6,8 @@ Texts are Arrow large_binary arrays of UTF-8. Half a surrogate pair stands in th
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -14,7 +16,9 @@ import pyarrow.compute as pc
 from pinot_assets.segment.column.decimals import Decimals
 from pinot_assets.segment.column.text import java_double, java_float
 from pinot_assets.segment.column.types import DataType
-from pinot_assets.segment.values.arrays import Numbers, Values
+
+Numbers: TypeAlias = npt.NDArray[np.generic]
+Values: TypeAlias = Numbers | Decimals | pa.LargeBinaryArray
 
 
 def binary_buffers(texts: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +24,39 @@ import pyarrow.types as pt
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.decimals import Decimals, stored_decimals
-from pinot_assets.segment.column.fields import Column, TooLong
 from pinot_assets.segment.column.text import cut_utf16, utf16_length
-from pinot_assets.segment.column.types import STORAGE, DataType, Default
-from pinot_assets.segment.values.arrays import Values
-from pinot_assets.segment.values.distinct import NULL, Codes, distinct, take
-from pinot_assets.segment.values.json_shape import canonical_texts
-from pinot_assets.segment.values.json_text import JsonRefused, canonical_json
-from pinot_assets.segment.values.multi_value import Lengths, elements, filled_rows, is_list, only_elements
-from pinot_assets.segment.values.truncation import NOTHING, Cut
+from pinot_assets.segment.column.types import STORAGE, Column, DataType, Default, TooLong
+from pinot_assets.segment.values.distinct import (
+    NULL,
+    Codes,
+    Lengths,
+    distinct,
+    elements,
+    filled_rows,
+    is_list,
+    only_elements,
+    take,
+)
+from pinot_assets.segment.values.java_text import Values
+from pinot_assets.segment.values.json_text import JsonRefused, canonical_json, canonical_texts
+
+
+class Cut(NamedTuple):
+    """Values of one column, each row's, or each element of a multi-value column.
+
+    :ivar at_nul: texts that hold a NUL: it goes, and all behind it.
+    :ivar at_length: those that are longer than `maxLength`: they were cut, or became the default value.
+    """
+
+    at_nul: int = 0
+    at_length: int = 0
+
+    def __add__(self, other: tuple[int, ...]) -> Cut:  # type: ignore[override]
+        """Of both together."""
+        return Cut(self[0] + other[0], self[1] + other[1])
+
+
+NOTHING: Final = Cut()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pinot_assets.audit.cut import cut_values
-from pinot_assets.segment.values.truncation import Cut
+from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.table_spec.blocks.audit_checks import CutCheck
 
 LOST = {

@@ -32,7 +32,7 @@ from pinot_assets.ingest.contract.query import Query
 from pinot_assets.ingest.task import worker
 from pinot_assets.ingest.task.worker import look_at
 from pinot_assets.segment import read_segment_info
-from pinot_assets.segment.values.truncation import Cut
+from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint

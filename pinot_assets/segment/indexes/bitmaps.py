@@ -1,17 +1,27 @@
-"""Row numbers as portable 32-bit Roaring bitmaps, run-optimised as Pinot's writer does.
+"""What is written as bits: null vectors, the inverted index, and bloom filters.
 
-Source: docs/design/segment-format.md#s8.
+Row numbers stand in portable 32-bit Roaring bitmaps, run-optimised as Pinot's writer does. Many are made at
+once, as an inverted index has one for every dictionary id: what is common to them (counting, headers, arrays,
+runs) is done for all together, and only full 8 KiB bitmaps one by one. Bloom filters are Guava's.
 
-Many bitmaps are made at once, as an inverted index has one for every dictionary id: what is common to them
-(counting, headers, arrays, runs) is done for all together, and only full 8 KiB bitmaps one by one.
+Source: docs/design/segment-format.md#s8 and #s10, `BitmapInvertedIndexWriter`,
+`OnHeapGuavaBloomFilterCreator`.
 """
 
 from __future__ import annotations
 
+import math
+import struct
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+
+from pinot_assets.errors import BuildError
+from pinot_assets.segment.config.indexes import BloomFilter
+from pinot_assets.segment.values.hashing import murmur3_x64_128
+from pinot_assets.segment.values.java_text import as_utf8
 
 _NO_RUNS = 12346
 _RUNS = 12347
@@ -159,3 +169,67 @@ def _put(out: Bytes, at: Ints, values: npt.NDArray[np.integer], width: int) -> N
     """Write little-endian integers of `width` bytes at the given places."""
     for byte in range(width):
         out[at + byte] = (values >> values.dtype.type(8 * byte)).astype(np.uint8)
+
+
+_MAX_BYTES = 2**32 - 1  # offsets are unsigned 32-bit
+
+
+def inverted_index(
+    name: str, ids: npt.NDArray[np.int32], lengths: npt.NDArray[np.int64] | None, cardinality: int
+) -> bytes:
+    """Where each id's bitmap begins and the last one ends, then the bitmaps.
+
+    :param name: column name, for errors.
+    :param ids: dictionary ids, one per row, or one per element of a multi-value column.
+    :param lengths: each row's number of elements; None for a single-value column.
+    :raises BuildError: the index would be larger than 4 GiB.
+    """
+    order = np.argsort(ids, kind="stable")
+    rows = order if lengths is None else np.repeat(np.arange(len(lengths)), lengths)[order]
+    grouped = ids[order]
+    if lengths is not None:  # a row that holds a value twice counts once
+        first = np.ones(len(rows), dtype=bool)
+        first[1:] = (rows[1:] != rows[:-1]) | (grouped[1:] != grouped[:-1])
+        rows, grouped = rows[first], grouped[first]
+    starts = np.searchsorted(grouped, np.arange(cardinality))
+    bitmaps, sizes = roarings(rows.astype(np.uint32), starts)
+    offsets = 4 * (cardinality + 1) + np.concatenate(([0], np.cumsum(sizes)))
+    if offsets[-1] > _MAX_BYTES:
+        raise BuildError(
+            f"The inverted index of column {name} is too large",
+            why=f"its {cardinality} bitmaps take more than 4 GiB",
+            hint="Leave the index to the server, or put fewer rows into a segment.",
+        )
+    return offsets.astype(">u4").tobytes() + bitmaps.tobytes()
+
+
+_TYPE, _VERSION = 1, 1
+_MURMUR128_MITZ_64 = 1  # Guava's hash strategy
+
+
+def bloom_filter(column: str, texts: pa.LargeBinaryArray, cardinality: int, how: BloomFilter) -> bytes:
+    """The filter of a column's values.
+
+    :param texts: the values as Java texts, repeats allowed.
+    :param cardinality: number of distinct values.
+    :raises BuildError: it would have no bit; Guava refuses to make it, and Pinot to build the segment.
+    """
+    fpp = how.fpp
+    if how.max_bytes > 0:
+        fpp = max(fpp, 2.0 ** -(how.max_bytes * 8 / cardinality * math.log(2)))
+    longs = -(-int(-cardinality * math.log(fpp) / (math.log(2) * math.log(2))) // 64)
+    if longs == 0:
+        raise BuildError(
+            f"the bloom filter of column {column} would have no bit",
+            why=f"{cardinality} distinct values with a false positive probability (fpp) of {fpp:g}",
+            hint="lower its fpp, or leave it out: a filter that lets most values through saves nothing",
+        )
+    hashes = max(1, math.floor(-math.log(fpp) / math.log(2) + 0.5))
+    bits = np.zeros(64 * longs, dtype=np.uint8)
+    place, step = murmur3_x64_128(as_utf8(texts))
+    for _ in range(hashes):
+        bits[(place & np.uint64(2**63 - 1)) % np.uint64(len(bits))] = 1
+        place = place + step
+    words = np.packbits(bits, bitorder="little").view("<u8").astype(">u8")
+    head = struct.pack(">iibbi", _TYPE, _VERSION, _MURMUR128_MITZ_64, hashes, longs)
+    return head + words.tobytes()
