@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets.core.addresses import is_loopback, service_of
+from pinot_assets.core.connections import is_loopback, service_of
 from pinot_assets.errors import SettingError
 
 POLICY: Final = "PINOT_ASSETS_POLICY"

@@ -1,4 +1,4 @@
-"""Reading what others may have written: JSON, stored objects, nodes.
+"""Reading what others may have written: JSON, stored objects, nodes, tars.
 
 Whatever is wrong with such a text, the outcome is one error that names it; a parser in `reading` need not
 think of more than the right text.
@@ -8,17 +8,37 @@ from __future__ import annotations
 
 import json
 import re
+import tarfile
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.limits import DEEPEST, VALUES_VARIABLE, most_values
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError
+
+_MOST_HEADER: Final = 1 << 16
+"""Bytes of a name that does not fit into a plain header; Python reads it whole."""
+
+
+class BoundedHeader(tarfile.TarInfo):
+    """One whose long names are as long as names are."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """As `tarfile` calls it.
+
+        :raises tarfile.ReadError: a long name is longer than names are.
+        """
+        found = super().frombuf(buf, encoding, errors)
+        if not (found.isreg() or found.isdir()) and found.size > _MOST_HEADER:
+            raise tarfile.ReadError(f"a header of {found.size} bytes")
+        return found
+
 
 T = TypeVar("T")
 ValueCheck = Callable[[Any], bool]

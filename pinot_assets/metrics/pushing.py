@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from pinot_assets.core.timeouts import run_with_timeout
+from pinot_assets.core.threads import run_with_timeout
 from pinot_assets.metrics.family import Sample
 from pinot_assets.session.driver import Driver, was_turned_away
 from pinot_assets.table_spec import label_of

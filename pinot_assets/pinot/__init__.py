@@ -1,6 +1,6 @@
 """The only door to Pinot: controller, brokers and servers over HTTP, lineage as values, push."""
 
-from pinot_assets.core.connections.pinot import (
+from pinot_assets.core.connections import (
     Auth,
     BasicAuth,
     PinotConnection,

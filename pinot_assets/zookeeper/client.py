@@ -20,9 +20,7 @@ from kazoo.protocol.serialization import Auth
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, make_acl, make_digest_acl
 
-from pinot_assets.core.connections.pinot import Tls
-from pinot_assets.core.connections.waits import Waits
-from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
+from pinot_assets.core.connections import Tls, Waits, ZooKeeperAccess
 from pinot_assets.errors import SessionError, SpecError
 
 _USUAL = Waits()

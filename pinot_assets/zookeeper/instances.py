@@ -8,7 +8,7 @@ from typing import Final
 
 from kazoo.exceptions import NoNodeError
 
-from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
+from pinot_assets.core.connections import ZooKeeperAccess
 from pinot_assets.core.limits import NODE_BYTES
 from pinot_assets.core.untrusted import fields_of_json, whole_number
 from pinot_assets.zookeeper.client import answered, close, connect, require_cluster
@@ -20,7 +20,7 @@ _PORT: Final = "port"
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperInstances:
-    """`pinot_assets.core.connections.pinot.Instances` from the instance configs that Helix keeps.
+    """`pinot_assets.core.connections.Instances` from the instance configs that Helix keeps.
 
     :ivar hosts: connect text of ZooKeeper.
     :ivar cluster: Helix cluster name.

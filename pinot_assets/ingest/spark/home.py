@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Final
 
-from pinot_assets.core.surviving_shell import deaf_shell
-from pinot_assets.core.temporary_folders import locked_folder
+from pinot_assets.core.files import locked_folder
+from pinot_assets.core.subprocesses import deaf_shell
 
 _JVM: Final = "jvm"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.files import temporary_folder
 
 
 def scratch_folder() -> AbstractContextManager[Path]:

@@ -26,7 +26,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection
 from pinot_assets.core.limits import ERROR_BYTES, REPLY
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import (

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from pinot_assets.core.addresses import may_be_loopback
+from pinot_assets.core.connections import may_be_loopback
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import PinotError

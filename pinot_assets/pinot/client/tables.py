@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import httpx
 
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot.client.http import CallKind, ClientPool, HttpCall

@@ -13,8 +13,7 @@ from threading import Lock
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets.core.addresses import may_be_loopback, origin_of
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection, may_be_loopback, origin_of
 from pinot_assets.errors import PinotAssetsError, PinotError
 
 ADDRESSES: Final = "PINOT_ADDRESSES"

@@ -15,7 +15,7 @@ from typing import cast
 from isal import igzip, isal_zlib
 
 from pinot_assets.core.limits import ENTRY_BYTES
-from pinot_assets.core.tar_header import BoundedHeader
+from pinot_assets.core.untrusted import BoundedHeader
 
 _FILES = ("creation.meta", "metadata.properties")
 _LEVEL = 1

@@ -22,7 +22,7 @@ from isal import igzip, isal_zlib
 from isal.isal_zlib import adler32
 
 from pinot_assets.core.limits import ENTRY_BYTES
-from pinot_assets.core.tar_header import BoundedHeader
+from pinot_assets.core.untrusted import BoundedHeader
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.text import property_line
 from pinot_assets.segment.write.segment import Segment, check_name, creation_meta

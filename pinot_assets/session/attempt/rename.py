@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pinot_assets.core.thread_map import in_threads
+from pinot_assets.core.threads import in_threads
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.stores.staged_objects import THREADS

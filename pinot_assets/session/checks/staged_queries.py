@@ -8,7 +8,7 @@ from typing import Literal
 
 from pinot_assets.audit import Finding
 from pinot_assets.audit.assertions import Answers, Tally, assertion_holds, tally
-from pinot_assets.core.thread_map import in_threads
+from pinot_assets.core.threads import in_threads
 from pinot_assets.errors import PinotError, PinotUnreachable
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.client.data_table import DataTable

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 from pinot_assets.errors import LeaseLost
 from pinot_assets.session.values.report import Progress
 from pinot_assets.snapshot.receipt import Failure, Receipt

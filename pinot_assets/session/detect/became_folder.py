@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
-from pinot_assets.core.thread_map import in_threads
+from pinot_assets.core.threads import in_threads
 from pinot_assets.errors import SourceError
 from pinot_assets.session.values.plan import Changes
 from pinot_assets.snapshot.manifest import Snapshot

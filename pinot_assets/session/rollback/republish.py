@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pinot_assets.core.thread_map import in_threads
+from pinot_assets.core.threads import in_threads
 from pinot_assets.errors import BuildError, RollbackRefused, SnapshotCorrupt, SourceError
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from pinot_assets.core.thread_map import in_threads
+from pinot_assets.core.threads import in_threads
 from pinot_assets.errors import SourceError
 from pinot_assets.session.stores.staged_objects import THREADS
 from pinot_assets.source.object_store import ObjectStore

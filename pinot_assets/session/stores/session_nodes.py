@@ -8,7 +8,7 @@ from typing import TypeVar
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 from pinot_assets.core.untrusted import reading, whole_number
 from pinot_assets.errors import NodeUnreadable, SessionError
 from pinot_assets.session.stores import nodes

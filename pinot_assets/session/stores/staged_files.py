@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
+from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.limits import MIB, RECEIPT, RECEIPTS
 from pinot_assets.core.stored_format import FIRST
-from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.core.text import plural, size
-from pinot_assets.core.thread_map import in_threads
+from pinot_assets.core.threads import in_threads
 from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import SnapshotCorrupt, SourceChanged, TooLarge
 from pinot_assets.ingest.contract.keys import CUT_VALUES, attempt_of, cut_key, file_id, receipt_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from pinot_assets.core.thread_map import in_threads
+from pinot_assets.core.threads import in_threads
 from pinot_assets.errors import SourceError
 from pinot_assets.ingest.contract.keys import attempt_of, file_id
 from pinot_assets.session.stores.staged_objects import THREADS

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from urllib.parse import urlsplit
 
-from pinot_assets.core.addresses import is_loopback
+from pinot_assets.core.connections import is_loopback
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SettingError
 from pinot_assets.source.settings.references import resolve_env

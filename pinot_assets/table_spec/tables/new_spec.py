@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from pinot_assets.core.new_file import write_new
+from pinot_assets.core.files import write_new
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec.tables.load import displaced_by
 from pinot_assets.table_spec.yaml.policy_file import FOLDER_POLICY

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets.core.addresses import service_of
+from pinot_assets.core.connections import service_of
 from pinot_assets.core.policy import FOR_SPECS, LOOPBACK, PROJECT, PROVIDER, is_never_read, is_ours
 
 Trouble = tuple[str, str]
