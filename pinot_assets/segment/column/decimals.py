@@ -54,8 +54,9 @@ class Decimals:
     def with_last(self, value: Decimal) -> Decimals:
         """These, and one more, its trailing zeros kept."""
         unscaled, scale = _parts(value)
+        fits = -(2**63) <= unscaled < 2**63
         return Decimals(
-            np.append(self.unscaled, np.array([unscaled], dtype=None if _fits(unscaled) else object)),
+            np.append(self.unscaled, np.array([unscaled], dtype=None if fits else object)),
             np.append(self.scales, scale),
         )
 
@@ -107,8 +108,7 @@ def parse_decimal(text: str) -> Decimal:
 def is_storable(text: str) -> bool:
     """Whether a text is a decimal number that Pinot can store."""
     try:
-        number = _stripped(text)
-        _check_scale(np.array([_parts(number)[1]]))
+        _check_scale(np.array([_parts(_stripped(text))[1]]))
     except ValueError:
         return False
     return True
@@ -209,10 +209,6 @@ def _serialized(unscaled: int, scale: int) -> bytes:
 def _check_scale(scales: npt.NDArray[np.int64]) -> None:
     if (np.abs(scales) > MAX_SCALE).any():
         raise ValueError(f"a scale beyond {MAX_SCALE} cannot be stored")
-
-
-def _fits(unscaled: int) -> bool:
-    return -(2**63) <= unscaled < 2**63
 
 
 def _objects(values: list[int] | list[Decimal]) -> npt.NDArray[Any]:

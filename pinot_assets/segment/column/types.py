@@ -61,48 +61,36 @@ class Storage:
     :ivar stored: Arrow type of the stored values (BOOLEAN is stored as INT, TIMESTAMP as LONG millis); None
         where Arrow has none, which is BIG_DECIMAL.
     :ivar disk: numpy type of one stored value, big-endian; None for values of variable width.
-    :ivar accepts: which Arrow types may be cast to it without guessing.
+    :ivar kinds: tells the Arrow types that it may be cast from.
     """
 
     arrow: pa.DataType
     stored: pa.DataType | None
     disk: np.dtype[np.generic] | None
-    accepts: Callable[[pa.DataType], bool]
+    kinds: tuple[Callable[[pa.DataType], bool], ...]
+
+    def accepts(self, kind: pa.DataType) -> bool:
+        """Whether an Arrow type may be cast to it without guessing."""
+        return any(is_kind(kind) for is_kind in self.kinds)
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pt.is_integer(kind) or pt.is_floating(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pt.is_string(kind) or pt.is_large_string(kind) or kind == pa.string_view())
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    fixed = pt.is_fixed_size_binary(kind)
-    return bool(pt.is_binary(kind) or pt.is_large_binary(kind) or kind == pa.binary_view() or fixed)
-
-
-def _is_exact(kind: pa.DataType) -> bool:
-    return bool(pt.is_integer(kind) or pt.is_decimal(kind) or _is_text(kind))
-
-
-def _is_instant(kind: pa.DataType) -> bool:
-    return bool(pt.is_timestamp(kind) or pt.is_date(kind))
-
-
+_NUMBERS = (pt.is_integer, pt.is_floating)
+_TEXTS = (pt.is_string, pt.is_large_string, pt.is_string_view)
+_BYTES = (pt.is_binary, pt.is_large_binary, pt.is_binary_view, pt.is_fixed_size_binary)
 STORAGE: dict[DataType, Storage] = {
-    DataType.INT: Storage(pa.int32(), pa.int32(), np.dtype(">i4"), _is_number),
-    DataType.LONG: Storage(pa.int64(), pa.int64(), np.dtype(">i8"), _is_number),
-    DataType.FLOAT: Storage(pa.float32(), pa.float32(), np.dtype(">f4"), _is_number),
-    DataType.DOUBLE: Storage(pa.float64(), pa.float64(), np.dtype(">f8"), _is_number),
-    DataType.STRING: Storage(pa.string(), pa.large_string(), None, _is_text),
-    DataType.BOOLEAN: Storage(pa.bool_(), pa.int32(), np.dtype(">i4"), pt.is_boolean),
-    DataType.TIMESTAMP: Storage(pa.timestamp("ms", "UTC"), pa.int64(), np.dtype(">i8"), _is_instant),
-    DataType.JSON: Storage(pa.string(), pa.large_string(), None, _is_text),
-    DataType.BYTES: Storage(pa.binary(), pa.large_binary(), None, _is_bytes),
+    DataType.INT: Storage(pa.int32(), pa.int32(), np.dtype(">i4"), _NUMBERS),
+    DataType.LONG: Storage(pa.int64(), pa.int64(), np.dtype(">i8"), _NUMBERS),
+    DataType.FLOAT: Storage(pa.float32(), pa.float32(), np.dtype(">f4"), _NUMBERS),
+    DataType.DOUBLE: Storage(pa.float64(), pa.float64(), np.dtype(">f8"), _NUMBERS),
+    DataType.STRING: Storage(pa.string(), pa.large_string(), None, _TEXTS),
+    DataType.BOOLEAN: Storage(pa.bool_(), pa.int32(), np.dtype(">i4"), (pt.is_boolean,)),
+    DataType.TIMESTAMP: Storage(
+        pa.timestamp("ms", "UTC"), pa.int64(), np.dtype(">i8"), (pt.is_timestamp, pt.is_date)
+    ),
+    DataType.JSON: Storage(pa.string(), pa.large_string(), None, _TEXTS),
+    DataType.BYTES: Storage(pa.binary(), pa.large_binary(), None, _BYTES),
     # Arrow's decimals have one scale for the whole column; text loses nothing.
-    DataType.BIG_DECIMAL: Storage(pa.string(), None, None, _is_exact),
+    DataType.BIG_DECIMAL: Storage(pa.string(), None, None, (pt.is_integer, pt.is_decimal, *_TEXTS)),
 }
 
 Default = int | float | str | bytes | Decimal

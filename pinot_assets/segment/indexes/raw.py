@@ -21,13 +21,15 @@ from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.types import Codec, RawFormat
 from pinot_assets.segment.values.distinct import Lengths
 from pinot_assets.segment.values.java_text import Numbers, binary_buffers
-from pinot_assets.segment.values.ordered_values import OrderedValues, entry_lengths
+from pinot_assets.segment.values.ordered_values import OrderedValues
 
 _IDS = {Codec.PASS_THROUGH: 0, Codec.SNAPPY: 1, Codec.ZSTANDARD: 2, Codec.LZ4: 3, Codec.GZIP: 5}
 _LZ4_LENGTH_PREFIXED = 4
-_LZ4 = pa.Codec("lz4_raw")
-_SNAPPY = pa.Codec("snappy")
-_ZSTANDARD = pa.Codec("zstd", compression_level=3)
+_LIBRARIES = {
+    Codec.LZ4: pa.Codec("lz4_raw"),
+    Codec.SNAPPY: pa.Codec("snappy"),
+    Codec.ZSTANDARD: pa.Codec("zstd", compression_level=3),
+}
 _GZIP_LEVEL = 6
 
 
@@ -42,25 +44,14 @@ def codec_id(codec: Codec, *, little_endian: bool) -> int:
 
 def compressed(codec: Codec, chunk: bytes, *, little_endian: bool) -> bytes:
     """One chunk as it is stored."""
+    if codec is Codec.PASS_THROUGH:
+        return chunk
     length = struct.pack("<i" if little_endian else ">i", len(chunk))
-    match codec:
-        case Codec.PASS_THROUGH:
-            return chunk
-        case Codec.LZ4:
-            block = _bytes(_LZ4, chunk)
-            return length + block if little_endian else block
-        case Codec.GZIP:
-            # A zlib stream in spite of the name. isal and zlib-ng pack differently from Java's zlib.
-            return zlib.compress(chunk, _GZIP_LEVEL) + length
-        case Codec.SNAPPY:
-            return _bytes(_SNAPPY, chunk)
-        case Codec.ZSTANDARD:
-            return _bytes(_ZSTANDARD, chunk)
-
-
-def _bytes(library: pa.Codec, chunk: bytes) -> bytes:
-    packed: bytes = library.compress(chunk, asbytes=True)
-    return packed
+    if codec is Codec.GZIP:
+        # A zlib stream in spite of the name. isal and zlib-ng pack differently from Java's zlib.
+        return zlib.compress(chunk, _GZIP_LEVEL) + length
+    packed: bytes = _LIBRARIES[codec].compress(chunk, asbytes=True)
+    return length + packed if codec is Codec.LZ4 and little_endian else packed
 
 
 Offsets = npt.NDArray[np.int64]
@@ -89,7 +80,7 @@ class Records:
 
 def single_records(values: OrderedValues) -> Records:
     """A single-value column of variable width: the value's bytes."""
-    lengths = entry_lengths(values.entries).to_numpy()
+    lengths = pc.binary_length(values.entries).to_numpy()
 
     def make(start: int, stop: int) -> pa.LargeBinaryArray:
         return values.entries.take(pa.array(values.ids[start:stop]))
@@ -121,7 +112,7 @@ def fixed_records(values: OrderedValues, lengths: Lengths, *, counted: bool) -> 
 def variable_records(values: OrderedValues, lengths: Lengths) -> Records:
     """A multi-value column of variable width: the number of values, their lengths, their bytes."""
     starts = _ends(lengths)
-    sizes = entry_lengths(values.entries).to_numpy()
+    sizes = pc.binary_length(values.entries).to_numpy()
     upto = _ends(sizes[values.ids])
     row_bytes = np.diff(upto[starts])
     ends = _ends(4 + 4 * lengths + row_bytes)

@@ -152,7 +152,7 @@ def _values(column: Column, values: pa.Array) -> Values:
         return stored_decimals(values)
     if column.data_type is DataType.JSON:
         texts, found = canonical_texts(values.cast(pa.large_binary()))
-        return _mapped(texts, ~found, _on_text(_json, column))
+        return _mapped(texts, ~found, partial(_json, column))
     if STORAGE[column.data_type].disk is None:
         return values.cast(pa.large_binary())
     return values.to_numpy(zero_copy_only=False)
@@ -180,11 +180,12 @@ def _with_fill(values: Values, fill: Default) -> Values:
     return pa.concat_arrays([values, pa.array([last], pa.large_binary())])
 
 
-def _json(column: Column, text: str) -> str:
+def _json(column: Column, value: bytes) -> bytes:
     try:
-        return canonical_json(text)
+        text = canonical_json(value.decode("utf-8", "surrogatepass"))
     except JsonRefused as error:
         raise BuildError(f"Column {column.name} holds JSON that cannot be built", why=str(error)) from None
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _sanitised(column: Column, values: Values) -> Values:
@@ -202,15 +203,16 @@ def _sanitised(column: Column, values: Values) -> Values:
         suspect |= pc.find_substring(values, b"\0").to_numpy(zero_copy_only=False) >= 0
     if strategy is not TooLong.NO_ACTION:
         suspect |= pc.binary_length(values).to_numpy(zero_copy_only=False) > column.max_length
-    cut = _on_text(_cut_text, column) if column.data_type.is_text else partial(_cut_bytes, column)
-    return _mapped(values, suspect, cut)
+    cut = _cut_text if column.data_type.is_text else _cut_bytes
+    return _mapped(values, suspect, partial(cut, column))
 
 
-def _cut_text(column: Column, text: str) -> str:
+def _cut_text(column: Column, value: bytes) -> bytes:
+    text = value.decode("utf-8", "surrogatepass")
     kept = text.partition("\0")[0]
     if utf16_length(kept) > column.max_length:
         kept = cut_utf16(kept, column.max_length)
-    return text if kept == text else str(_cut_value(column, kept))
+    return value if kept == text else str(_cut_value(column, kept)).encode("utf-8", "surrogatepass")
 
 
 def _cut_bytes(column: Column, value: bytes) -> bytes:
@@ -228,13 +230,6 @@ def _cut_value(column: Column, kept: str | bytes) -> Default:
             hint="Shorten the value, raise maxLength, or choose another strategy.",
         )
     return column.default if column.effective_strategy is TooLong.SUBSTITUTE_DEFAULT_VALUE else kept
-
-
-def _on_text(change: Callable[[Column, str], str], column: Column) -> Callable[[bytes], bytes]:
-    def on_bytes(value: bytes) -> bytes:
-        return change(column, value.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
-
-    return on_bytes
 
 
 def _mapped(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from os.path import commonprefix
 
 import numpy as np
 import numpy.typing as npt
@@ -65,7 +66,7 @@ def _offsets(values: Numbers) -> _Keys:
 def _leading(texts: pa.LargeBinaryArray) -> _Keys:
     """The first eight bytes behind what all texts begin with, padded with zeros."""
     bounds = pc.min_max(texts).as_py()
-    common = _in_common(bounds["min"], bounds["max"])
+    common = len(commonprefix([bounds["min"], bounds["max"]]))
     ends, data = binary_buffers(texts)
     padded = np.concatenate((data, np.zeros(_BYTES, np.uint8)))
     # Eight bytes from every place on, one byte apart, without a copy.
@@ -75,12 +76,6 @@ def _leading(texts: pa.LargeBinaryArray) -> _Keys:
     keys: _Keys = windows[ends[:-1] + common].astype(np.uint64) & masks[kept]
     keys -= keys.min()
     return keys
-
-
-def _in_common(low: bytes, high: bytes) -> int:
-    """How many bytes both begin with."""
-    pairs = enumerate(zip(low, high, strict=False))
-    return next((n for n, (a, b) in pairs if a != b), min(len(low), len(high)))
 
 
 def _order(keys: _Keys) -> Places:
@@ -134,12 +129,9 @@ class OrderedValues:
     @property
     def longest(self) -> int:
         """Bytes of the longest entry, 0 for numbers (`lengthOfEachEntry`)."""
-        return 0 if isinstance(self.entries, np.ndarray) else int(pc.max(entry_lengths(self.entries)).as_py())
-
-
-def entry_lengths(entries: pa.LargeBinaryArray) -> pa.Int64Array:
-    """Bytes of each entry."""
-    return pc.binary_length(entries)
+        return (
+            0 if isinstance(self.entries, np.ndarray) else int(pc.max(pc.binary_length(self.entries)).as_py())
+        )
 
 
 def order_values(column: Column, cleaned: Normalized) -> OrderedValues:
@@ -151,7 +143,10 @@ def order_values(column: Column, cleaned: Normalized) -> OrderedValues:
     if isinstance(values, Decimals):
         return _rank_decimals(column.name, values, codes)
     if not isinstance(values, np.ndarray):
-        return _rank_texts(values, codes) if column.data_type.is_text else _rank_bytes(values, codes)
+        if column.data_type.is_text:
+            return _rank_texts(values, codes)
+        entries, ranks = _ordered(values, values)
+        return _ranked(entries, entries[0].as_py(), entries[-1].as_py(), ranks[codes])
     ordered, ranks = _ordered_numbers(values)
     disk = STORAGE[column.data_type].disk
     assert disk is not None
@@ -176,11 +171,6 @@ def _rank_decimals(name: str, values: Decimals, codes: Codes) -> OrderedValues:
     _, first, ranks = np.unique(keys, return_index=True, return_inverse=True)
     ordered = values.take(first)
     return _ranked(ordered.serialized(), ordered[0], ordered[-1], ranks.astype(np.int32)[codes])
-
-
-def _rank_bytes(values: pa.LargeBinaryArray, codes: Codes) -> OrderedValues:
-    ordered, ranks = _ordered(values, values)
-    return _ranked(ordered, ordered[0].as_py(), ordered[-1].as_py(), ranks[codes])
 
 
 def _rank_texts(texts: pa.LargeBinaryArray, codes: Codes) -> OrderedValues:
