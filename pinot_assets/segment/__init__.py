@@ -4,10 +4,8 @@ from pinot_assets.segment.column.types import Column, DataType, FieldType
 from pinot_assets.segment.config.segment_spec import SegmentSpec
 from pinot_assets.segment.write.archive import (
     Renamed,
-    SegmentInfo,
     TarInfo,
     metadata_tar,
-    read_segment_info,
     rename_tar,
     write_tar,
 )
@@ -20,12 +18,10 @@ __all__ = [
     "FieldType",
     "Renamed",
     "Segment",
-    "SegmentInfo",
     "SegmentSpec",
     "TarInfo",
     "build_segment",
     "metadata_tar",
-    "read_segment_info",
     "rename_tar",
     "write_tar",
 ]

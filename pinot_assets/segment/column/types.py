@@ -76,6 +76,7 @@ class Storage:
 
 _NUMBERS = (pt.is_integer, pt.is_floating)
 _TEXTS = (pt.is_string, pt.is_large_string, pt.is_string_view)
+_INSTANTS = (pt.is_timestamp, pt.is_date)
 _BYTES = (pt.is_binary, pt.is_large_binary, pt.is_binary_view, pt.is_fixed_size_binary)
 STORAGE: dict[DataType, Storage] = {
     DataType.INT: Storage(pa.int32(), pa.int32(), np.dtype(">i4"), _NUMBERS),
@@ -84,9 +85,7 @@ STORAGE: dict[DataType, Storage] = {
     DataType.DOUBLE: Storage(pa.float64(), pa.float64(), np.dtype(">f8"), _NUMBERS),
     DataType.STRING: Storage(pa.string(), pa.large_string(), None, _TEXTS),
     DataType.BOOLEAN: Storage(pa.bool_(), pa.int32(), np.dtype(">i4"), (pt.is_boolean,)),
-    DataType.TIMESTAMP: Storage(
-        pa.timestamp("ms", "UTC"), pa.int64(), np.dtype(">i8"), (pt.is_timestamp, pt.is_date)
-    ),
+    DataType.TIMESTAMP: Storage(pa.timestamp("ms", "UTC"), pa.int64(), np.dtype(">i8"), _INSTANTS),
     DataType.JSON: Storage(pa.string(), pa.large_string(), None, _TEXTS),
     DataType.BYTES: Storage(pa.binary(), pa.large_binary(), None, _BYTES),
     # Arrow's decimals have one scale for the whole column; text loses nothing.

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from os.path import commonprefix
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +65,9 @@ def _offsets(values: Numbers) -> _Keys:
 def _leading(texts: pa.LargeBinaryArray) -> _Keys:
     """The first eight bytes behind what all texts begin with, padded with zeros."""
     bounds = pc.min_max(texts).as_py()
-    common = len(commonprefix([bounds["min"], bounds["max"]]))
+    low, high = bounds["min"], bounds["max"]
+    pairs = enumerate(zip(low, high, strict=False))
+    common = next((n for n, (a, b) in pairs if a != b), min(len(low), len(high)))
     ends, data = binary_buffers(texts)
     padded = np.concatenate((data, np.zeros(_BYTES, np.uint8)))
     # Eight bytes from every place on, one byte apart, without a copy.

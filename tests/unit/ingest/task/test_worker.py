@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from fakes.segment_info import read_segment_info
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED, Layer, Policy
@@ -31,7 +32,6 @@ from pinot_assets.ingest import (
 from pinot_assets.ingest.contract.query import Query
 from pinot_assets.ingest.task import worker
 from pinot_assets.ingest.task.worker import look_at
-from pinot_assets.segment import read_segment_info
 from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.snapshot.receipt import Failure, Receipt
