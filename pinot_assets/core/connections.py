@@ -226,7 +226,23 @@ class PinotConnection:
 
     def __post_init__(self) -> None:
         for url in (self.controller_url, *self.broker_urls):
-            _check_url(url)
+            try:
+                parts = urlsplit(url)
+                _ = parts.port, (parts.hostname or "").encode("idna")  # as they are read when it is called
+            except ValueError:
+                # Not quoted: it may hold credentials.
+                raise PinotAssetsError(
+                    "an address of Pinot cannot be read", hint="write http://host:port or https://host:port"
+                ) from None
+            if parts.username is not None or parts.password is not None:
+                raise SpecError(
+                    f"the address of Pinot at {parts.hostname} holds credentials",
+                    hint="set PINOT_USER and PINOT_PASSWORD, or PINOT_TOKEN, in the environment instead",
+                )
+            if origin_of(url) is None:
+                raise PinotAssetsError(
+                    f"not an http address: {url}", hint="write http://host:port or https://host:port"
+                )
 
     @property
     def grpc_is_secure(self) -> bool:
@@ -247,26 +263,6 @@ class PinotConnection:
             if secret:
                 text = text.replace(secret, "***")
         return text
-
-
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port, (parts.hostname or "").encode("idna")  # as they are read when it is called
-    except ValueError:
-        # Not quoted: it may hold credentials.
-        raise PinotAssetsError(
-            "an address of Pinot cannot be read", hint="write http://host:port or https://host:port"
-        ) from None
-    if parts.username is not None or parts.password is not None:
-        raise SpecError(
-            f"the address of Pinot at {parts.hostname} holds credentials",
-            hint="set PINOT_USER and PINOT_PASSWORD, or PINOT_TOKEN, in the environment instead",
-        )
-    if origin_of(url) is None:
-        raise PinotAssetsError(
-            f"not an http address: {url}", hint="write http://host:port or https://host:port"
-        )
 
 
 @dataclass(frozen=True, slots=True)

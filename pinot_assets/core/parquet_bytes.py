@@ -29,7 +29,7 @@ def table_of(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
     """
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         _refuse_large(file.metadata)
-        _refuse_repeated(data, _texts(file.schema), columns)
+        _refuse_repeated(data, file.schema, columns)
         return file.read(columns, use_threads=False)
 
 
@@ -95,14 +95,18 @@ def _refuse_large(metadata: pq.FileMetaData) -> None:
         )
 
 
-def _refuse_repeated(data: bytes, texts: Sequence[str], columns: Sequence[str] | None) -> None:
+def _refuse_repeated(data: bytes, schema: pq.ParquetSchema, columns: Sequence[str] | None) -> None:
     """Refuse what becomes large by repeating: a text that stands once in the file, and in a million rows.
 
     The footer counts it once. So the rows are read with texts as numbers into a dictionary,
     a part at a time, and what they would be without it is added up.
-
-    :param texts: paths of all columns of texts.
     """
+    leaves = (schema.column(n) for n in range(len(schema)))
+    texts = [
+        leaf.path
+        for leaf in leaves
+        if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
+    ]
     most, found = OBJECT.bytes * UNPACKED, 0
     with pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts) as file:
         for batch in file.iter_batches(_ROWS_AT_ONCE, columns=columns, use_threads=False):
@@ -112,15 +116,6 @@ def _refuse_repeated(data: bytes, texts: Sequence[str], columns: Sequence[str] |
                     f"its values, some of which it repeats, have more than {most:,} bytes, which is the most "
                     f"that is read; {OBJECT.variable} changes that"
                 )
-
-
-def _texts(schema: pq.ParquetSchema) -> list[str]:
-    leaves = (schema.column(n) for n in range(len(schema)))
-    return [
-        leaf.path
-        for leaf in leaves
-        if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
-    ]
 
 
 def _plain_size(values: pa.Array) -> int:

@@ -146,9 +146,10 @@ class Policy:
         if name in self.own_variables:
             return None
         if name not in FOR_SPECS and is_ours(name):
+            own = name.partition("_")[2] or name
             return PolicyRefusal(
                 f"refers to {name}, which is this installation's own and which no table spec may read",
-                f"put what the table needs into a variable of its own, for example {_own_name(name)}",
+                f"put what the table needs into a variable of its own, for example TABLE_{own}",
             )
         for layer in self.layers:
             if layer.variables is not None and not _matches(name, layer.variables):
@@ -231,7 +232,8 @@ class Policy:
             spelled = (os.path.realpath(root) for root in layer.roots if root != PROJECT)
             if any(_within(real, root) for root in spelled):
                 continue
-            if not any(_is_data(real, folder) for folder in self._folders((PROJECT,))):
+            holding = [folder for folder in self._folders((PROJECT,)) if _within(real, folder)]
+            if all(_OWN.search(os.path.relpath(real, folder)) for folder in holding):
                 line = _line("roots", layer.roots, real)
                 return PolicyRefusal(
                     "is the project's own and no data (a dot-file or dot-folder, settings, keys, a database)",
@@ -304,10 +306,6 @@ def _shown(url: str) -> str:
     return service_of(_USER.sub("//", url)) or "an address that is not http(s)://host[:port]"
 
 
-def _own_name(name: str) -> str:
-    return f"TABLE_{name.partition('_')[2] or name}"
-
-
 def _touches_never_read(path: str) -> bool:
     """Whether it lies in one of those folders, or holds one."""
     if _within(path, _SHARED_MEMORY):
@@ -320,14 +318,9 @@ def _within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _is_data(path: str, project: str) -> bool:
-    return _within(path, project) and not _OWN.search(os.path.relpath(path, project))
-
-
 def _line(key: str, present: Iterable[str], added: str) -> str:
     """The whole line: what is allowed now, and what would be."""
-    return f"{key}: [{', '.join(_quoted(item) for item in (*present, added))}]"
-
-
-def _quoted(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    items = (
+        text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False) for text in (*present, added)
+    )
+    return f"{key}: [{', '.join(items)}]"

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from importlib.metadata import version
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.untrusted import fitting
 from pinot_assets.errors import NeedsNewerRelease
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
@@ -155,15 +159,11 @@ def structured(kind: type[T], values: Any, what: str) -> T:
     return fitting(value)
 
 
-_ADAPTERS: Final[dict[type, Any]] = {}
-
-
-def _adapter(kind: type) -> Any:
+@cache
+def _adapter(kind: type) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
+    return TypeAdapter(kind)
 
 
 def plain(value: Any, number: int | None = None) -> Any:

@@ -174,8 +174,16 @@ def _check(hint: Any) -> ValueCheck:
     if origin in (Union, types.UnionType):
         ways = [_check(arg) for arg in args]
         return lambda value: any(way(value) for way in ways)
+    if origin is tuple and args[1:] == (Ellipsis,):
+        item = _check(args[0])
+        return lambda value: isinstance(value, tuple) and all(map(item, value))
     if origin is tuple:
-        return _tuple(args)
+        items = tuple(map(_check, args))
+        return lambda value: (
+            isinstance(value, tuple)
+            and len(value) == len(items)
+            and all(check(one) for check, one in zip(items, value, strict=True))
+        )
     if origin in (Sequence, list, frozenset):
         (item,) = map(_check, args)
         return lambda value: (
@@ -197,15 +205,3 @@ def _check(hint: Any) -> ValueCheck:
 
 def _is_int(value: Any) -> bool:
     return type(value) is int and -_LONG <= value < _LONG
-
-
-def _tuple(args: tuple[Any, ...]) -> ValueCheck:
-    if len(args) == 2 and args[1] is Ellipsis:
-        item = _check(args[0])
-        return lambda value: isinstance(value, tuple) and all(map(item, value))
-    items = tuple(map(_check, args))
-    return lambda value: (
-        isinstance(value, tuple)
-        and len(value) == len(items)
-        and all(check(one) for check, one in zip(items, value, strict=True))
-    )

@@ -113,7 +113,8 @@ def _check(value: object, shape: Shape, where: str, findings: Findings) -> None:
             _check(one, shape[0], where, findings)
     else:
         kind, found = "an object", isinstance(value, Mapping)
-        for key, inner in shape.items() if isinstance(value, Mapping) else ():
-            _check(value.get(key), inner, f"{where}.{key}".removeprefix("."), findings)
+        if isinstance(value, Mapping):
+            for key, inner in shape.items():
+                _check(value.get(key), inner, f"{where}.{key}".removeprefix("."), findings)
     if not found:
         findings.refuse(where or "the file", Feature.CONFIG_SHAPE, f"{value!r} is not {kind}")

@@ -150,7 +150,7 @@ _MOMENTS: Final = {
 
 FUNCTIONS: Final[Mapping[tuple[str, int], Function]] = {
     **{
-        (name.format(unit=unit), count): _function("LONG", template.format(ms=ms), *["LONG"] * count)
+        (name.format(unit=unit), count): _function("LONG", template.format(ms=ms), *("LONG", "LONG")[:count])
         for (name, count), template in _OF_UNITS.items()
         for unit, ms in _UNITS.items()
     },
@@ -161,7 +161,7 @@ FUNCTIONS: Final[Mapping[tuple[str, int], Function]] = {
         for name, template in _MOMENTS.items()
     },
     **{
-        (name, count): _function(result, template, *["STRING"] * count)
+        (name, count): _function(result, template, *("STRING", "STRING")[:count])
         for (name, count), (result, template) in _OF_TEXTS.items()
     },
     **{
