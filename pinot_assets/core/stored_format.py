@@ -150,8 +150,9 @@ def structured(kind: type[T], values: Any, what: str) -> T:
 
     if issubclass(kind, Stored) and isinstance(values, Mapping):
         values = {**values, FORMAT: Marks.of(values).require_known(what)}
+    cached: type = kind
     try:
-        value: T = _adapter(kind).validate_python(values)
+        value: T = _adapter(cached).validate_python(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))

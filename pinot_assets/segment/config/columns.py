@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.segment.column.json_values import is_true, java_int, number
@@ -73,7 +72,7 @@ def read_columns(schema: JsonMapping, null_handling: bool, findings: Findings) -
     columns: list[Column] = []
     for key, field_type in _LISTS.items():
         for given in schema.get(key) or []:
-            problems = list(_problems(given, field_type))
+            problems = _problems(given, field_type)
             for feature, what in problems:
                 findings.refuse(f"column {given.get('name')}", feature, what)
             if not problems:
@@ -91,41 +90,54 @@ def read_columns(schema: JsonMapping, null_handling: bool, findings: Findings) -
     return columns
 
 
-def _problems(field: JsonMapping, field_type: FieldType) -> Iterator[tuple[Feature, str]]:
-    """Why one field cannot be written; nothing when it can."""
-    name, type_name = str(field.get("name") or ""), str(field.get("dataType"))
-    if _UNSAFE_NAME.search(name):
-        yield Feature.COLUMN_NAME, "unsafe name"
-    if field.get("transformFunction"):
-        yield Feature.INGESTION, "transformFunction"
-    if field.get("virtualColumnProvider"):
-        yield Feature.OLD_FIELDS, "virtualColumnProvider"
-    if type_name not in DataType.__members__:
-        yield Feature.OTHER_TYPE, f"data type {type_name}"
-        return
-    data_type = DataType[type_name]
-    if field_type is FieldType.METRIC and data_type not in METRIC_TYPES:
-        yield Feature.COLUMN_INVALID, f"a metric of type {data_type}"
-        return
-    if not is_true(field.get("singleValueField", True)) and (
-        data_type in _ONLY_SINGLE or field_type is not FieldType.DIMENSION
-    ):
-        yield Feature.COLUMN_INVALID, f"multi-value {field_type} of type {data_type}"
-    if is_true(field.get("allowTrailingZeros")):
-        yield Feature.TRAILING_ZEROS, "allowTrailingZeros"
-    if field_type is FieldType.DATE_TIME and not (field.get("format") or data_type is DataType.TIMESTAMP):
-        yield Feature.COLUMN_INVALID, "no date-time format"
-    if UNSAFE_VALUE.search(f"{field.get('format')}{field.get('granularity')}"):
-        yield Feature.COLUMN_NAME, "unsafe format or granularity"
-    if str(field.get("maxLengthExceedStrategy") or "NO_ACTION") not in TooLong.__members__:
-        yield Feature.COLUMN_INVALID, f"maxLengthExceedStrategy {field['maxLengthExceedStrategy']}"
-    if _max_length(field) is None:
-        yield Feature.COLUMN_INVALID, f"maxLength {field['maxLength']}"
-    default = field.get("defaultNullValue")
+def _problems(field: JsonMapping, field_type: FieldType) -> list[tuple[Feature, str]]:
+    """Why one field cannot be written; empty when it can."""
+    wrong: list[tuple[object, Feature, str]] = [
+        (_UNSAFE_NAME.search(str(field.get("name") or "")), Feature.COLUMN_NAME, "unsafe name"),
+        (field.get("transformFunction"), Feature.INGESTION, "transformFunction"),
+        (field.get("virtualColumnProvider"), Feature.OLD_FIELDS, "virtualColumnProvider"),
+    ]
+    data_type = DataType.__members__.get(str(field.get("dataType")))
+    if data_type is None:
+        wrong.append((True, Feature.OTHER_TYPE, f"data type {field.get('dataType')}"))
+    elif field_type is FieldType.METRIC and data_type not in METRIC_TYPES:
+        wrong.append((True, Feature.COLUMN_INVALID, f"a metric of type {data_type}"))
+    else:
+        wrong += _problems_of_type(field, field_type, data_type)
+    return [(feature, what) for is_wrong, feature, what in wrong if is_wrong]
+
+
+def _problems_of_type(
+    field: JsonMapping, field_type: FieldType, data_type: DataType
+) -> list[tuple[object, Feature, str]]:
+    """Whether something that a field of its type may not have is there, and what."""
+    invalid, default = Feature.COLUMN_INVALID, field.get("defaultNullValue")
+    is_multi_value = not is_true(field.get("singleValueField", True))
+    has_format = field.get("format") or data_type is DataType.TIMESTAMP
+    has_unsafe_text = UNSAFE_VALUE.search(f"{field.get('format')}{field.get('granularity')}")
+    strategy = field.get("maxLengthExceedStrategy")
+    wrong_default = ""
     try:
         _default(field, data_type, field_type)
     except ValueError as error:
-        yield Feature.DEFAULT_VALUE, f"defaultNullValue {default!r} ({error})"
+        wrong_default = f"defaultNullValue {default!r} ({error})"
+    return [
+        (
+            is_multi_value and (data_type in _ONLY_SINGLE or field_type is not FieldType.DIMENSION),
+            invalid,
+            f"multi-value {field_type} of type {data_type}",
+        ),
+        (is_true(field.get("allowTrailingZeros")), Feature.TRAILING_ZEROS, "allowTrailingZeros"),
+        (field_type is FieldType.DATE_TIME and not has_format, invalid, "no date-time format"),
+        (has_unsafe_text, Feature.COLUMN_NAME, "unsafe format or granularity"),
+        (
+            str(strategy or "NO_ACTION") not in TooLong.__members__,
+            invalid,
+            f"maxLengthExceedStrategy {strategy}",
+        ),
+        (_max_length(field) is None, invalid, f"maxLength {field.get('maxLength')}"),
+        (wrong_default, Feature.DEFAULT_VALUE, wrong_default),
+    ]
 
 
 def _column(field: JsonMapping, field_type: FieldType, nullable: bool) -> Column:

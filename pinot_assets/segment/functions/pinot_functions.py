@@ -50,14 +50,13 @@ _FIRST_MS: Final = -62_135_596_800_000  # year 1
 _LAST_MS: Final = 253_402_300_799_999  # year 9999
 
 
-def _function(result: ArgumentKind, template: str, *parameters: ArgumentKind) -> Function:
-    """One whose arguments stand in the template as {0}, {1}, cast to its parameters."""
+def _function(result: ArgumentKind, template: str, kind: ArgumentKind, count: int) -> Function:
+    """One whose arguments stand in the template as {0}, {1}, all cast to one kind."""
 
     def call(arguments: list[Argument]) -> Argument:
-        pairs = zip(arguments, parameters, strict=True)
-        return Argument(template.format(*[_cast(argument, kind) for argument, kind in pairs]), result)
+        return Argument(template.format(*[_cast(argument, kind) for argument in arguments]), result)
 
-    return Function(parameters, call)
+    return Function((kind,) * count, call)
 
 
 def _cast(argument: Argument, kind: ArgumentKind) -> str:
@@ -150,28 +149,28 @@ _MOMENTS: Final = {
 
 FUNCTIONS: Final[Mapping[tuple[str, int], Function]] = {
     **{
-        (name.format(unit=unit), count): _function("LONG", template.format(ms=ms), *("LONG", "LONG")[:count])
+        (name.format(unit=unit), count): _function("LONG", template.format(ms=ms), "LONG", count)
         for (name, count), template in _OF_UNITS.items()
         for unit, ms in _UNITS.items()
     },
     **{
         (name, 1): _function(
-            "LONG", f"cast({template} AS bigint)".replace("{t}", "timestamp_millis({0})"), "LONG"
+            "LONG", f"cast({template} AS bigint)".replace("{t}", "timestamp_millis({0})"), "LONG", 1
         )
         for name, template in _MOMENTS.items()
     },
     **{
-        (name, count): _function(result, template, *("STRING", "STRING")[:count])
+        (name, count): _function(result, template, "STRING", count)
         for (name, count), (result, template) in _OF_TEXTS.items()
     },
     **{
-        (name, 2): _function(result, template, "DOUBLE", "DOUBLE")
+        (name, 2): _function(result, template, "DOUBLE", 2)
         for name, (result, template) in _OF_TWO_NUMBERS.items()
     },
-    ("round", 2): _function("LONG", "(({0} DIV {1}) * {1})", "LONG", "LONG"),
+    ("round", 2): _function("LONG", "(({0} DIV {1}) * {1})", "LONG", 2),
     ("fromdatetime", 2): Function(("STRING", "STRING"), _from_date_time),
     ("todatetime", 2): Function(("LONG", "STRING"), _to_date_time),
-    ("isnull", 1): _function("BOOLEAN", "({0} IS NULL)", "COLUMN"),
-    ("isnotnull", 1): _function("BOOLEAN", "({0} IS NOT NULL)", "COLUMN"),
+    ("isnull", 1): _function("BOOLEAN", "({0} IS NULL)", "COLUMN", 1),
+    ("isnotnull", 1): _function("BOOLEAN", "({0} IS NOT NULL)", "COLUMN", 1),
 }
 """By name and number of arguments."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +48,7 @@ def roarings(rows: npt.NDArray[np.uint32], starts: Ints) -> tuple[Bytes, Ints]:
     :param starts: where in `rows` each set begins.
     :returns: the bitmaps one after the other, and the size of each in bytes.
     """
-    found = _containers(rows, starts)
+    found = _Containers(rows, starts)
     has_run = np.logical_or.reduceat(found.is_run, found.first)
     with_offsets = ~has_run | (found.count >= _OFFSETS_FROM)
     fixed = np.where(has_run, 4 + (found.count + 7) // 8, 8)
@@ -76,7 +75,6 @@ def roarings(rows: npt.NDArray[np.uint32], starts: Ints) -> tuple[Bytes, Ints]:
     return out, sizes
 
 
-@dataclass(frozen=True, slots=True)
 class _Containers:
     """Every container of every bitmap.
 
@@ -92,44 +90,24 @@ class _Containers:
     :ivar count: each bitmap's number of containers.
     """
 
-    start: Ints
-    rows: Ints
-    key: npt.NDArray[np.uint32]
-    bitmap: Ints
-    run_starts: Ints
-    runs: Ints
-    is_run: Flags
-    size: Ints
-    first: Ints
-    count: Ints
-
-
-def _containers(rows: npt.NDArray[np.uint32], starts: Ints) -> _Containers:
-    begins = np.zeros(len(rows), dtype=bool)
-    begins[starts] = True
-    keys = rows >> np.uint32(16)
-    begins[1:] |= keys[1:] != keys[:-1]
-    breaks = begins.copy()
-    breaks[1:] |= rows[1:] != rows[:-1] + np.uint32(1)
-    start, run_starts = np.flatnonzero(begins), np.flatnonzero(breaks)
-    held = np.diff(start, append=len(rows))
-    runs = np.diff(np.searchsorted(run_starts, start), append=len(run_starts))
-    plain = np.where(held <= _ARRAY_MAX, 2 * held, _BITMAP_BYTES)
-    is_run = 2 + 4 * runs < plain
-    first = np.searchsorted(start, starts)
-    count = np.diff(first, append=len(start))
-    return _Containers(
-        start=start,
-        rows=held,
-        key=keys[start],
-        bitmap=np.repeat(np.arange(len(starts)), count),
-        run_starts=run_starts,
-        runs=runs,
-        is_run=is_run,
-        size=np.where(is_run, 2 + 4 * runs, plain),
-        first=first,
-        count=count,
-    )
+    def __init__(self, rows: npt.NDArray[np.uint32], starts: Ints) -> None:
+        begins = np.zeros(len(rows), dtype=bool)
+        begins[starts] = True
+        keys = rows >> np.uint32(16)
+        begins[1:] |= keys[1:] != keys[:-1]
+        breaks = begins.copy()
+        breaks[1:] |= rows[1:] != rows[:-1] + np.uint32(1)
+        self.start = np.flatnonzero(begins)
+        self.run_starts = np.flatnonzero(breaks)
+        self.rows = np.diff(self.start, append=len(rows))
+        self.key = keys[self.start]
+        self.runs = np.diff(np.searchsorted(self.run_starts, self.start), append=len(self.run_starts))
+        plain = np.where(self.rows <= _ARRAY_MAX, 2 * self.rows, _BITMAP_BYTES)
+        self.is_run = 2 + 4 * self.runs < plain
+        self.size = np.where(self.is_run, 2 + 4 * self.runs, plain)
+        self.first = np.searchsorted(self.start, starts)
+        self.count = np.diff(self.first, append=len(self.start))
+        self.bitmap = np.repeat(np.arange(len(starts)), self.count)
 
 
 def _put_bodies(out: Bytes, rows: npt.NDArray[np.uint32], found: _Containers, body_at: Ints) -> None:
