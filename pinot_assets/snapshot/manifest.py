@@ -21,14 +21,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
-from pinot_assets.core.parquet_bytes import (
-    kept_fields,
-    kept_of,
-    metadata_of,
-    require_schema,
-    require_values,
-    table_of,
-)
 from pinot_assets.core.stored_format import (
     FIRST,
     FORMAT,
@@ -36,9 +28,15 @@ from pinot_assets.core.stored_format import (
     Marks,
     Open,
     Stored,
+    kept_fields,
+    kept_of,
     marks,
+    metadata_of,
     plain,
+    require_schema,
+    require_values,
     structured,
+    table_of,
 )
 from pinot_assets.core.untrusted import read_json, reading
 from pinot_assets.errors import SnapshotCorrupt

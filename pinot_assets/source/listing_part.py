@@ -10,8 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
-from pinot_assets.core.parquet_bytes import require_schema
-from pinot_assets.core.stored_format import Marks
+from pinot_assets.core.stored_format import Marks, require_schema
 from pinot_assets.core.untrusted import fitting, listed, read_json
 from pinot_assets.source.file_table import COLUMNS
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +89,11 @@ class Decimals:
         ends = np.concatenate(([0], np.cumsum(lengths + 2)))
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(cells[kept])]
         return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(self), buffers)
+
+
+Numbers: TypeAlias = npt.NDArray[np.generic]
+Values: TypeAlias = Numbers | Decimals | pa.LargeBinaryArray
+"""The arrays that a column's values are held in."""
 
 
 def parse_decimal(text: str) -> Decimal:

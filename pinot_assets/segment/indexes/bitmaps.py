@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.config.indexes import BloomFilter
-from pinot_assets.segment.values.hashing import murmur3_x64_128
-from pinot_assets.segment.values.java_text import as_utf8
+from pinot_assets.segment.values.hashing import as_utf8, murmur3_x64_128
 
 _NO_RUNS = 12346
 _RUNS = 12347

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.types import DataType
-from pinot_assets.segment.values.distinct import Codes, Lengths
-from pinot_assets.segment.values.java_text import binary_buffers
+from pinot_assets.segment.values.distinct import Codes, Lengths, binary_buffers
 from pinot_assets.segment.values.ordered_values import OrderedValues
 
 _MAX_INT = 2**31 - 1

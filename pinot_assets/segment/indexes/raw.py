@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.errors import BuildError
+from pinot_assets.segment.column.decimals import Numbers
 from pinot_assets.segment.column.types import Codec, RawFormat
-from pinot_assets.segment.values.distinct import Lengths
-from pinot_assets.segment.values.java_text import Numbers, binary_buffers
+from pinot_assets.segment.values.distinct import Lengths, binary_buffers
 from pinot_assets.segment.values.ordered_values import OrderedValues
 
 _IDS = {Codec.PASS_THROUGH: 0, Codec.SNAPPY: 1, Codec.ZSTANDARD: 2, Codec.LZ4: 3, Codec.GZIP: 5}

@@ -90,6 +90,13 @@ def _codes(chunks: list[pa.DictionaryArray]) -> Codes:
     ).astype(np.int32, copy=False)
 
 
+def binary_buffers(texts: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Offsets (one more than texts) and bytes."""
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return ends, np.frombuffer(data, dtype=np.uint8) if data is not None else np.empty(0, dtype=np.uint8)
+
+
 def take(mapping: Codes, codes: Codes) -> Codes:
     """`mapping[code]` of every code, `NULL` staying `NULL`."""
     if len(mapping) == 0:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinot_assets.segment.values.java_text import binary_buffers
+from pinot_assets.segment.values.distinct import binary_buffers
 
 MAX_NESTING = 500
 """Deeper values are refused: Jackson stops at 1000, Python's parser may run out of stack before."""

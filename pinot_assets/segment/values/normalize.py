@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.column.decimals import Decimals, stored_decimals
+from pinot_assets.segment.column.decimals import Decimals, Values, stored_decimals
 from pinot_assets.segment.column.text import cut_utf16, utf16_length
 from pinot_assets.segment.column.types import STORAGE, Column, DataType, Default, TooLong
 from pinot_assets.segment.values.distinct import (
@@ -37,7 +37,6 @@ from pinot_assets.segment.values.distinct import (
     only_elements,
     take,
 )
-from pinot_assets.segment.values.java_text import Values
 from pinot_assets.segment.values.json_text import JsonRefused, canonical_json, canonical_texts
 
 

@@ -20,12 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.column.decimals import Decimals
+from pinot_assets.segment.column.decimals import Decimals, Numbers
 from pinot_assets.segment.column.text import utf16_key
 from pinot_assets.segment.column.types import STORAGE, Column, Default
-from pinot_assets.segment.values.distinct import Codes, is_sorted
-from pinot_assets.segment.values.hashing import murmur2
-from pinot_assets.segment.values.java_text import Numbers, as_utf8, binary_buffers, has_halves
+from pinot_assets.segment.values.distinct import Codes, binary_buffers, is_sorted
+from pinot_assets.segment.values.hashing import as_utf8, has_halves, murmur2
 from pinot_assets.segment.values.normalize import Normalized
 
 Places = npt.NDArray[np.int64]

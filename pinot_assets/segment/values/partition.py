@@ -24,13 +24,13 @@ from pinot_assets.segment.column.support import Feature, Findings
 from pinot_assets.segment.column.types import Column, DataType
 from pinot_assets.segment.values.hashing import (
     U32,
+    as_utf8,
     byte_array_hash,
     murmur2,
     murmur3_x64_32,
     murmur3_x86_32,
     string_hash,
 )
-from pinot_assets.segment.values.java_text import as_utf8
 
 Partitions = npt.NDArray[np.int64]
 

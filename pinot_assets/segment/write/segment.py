@@ -33,7 +33,7 @@ from pinot_assets.segment.indexes.dictionary import (
 )
 from pinot_assets.segment.indexes.raw import raw_index
 from pinot_assets.segment.values.distinct import Codes, Lengths
-from pinot_assets.segment.values.java_text import java_texts, plain_texts
+from pinot_assets.segment.values.hashing import java_texts, plain_texts
 from pinot_assets.segment.values.normalize import NOTHING, Cut, Normalized, normalize
 from pinot_assets.segment.values.ordered_values import OrderedValues, order_values, unordered_values
 from pinot_assets.segment.values.partition import partition_values

@@ -16,15 +16,21 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pinot_assets.core.parquet_bytes import (
+from pinot_assets.core.stored_format import (
+    FORMAT,
+    NEEDS,
+    Marks,
+    Open,
+    Stored,
     kept_fields,
     kept_of,
+    marks,
     metadata_of,
     require_schema,
     require_values,
+    since,
     table_of,
 )
-from pinot_assets.core.stored_format import FORMAT, NEEDS, Marks, Open, Stored, marks, since
 from pinot_assets.core.untrusted import fitting, whole_number
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
