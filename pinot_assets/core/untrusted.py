@@ -172,7 +172,7 @@ def _check(hint: Any) -> ValueCheck:
     if hint is float:
         return lambda value: _is_int(value) or isinstance(value, float)
     if origin in (Union, types.UnionType):
-        ways = [_check(arg) for arg in args]
+        ways = tuple(map(_check, args))
         return lambda value: any(way(value) for way in ways)
     if origin is tuple and args[1:] == (Ellipsis,):
         item = _check(args[0])

@@ -145,8 +145,7 @@ def stored_decimals(values: pa.Array) -> Decimals:
     """
     found = _fitting(values)
     if found is None:
-        numbers = [_stripped(value) for value in values.to_pylist()]
-        parts = [_parts(number) for number in numbers]
+        parts = [_parts(_stripped(value)) for value in values.to_pylist()]
         found = Decimals(
             _objects([unscaled for unscaled, _ in parts]), np.array([s for _, s in parts], dtype=np.int64)
         )

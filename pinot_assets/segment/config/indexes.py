@@ -115,8 +115,7 @@ def _is_wanted(given: ColumnSettings, key: str, elsewhere: bool) -> bool:
 
 def _bloom(given: ColumnSettings) -> BloomFilter | None:
     settings = (given.indexing.get("bloomFilterConfigs") or {}).get(given.column.name)
-    elsewhere = given.is_listed("bloomFilterColumns") or settings is not None
-    if not _is_wanted(given, "bloom", elsewhere):
+    if not _is_wanted(given, "bloom", given.is_listed("bloomFilterColumns") or settings is not None):
         return None
     settings = given.nested.get("bloom", settings) or {}
     if is_true(settings.get("disabled")):

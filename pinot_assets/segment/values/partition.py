@@ -84,8 +84,7 @@ def partition_values(
     :param codes: each row's index into `texts`.
     :raises BuildError: `Modulo` of a text that is no whole number.
     """
-    of_row = partitions(name, how, texts)[codes]
-    found, first = np.unique(of_row, return_index=True)
+    found, first = np.unique(partitions(name, how, texts)[codes], return_index=True)
     return hash_set_order(found[np.argsort(first)].tolist())
 
 
@@ -217,11 +216,8 @@ def _partitioning(entry: JsonMapping | None, column: Column, min_server: tuple[i
     """
     if entry is None:
         raise ValueError("no settings")
-    name, count, config = (
-        str(entry.get("functionName")),
-        entry.get("numPartitions"),
-        entry.get("functionConfig"),
-    )
+    name, count = str(entry.get("functionName")), entry.get("numPartitions")
+    config = entry.get("functionConfig")
     function = _FUNCTIONS.get(name.lower())
     if function is None:
         raise ValueError(f"no function {name}")
@@ -260,8 +256,7 @@ def _check_settings(how: Partitioning) -> None:
         if seed and not (re.fullmatch("[+-]?[0-9]+", seed) and -(2**31) <= int(seed) < 2**31):
             raise ValueError(f"seed {seed}")
     if how.function is PartitionFunction.BOUNDED_COLUMN_VALUE:
-        keys = dict(how.config or ()).keys()
-        missing = {"columnValues", "columnValuesDelimiter"} - keys
+        missing = {"columnValues", "columnValuesDelimiter"} - dict(how.config or ()).keys()
         if missing:
             raise ValueError(f"no {' and no '.join(sorted(missing))}")
         if how.count != len(how.bounded_values) + 1:

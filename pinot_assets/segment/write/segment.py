@@ -357,8 +357,7 @@ def uses_dictionary(column: Column, cardinality: int, rows: int) -> bool:
     if size is None:
         ratio = encoding.optimize.cardinality_ratio
         return ratio is None or ratio * rows > cardinality
-    bits = max(1, (cardinality - 1).bit_length())
-    with_dictionary = cardinality * size + -(-rows * bits // 8)
+    with_dictionary = cardinality * size + -(-rows * bits_per_value(cardinality) // 8)
     return rows * size / with_dictionary > encoding.optimize.size_ratio
 
 
