@@ -79,7 +79,7 @@ def read_columns(schema: JsonMapping, null_handling: bool, findings: Findings) -
                 nullable = not is_true(given.get("notNull")) if by_column else null_handling
                 columns.append(_column(given, field_type, nullable))
     for given in schema.get("complexFieldSpecs") or []:
-        findings.refuse(f"column {given.get('name')}", Feature.OTHER_TYPE, "complex field")
+        findings.refuse(f"column {given.get('name')}", Feature.NEEDS_BUILDER, "complex field")
     if schema.get("timeFieldSpec"):
         findings.refuse("timeFieldSpec", Feature.OLD_FIELDS, "a field of the old form")
     names = Counter(column.name for column in columns)
@@ -99,7 +99,7 @@ def _problems(field: JsonMapping, field_type: FieldType) -> list[tuple[Feature, 
     ]
     data_type = DataType.__members__.get(str(field.get("dataType")))
     if data_type is None:
-        wrong.append((True, Feature.OTHER_TYPE, f"data type {field.get('dataType')}"))
+        wrong.append((True, Feature.NEEDS_BUILDER, f"data type {field.get('dataType')}"))
     elif field_type is FieldType.METRIC and data_type not in METRIC_TYPES:
         wrong.append((True, Feature.COLUMN_INVALID, f"a metric of type {data_type}"))
     else:
@@ -241,7 +241,7 @@ def read_encoding(given: ColumnSettings, server: tuple[int, int], inverted: bool
         hides = is_true((entry.get("properties") or {}).get("noRawDataForTextIndex"))
         # A text index may keep the values out of the forward index; that is not imitated.
         if hides or given.nested.get("text", {}).get("rawValue") is not None:
-            given.refuse(Feature.OTHER_ENCODING, "noRawDataForTextIndex")
+            given.refuse(Feature.NEEDS_BUILDER, "noRawDataForTextIndex")
     if raw or (optimize and (column.is_fixed_width or optimize.cardinality_ratio is not None)):
         for key in ("fst", "ifst", "vector", *(() if column.is_fixed_width else ("range",))):
             if given.has_index(key):
@@ -261,7 +261,7 @@ def _dictionary(given: ColumnSettings) -> tuple[bool, bool]:
     settings = given.nested.get("dictionary")
     if settings is not None:
         for key in settings.keys() - _DICTIONARY_KEYS:
-            given.refuse(Feature.OTHER_ENCODING, f"indexes.dictionary.{key}")
+            given.refuse(Feature.NEEDS_BUILDER, f"indexes.dictionary.{key}")
         if raw or listed:
             given.refuse(Feature.ENCODING_INVALID, "a dictionary configured in two ways")
         raw = raw or is_true(settings.get("disabled"))
@@ -298,18 +298,18 @@ def _forward(given: ColumnSettings) -> JsonMapping:
         "deriveNumDocsPerChunk": properties.get("deriveNumDocsPerChunkForRawIndex"),
     }
     if is_true(properties.get("forwardIndexDisabled")):
-        given.refuse(Feature.OTHER_ENCODING, "forwardIndexDisabled")
+        given.refuse(Feature.NEEDS_BUILDER, "forwardIndexDisabled")
         return legacy
     settings: JsonMapping | None = given.nested.get("forward")
     if settings is None:
         return legacy
     if is_true(settings.get("disabled")):
-        given.refuse(Feature.OTHER_ENCODING, "indexes.forward.disabled")
+        given.refuse(Feature.NEEDS_BUILDER, "indexes.forward.disabled")
     known = {*_FORWARD_KEYS, "disabled", "configs"}
     if settings.get("encodingType") == "DICTIONARY":
         known.add("encodingType")
     for key in sorted({key for key, value in settings.items() if value is not None} - known):
-        given.refuse(Feature.OTHER_ENCODING, f"indexes.forward.{key}")
+        given.refuse(Feature.NEEDS_BUILDER, f"indexes.forward.{key}")
     changed = legacy["compressionCodec"] or is_true(legacy["deriveNumDocsPerChunk"])
     if changed or str(legacy["rawIndexWriterVersion"] or 4) != "4":
         given.refuse(Feature.ENCODING_INVALID, "a forward index configured in two ways")
@@ -325,7 +325,7 @@ def _raw_format(
     if codec_name in Codec.__members__:
         codec = Codec[codec_name]
     elif codec_name:
-        feature = Feature.CODEC_UNREADABLE if codec_name in _UNREADABLE else Feature.OTHER_ENCODING
+        feature = Feature.CODEC_UNREADABLE if codec_name in _UNREADABLE else Feature.NEEDS_BUILDER
         given.refuse(feature, f"codec {codec_name} without dictionary")
     if codec is Codec.GZIP and server < _GZIP_SINCE:
         given.refuse(Feature.ENCODING_TOO_NEW, "codec GZIP, which servers read since 1.2 only")

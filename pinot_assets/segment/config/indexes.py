@@ -109,7 +109,7 @@ def _star_tree(indexing: JsonMapping, findings: Findings) -> None:
 def _is_wanted(given: ColumnSettings, key: str, elsewhere: bool) -> bool:
     """Whether an index is asked for, in `indexes` or elsewhere."""
     if key in given.nested and elsewhere:
-        given.refuse(Feature.DECLARED_TWICE, f"indexes.{key} beside another declaration")
+        given.refuse(Feature.INDEX_INVALID, f"indexes.{key} beside another declaration")
     return given.is_nested(key) if key in given.nested else elsewhere
 
 
@@ -124,7 +124,7 @@ def _bloom(given: ColumnSettings) -> BloomFilter | None:
     fpp, size = number(share), java_int(limit)
     if given.column.data_type is DataType.BOOLEAN or fpp is None or not 0 < fpp < 1 or size is None:
         of_size = "" if size is not None else f" and maxSizeInBytes {limit}"
-        given.refuse(Feature.BLOOM_INVALID, f"bloom filter with fpp {share}{of_size}")
+        given.refuse(Feature.INDEX_INVALID, f"bloom filter with fpp {share}{of_size}")
         return None
     return BloomFilter(fpp, size)
 
@@ -142,5 +142,5 @@ def _others(given: ColumnSettings) -> set[str]:
         if key in _SERVER_BUILT:
             found.add(_SERVER_BUILT[key])
         else:
-            given.refuse(Feature.OTHER_INDEX, shown)
+            given.refuse(Feature.NEEDS_BUILDER, shown)
     return found

@@ -154,7 +154,7 @@ def _check_table_config(config: JsonMapping, findings: Findings) -> None:
     version = indexing.get("segmentFormatVersion")
     if version and str(version).lower() != "v3":
         where = "tableIndexConfig.segmentFormatVersion"
-        findings.refuse(where, Feature.SEGMENT_FORMAT, f"segment format {version}")
+        findings.refuse(where, Feature.NEEDS_BUILDER, f"segment format {version}")
     if is_true(indexing.get("optimizeNoDictStatsCollection")):
         findings.notes.append("optimizeNoDictStatsCollection: cardinalities are exact")
     ingestion = config.get("ingestionConfig") or {}
