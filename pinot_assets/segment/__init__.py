@@ -2,18 +2,15 @@
 
 from pinot_assets.segment.column.types import Column, DataType, FieldType
 from pinot_assets.segment.config.segment_spec import SegmentSpec
-from pinot_assets.segment.write.archive import Renamed, TarInfo, metadata_tar, rename_tar, write_tar
-from pinot_assets.segment.write.segment import ColumnStats, Segment, build_segment
+from pinot_assets.segment.write.archive import metadata_tar, rename_tar, write_tar
+from pinot_assets.segment.write.segment import Segment, build_segment
 
 __all__ = [
     "Column",
-    "ColumnStats",
     "DataType",
     "FieldType",
-    "Renamed",
     "Segment",
     "SegmentSpec",
-    "TarInfo",
     "build_segment",
     "metadata_tar",
     "rename_tar",

@@ -20,7 +20,7 @@ from typing import Final
 from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
-from pinot_assets.core.memory import limit_memory
+from pinot_assets.core.machine import limit_memory
 from pinot_assets.core.text import plural
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask

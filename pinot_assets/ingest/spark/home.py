@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from pinot_assets.core.files import locked_folder
-from pinot_assets.core.subprocesses import deaf_shell
+from pinot_assets.core.machine import deaf_shell
 
 _JVM: Final = "jvm"
 

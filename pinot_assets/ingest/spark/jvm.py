@@ -20,7 +20,7 @@ from typing import Final
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
-from pinot_assets.core.subprocesses import deaf_shell
+from pinot_assets.core.machine import deaf_shell
 from pinot_assets.ingest.spark.home import usual_signals
 
 _UNTIL_UP: Final = r"""

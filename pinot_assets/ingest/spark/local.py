@@ -13,7 +13,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from pinot_assets.core.java import find_java
+from pinot_assets.core.machine import find_java
 from pinot_assets.errors import BuildError
 from pinot_assets.ingest.spark.home import (
     clear_of_jvm,

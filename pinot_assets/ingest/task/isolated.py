@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 
 from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.core.memory import limit_memory
+from pinot_assets.core.machine import limit_memory
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.deaths import death_of_memory
 from pinot_assets.ingest.contract.machine_trouble import tells_of_memory

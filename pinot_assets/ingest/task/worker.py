@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.core.limits import RECEIPT
-from pinot_assets.core.memory import keep_freed_memory, take_memory_from_system
+from pinot_assets.core.machine import keep_freed_memory, take_memory_from_system
 from pinot_assets.errors import (
     BuildError,
     PinotAssetsError,

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Final
 
-from pinot_assets.core.subprocesses import run_child
+from pinot_assets.core.machine import run_child
 from pinot_assets.errors import PinotAssetsError
 
 COMMAND_S: Final = 300.0

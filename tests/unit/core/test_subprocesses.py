@@ -10,12 +10,12 @@ import psutil
 import pytest
 from fakes.waiting import until
 
-from pinot_assets.core.subprocesses import child, run_child
+from pinot_assets.core.machine import child, run_child
 
 NUMBERS = "echo $$ >'{0}/first'; sleep 600 & echo $! >'{0}/second'; wait"
 WAITS = """
 import sys
-from pinot_assets.core.subprocesses import run_child
+from pinot_assets.core.machine import run_child
 run_child(["/bin/sh", "-c", sys.argv[1]])
 """
 

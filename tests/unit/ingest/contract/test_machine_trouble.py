@@ -158,7 +158,7 @@ from pathlib import Path
 import pyarrow as pa
 from pinot_assets.ingest import BadRowPolicy, TargetSchema, read_batches
 from pinot_assets.ingest.contract.machine_trouble import trouble_of
-from pinot_assets.core.memory import limit_memory
+from pinot_assets.core.machine import limit_memory
 
 def taken():
     return int(Path("/proc/self/status").read_text().partition("VmData:")[2].split()[0]) << 10
