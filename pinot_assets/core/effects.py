@@ -69,7 +69,7 @@ class Effects:
         self.unknown = [effect for effect in self.unknown if effect not in seen]
         self.done += [replace(effect, subject=subject) for effect in seen]
 
-    def call(self, name: str, method: Callable[..., T], *args: Any, **options: Any) -> T:
+    def call(self, name: str, method: Callable[..., T], *args: object, **options: object) -> T:
         """Make one call that changes something, and note what became of it."""
         try:
             answer = method(*args, **options)

@@ -21,13 +21,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
 from pinot_assets.core.limits import MOST_ROWS, OBJECT, UNPACKED
 from pinot_assets.core.untrusted import fitting
 from pinot_assets.errors import NeedsNewerRelease
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic import GetCoreSchemaHandler, TypeAdapter
+    from pydantic_core import CoreSchema
 
 T = TypeVar("T")
 
@@ -119,14 +120,14 @@ class Open:
     kept: JsonMapping = field(default_factory=lambda: _NOTHING, compare=False, repr=False)
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+    def __get_pydantic_core_schema__(cls, source: type[Open], handler: GetCoreSchemaHandler) -> CoreSchema:
         """For `structured`: sort known from unknown, at each level."""
         from pydantic_core import core_schema
 
         names = frozenset(f.name for f in fields(source)) - {"kept"}
         skipped = frozenset({NEEDS}) if issubclass(source, Stored) else frozenset[str]()
 
-        def sort(values: Any) -> Any:
+        def sort(values: object) -> object:
             if not isinstance(values, Mapping):
                 return values
             known = {key: value for key, value in values.items() if key in names}
@@ -146,7 +147,7 @@ class Stored(Open):
     format: int = FIRST
 
 
-def structured(kind: type[T], values: Any, what: str) -> T:
+def structured(kind: type[T], values: JsonValue, what: str) -> T:
     """A dataclass of plain values, each of the type that its class says.
 
     :param what: the object, for errors.
@@ -174,7 +175,7 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def plain(value: Any, number: int | None = None) -> Any:
+def plain(value: object, number: int | None = None) -> JsonValue:
     """Inverse of `structured`: what JSON takes, as `dataclasses.asdict` has it, and what was kept.
 
     :param number: the format of the object that it is a part of. Without one its own, or the first.
@@ -326,7 +327,7 @@ def metadata_of(data: bytes) -> dict[str, str]:
 
 def kept_fields(rows: Iterable[Open]) -> list[pa.Field]:
     """Columns for what these rows keep of a later release, with types that hold it."""
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, list[object]] = {}
     for row in rows:
         for name, value in row.kept.items():
             columns.setdefault(name, []).append(value)

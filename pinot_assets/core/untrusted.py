@@ -17,7 +17,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.limits import DEEPEST, VALUES_VARIABLE, most_values
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError
 
@@ -48,7 +48,7 @@ _SHOWN: Final = 300
 _DIGITS: Final = re.compile("[0-9]{1,19}")
 
 
-def read_json(text: str | bytes) -> Any:
+def read_json(text: str | bytes) -> JsonValue:
     """The value of a JSON text.
 
     :raises ValueError: it is none, it has more than `limits.most_values` values, or it is nested more than
@@ -96,7 +96,7 @@ def whole_number(text: str) -> int | None:
     return int(text) if _DIGITS.fullmatch(text) else None
 
 
-def listed(value: Any) -> tuple[Any, ...]:
+def listed(value: JsonValue) -> tuple[JsonValue, ...]:
     """A JSON list as a tuple. A text, which is a sequence too, is none.
 
     :raises ValueError: it is no list.
@@ -203,5 +203,5 @@ def _check(hint: Any) -> ValueCheck:
     )
 
 
-def _is_int(value: Any) -> bool:
+def _is_int(value: object) -> bool:
     return type(value) is int and -_LONG <= value < _LONG

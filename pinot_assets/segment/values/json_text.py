@@ -14,7 +14,7 @@ import json
 import re
 import unicodedata
 from json.encoder import encode_basestring
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -118,7 +118,7 @@ def _nesting(text: str) -> int:
     return deepest
 
 
-def _ends_cleanly(value: Any, following: str) -> bool:
+def _ends_cleanly(value: object, following: str) -> bool:
     """Whether Jackson accepts what follows a bare number or word; text after other values is ignored."""
     if not following or isinstance(value, (dict, list)) or type(value) is str:
         return True
@@ -128,7 +128,7 @@ def _ends_cleanly(value: Any, following: str) -> bool:
     return following in _BLANKS
 
 
-def _write(value: Any) -> str:
+def _write(value: object) -> str:
     if isinstance(value, dict):
         return "{" + ",".join(f"{_quote(key)}:{_write(member)}" for key, member in value.items()) + "}"
     if isinstance(value, list):

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from isal import igzip, isal_zlib
 from isal.isal_zlib import adler32
@@ -65,7 +65,7 @@ class Renamed:
     tar: TarInfo
 
 
-def _gzip(**options: Any) -> igzip.IGzipFile:
+def _gzip(**options: object) -> igzip.IGzipFile:
     return igzip.IGzipFile(**options)  # type: ignore[no-untyped-call]  # isal's stubs lack these
 
 
