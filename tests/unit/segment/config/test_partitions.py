@@ -15,11 +15,11 @@ from pinot_assets.segment.values.partition import PartitionFunction, Partitionin
 NOW, OLD = (1, 5), (0, 11)
 
 
-def schema(kind: str = "STRING", **options: Any) -> JsonObject:
+def schema(kind: str = "STRING", **options: object) -> JsonObject:
     return {"dimensionFieldSpecs": [{"name": "c", "dataType": kind, **options}]}
 
 
-def columns(kind: str = "STRING", **options: Any) -> list[Column]:
+def columns(kind: str = "STRING", **options: object) -> list[Column]:
     return read_columns(schema(kind, **options), False, Findings())
 
 
