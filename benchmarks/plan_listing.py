@@ -36,7 +36,7 @@ from measure import (
 from object_pages import BUCKET, PREFIX, etag, key, modified, serving, size
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.memory import take_memory_from_system
+from pinot_assets.core.machine import take_memory_from_system
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.session.detect.listing import changes_of
 from pinot_assets.snapshot.fingerprint import Fingerprint

@@ -39,7 +39,7 @@ from plan_listing import CHANGED, bare, open_bucket, write_ledger
 
 from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.memory import take_memory_from_system
+from pinot_assets.core.machine import take_memory_from_system
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.scheduling.decision import FilesCursor, decide_tick, settlement
 from pinot_assets.session.detect.observe import Observation

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.files import temporary_folder
 from pinot_assets.pinot import HttpPinotClient, PushMode, wait_online
 from pinot_assets.segment import rename_tar
 from pinot_assets.session.stores.staging import Staging

@@ -12,7 +12,7 @@ from typing import Final
 
 from rich.console import Console
 
-from pinot_assets.core.surviving_shell import deaf_shell
+from pinot_assets.core.machine import deaf_shell
 from pinot_assets.local.stack import Stack, StartProgress
 from pinot_assets.settings.local_stack import StackState
 

@@ -26,7 +26,7 @@ from demos.location import JobRun, Location
 from demos.own_stack import own_stack
 from demos.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story, show_queries
 from demos.world import World
-from pinot_assets.core.subprocesses import run_child
+from pinot_assets.core.machine import run_child
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.session.connect import open_session_store, open_staging

@@ -23,9 +23,7 @@ from kazoo.protocol.serialization import Auth
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, make_acl, make_digest_acl
 
-from pinot_assets.core.connections.pinot import Tls
-from pinot_assets.core.connections.waits import Waits
-from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
+from pinot_assets.core.connections import Tls, Waits, ZooKeeperAccess
 from pinot_assets.core.limits import NODE_BYTES
 from pinot_assets.core.untrusted import fields_of_json, whole_number
 from pinot_assets.errors import SessionError, SpecError
@@ -233,7 +231,7 @@ _PORT: Final = "port"
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperInstances:
-    """`pinot_assets.core.connections.pinot.Instances` from the instance configs that Helix keeps.
+    """`pinot_assets.core.connections.Instances` from the instance configs that Helix keeps.
 
     :ivar hosts: connect text of ZooKeeper.
     :ivar cluster: Helix cluster name.

@@ -17,7 +17,7 @@ from typing import Final
 from pinot_assets.audit.checks import Finding, finding_of
 from pinot_assets.core.check_result import Severity, base_name, some
 from pinot_assets.core.text import plural
-from pinot_assets.segment.values.truncation import Cut
+from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
 from pinot_assets.table_spec.blocks.audit import CutCheck, EmptyOutputs, TimeRange, moment_ms
 

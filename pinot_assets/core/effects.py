@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from kazoo.exceptions import KazooException
@@ -26,6 +27,7 @@ from pinot_assets.errors import (
 )
 
 ClientT = TypeVar("ClientT")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +69,16 @@ class Effects:
         self.unknown = [effect for effect in self.unknown if effect not in seen]
         self.done += [replace(effect, subject=subject) for effect in seen]
 
-    def call(self, name: str, method: Callable[..., Any], args: Sequence[Any], options: Any) -> Any:
+    def call(self, name: str, method: Callable[..., T], *args: object, **options: object) -> T:
         """Make one call that changes something, and note what became of it."""
         try:
             answer = method(*args, **options)
-        except SwitchStateUnknown:
-            self.unknown.append(_effect(name, args, None))
-            raise
-        except PinotUnreachable:
-            if name in _IN_PARTS:  # only its last part was never sent
+        except BaseException as error:
+            refused = isinstance(error, PinotAssetsError) and not isinstance(error, SwitchStateUnknown)
+            # Of what is sent in parts, only the last was never sent. After Ctrl-C, Dagster's terminate or the
+            # watchdog Pinot goes on with what it got.
+            if not refused or (name == "push" and isinstance(error, PinotUnreachable)):
                 self.unknown.append(_effect(name, args, None))
-            raise
-        except PinotAssetsError:
-            raise  # refused
-        except BaseException:  # Ctrl-C, Dagster's terminate, the watchdog: Pinot goes on with what it got
-            self.unknown.append(_effect(name, args, None))
             raise
         self.done.append(_effect(name, args, answer))
         return answer
@@ -90,18 +87,12 @@ class Effects:
 class _Recorded:
     """Passes every call on."""
 
-    def __init__(self, client: Any, effects: Effects) -> None:
+    def __init__(self, client: object, effects: Effects) -> None:
         self._client, self._effects = client, effects
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         method = getattr(self._client, name)
-        if name not in WORDS:
-            return method
-
-        def call(*args: Any, **options: Any) -> Any:
-            return self._effects.call(name, method, args, options)
-
-        return call
+        return partial(self._effects.call, name, method) if name in WORDS else method
 
 
 # --- in words --------------------------------------------------------------------------------------
@@ -140,25 +131,21 @@ WORDS: Final[Mapping[str, str]] = {
 }
 """Calls that change something, each as what it has done."""
 
-_IN_PARTS: Final = frozenset({"push"})
 _OF_SERVERS: Final = frozenset({"server_uploads", "server_uploads_committed", "reingest"})
 _OF_SEGMENTS: Final = {"push": 1, "delete_segments": 1, "delete_from": 1}
 """Which argument is the segments."""
 _STARTS: Final = {"start_replace_segments": 2, "force_start_replace_segments": 2}
 
 
-def _effect(name: str, args: Sequence[Any], answer: Any) -> Effect:
+def _effect(name: str, args: Sequence[Any], answer: object) -> Effect:
     if name in _STARTS:
         return Effect(name, str(answer or ""), len(args[_STARTS[name]]))
     if name.endswith("_replace_segments") or name in _OF_SERVERS:
         return Effect(name, str(args[1]))
     count = len(args[_OF_SEGMENTS[name]]) if name in _OF_SEGMENTS else 0
-    return Effect(name, _subject(args[0]), count)
-
-
-def _subject(of: Any) -> str:
-    """The name of a table, or of what a schema or a table config is for."""
-    return str(of.get("tableName") or of.get("schemaName") or "") if isinstance(of, Mapping) else str(of)
+    of = args[0]  # the name of a table, or what a schema or a table config is for
+    named = of.get("tableName") or of.get("schemaName") or "" if isinstance(of, Mapping) else of
+    return Effect(name, str(named), count)
 
 
 def in_words(effects: Sequence[Effect]) -> list[str]:
@@ -198,7 +185,8 @@ def told_so_far(look: Callable[[], SoFar]) -> Iterator[None]:
     try:
         yield
     except PinotAssetsError as error:
-        if _is_silence(error):
+        silent = (PinotUnreachable, SwitchStateUnknown, SourceError, LeaseLost)
+        if isinstance(error, silent) or isinstance(error.__cause__, KazooException):
             found = look()
             if found.changed or isinstance(error, PinotError):
                 parts = [found.standing, found.then, error.hint]
@@ -220,12 +208,6 @@ def recording(client: ClientT, again: str) -> Iterator[ClientT]:
 
     with told_so_far(look):
         yield effects.recorded(client)
-
-
-def _is_silence(error: PinotAssetsError) -> bool:
-    """Whether something did not answer, rather than refuse."""
-    silent = (PinotUnreachable, SwitchStateUnknown, SourceError, LeaseLost)
-    return isinstance(error, silent) or isinstance(error.__cause__, KazooException)
 
 
 def standing(effects: Effects, beside: Sequence[str] = ()) -> str:

@@ -1,4 +1,4 @@
-"""What the program's exit codes mean. docs/cli.md shows this table."""
+"""The program's exit codes. docs/cli.md says what each means."""
 
 from __future__ import annotations
 
@@ -25,17 +25,6 @@ class ExitCode(IntEnum):
 
 
 _REFUSALS = (PlanOutdated, PreflightRefused, SnapshotIncomplete, TypedWrong)
-
-MEANINGS = {
-    ExitCode.DONE: "Done, or there was nothing to do.",
-    ExitCode.ERROR: "An error: what, why and a hint stand on standard error. Running it again is safe. "
-    "Also: the answer is no (`doctor` or `tables validate` found problems, a question was answered so), or "
-    "one of several tables was left out; the others are done.",
-    ExitCode.REFUSED: "Not done, or not all of it, for a reason that the command tells: files failed, the "
-    "gate stayed shut, a check failed, a guard refused. Also: the command was typed wrong.",
-    ExitCode.INTERRUPTED: "Ctrl-C. What was done so far is stored; run it again to go on.",
-    ExitCode.TERMINATED: "As 130, by SIGTERM.",
-}
 
 
 def code_of(error: PinotAssetsError) -> ExitCode:

@@ -55,8 +55,7 @@ def _number(variable: str, default: int, highest: int, unit: str) -> int:
         return default
     if not (text.isascii() and text.isdigit() and len(text) <= 10 and 1 <= int(text) <= highest):
         raise PinotAssetsError(
-            f"{variable} is not a number of {unit}",
-            hint=f"write 1 to {highest}, or unset it for {default}",
+            f"{variable} is not a number of {unit}", hint=f"write 1 to {highest}, or unset it for {default}"
         )
     return int(text)
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets.core.addresses import is_loopback, service_of
+from pinot_assets.core.connections import is_loopback, service_of
 from pinot_assets.errors import SettingError
 
 POLICY: Final = "PINOT_ASSETS_POLICY"
@@ -146,54 +146,52 @@ class Policy:
         if name in self.own_variables:
             return None
         if name not in FOR_SPECS and is_ours(name):
+            own = name.partition("_")[2] or name
             return PolicyRefusal(
                 f"refers to {name}, which is this installation's own and which no table spec may read",
-                f"put what the table needs into a variable of its own, for example {_own_name(name)}",
+                f"put what the table needs into a variable of its own, for example TABLE_{own}",
             )
-        for layer in self.layers:
-            if layer.variables is not None and not _matches(name, layer.variables):
-                line = _line("variables", layer.variables, name)
-                return PolicyRefusal(
-                    f"refers to {name}, an environment variable that table specs may not read here",
-                    f"call the variable TABLE_{name}, or {self._allow(line, layer)}",
-                    line,
-                )
-        return None
+        return self._refusal(
+            "variables",
+            lambda layer: layer.variables,
+            lambda allowed: _matches(name, allowed),
+            name,
+            f"refers to {name}, an environment variable that table specs may not read here",
+            f"call the variable TABLE_{name}, or ",
+        )
 
     def refuses_endpoint(self, url: str) -> PolicyRefusal | None:
         """Why a spec may not name a service other than the cloud's own; None if it may."""
-        for layer in self.layers:
-            if layer.endpoints is not None and not _among(url, layer.endpoints):
-                shown = _shown(url)
-                if service_of(url) is None:
-                    plain = (
-                        "write https://host[:port] (host:port of a broker), without a user, blanks or "
-                        "backslashes before its path"
-                    )
-                    return PolicyRefusal(f"names {shown} in a way that clients may read differently", plain)
-                line = _line("endpoints", layer.endpoints, shown)
-                reason = f"names {shown}, an endpoint that table specs may not reach here"
-                return PolicyRefusal(reason, self._allow(line, layer), line)
-        return None
+        shown = _shown(url)
+        if service_of(url) is None and any(layer.endpoints is not None for layer in self.layers):
+            return PolicyRefusal(
+                f"names {shown} in a way that clients may read differently",
+                "write https://host[:port] (host:port of a broker), without a user, blanks or backslashes "
+                "before its path",
+            )
+        return self._refusal(
+            "endpoints",
+            lambda layer: layer.endpoints,
+            lambda allowed: _among(url, allowed),
+            shown,
+            f"names {shown}, an endpoint that table specs may not reach here",
+        )
 
     def refuses_credentials(self, url: str | None) -> PolicyRefusal | None:
         """Why this machine's own credentials may not be used; None if they may.
 
         :param url: the endpoint that a spec names; None for the cloud's own.
         """
-        for layer in self.layers:
-            allowed = layer.credentials
-            if allowed is None or (PROVIDER in allowed if url is None else _among(url, allowed)):
-                continue
-            shown = PROVIDER if url is None else _shown(url)
-            line = _line("ambientCredentials", allowed, shown)
-            where = "" if url is None else f" to {shown}, which a table spec names"
-            return PolicyRefusal(
-                f"would send this machine's own credentials{where}",
-                f"give the table keys of its own (TABLE_… variables), or {self._allow(line, layer)}",
-                line,
-            )
-        return None
+        shown = PROVIDER if url is None else _shown(url)
+        where = "" if url is None else f" to {shown}, which a table spec names"
+        return self._refusal(
+            "ambientCredentials",
+            lambda layer: layer.credentials,
+            lambda allowed: PROVIDER in allowed if url is None else _among(url, allowed),
+            shown,
+            f"would send this machine's own credentials{where}",
+            "give the table keys of its own (TABLE_… variables), or ",
+        )
 
     def refuses_path(self, path: str) -> PolicyRefusal | None:
         """Why a spec may not name a file or folder of this machine; None if it may. Follows symbolic links.
@@ -205,14 +203,13 @@ class Policy:
             return PolicyRefusal(
                 "lies in, or holds, a folder of the system that is never read as data", "move the files"
             )
-        for layer in self.layers:
-            if layer.roots is None or any(_within(real, root) for root in self._folders(layer.roots)):
-                continue
-            line = _line("roots", layer.roots, real)
-            return PolicyRefusal(
-                "lies outside the folders that table specs may use here", self._allow(line, layer), line
-            )
-        return None
+        return self._refusal(
+            "roots",
+            lambda layer: layer.roots,
+            lambda allowed: any(_within(real, root) for root in self._folders(allowed)),
+            real,
+            "lies outside the folders that table specs may use here",
+        )
 
     def refuses_data(self, path: str) -> PolicyRefusal | None:
         """Why a file or folder may not be read as data, nor hold a staging area; None if it may.
@@ -222,23 +219,19 @@ class Policy:
 
         :param path: absolute.
         """
-        if refusal := self.refuses_path(path):
-            return refusal
         real = os.path.realpath(path)
-        for layer in self.layers:
-            if layer.roots is None:
-                continue
-            spelled = (os.path.realpath(root) for root in layer.roots if root != PROJECT)
-            if any(_within(real, root) for root in spelled):
-                continue
-            if not any(_is_data(real, folder) for folder in self._folders((PROJECT,))):
-                line = _line("roots", layer.roots, real)
-                return PolicyRefusal(
-                    "is the project's own and no data (a dot-file or dot-folder, settings, keys, a database)",
-                    f"keep data elsewhere, or {self._allow(line, layer)}",
-                    line,
-                )
-        return None
+        holding = [folder for folder in self._folders((PROJECT,)) if _within(real, folder)]
+        is_data = any(not _OWN.search(os.path.relpath(real, folder)) for folder in holding)
+        return self.refuses_path(path) or self._refusal(
+            "roots",
+            lambda layer: layer.roots,
+            lambda allowed: (
+                is_data or any(_within(real, os.path.realpath(root)) for root in allowed if root != PROJECT)
+            ),
+            real,
+            "is the project's own and no data (a dot-file or dot-folder, settings, keys, a database)",
+            "keep data elsewhere, or ",
+        )
 
     def refuses_code(self) -> PolicyRefusal | None:
         """Why a table config may not hold code for Pinot's servers to run; None if it may."""
@@ -246,6 +239,28 @@ class Policy:
             if layer.allow_code is False:
                 line = "allowCode: true"
                 return PolicyRefusal("is code that Pinot's servers would run", self._allow(line, layer), line)
+        return None
+
+    def _refusal(
+        self,
+        key: str,
+        said: Callable[[Layer], tuple[str, ...] | None],
+        allows: Callable[[tuple[str, ...]], bool],
+        added: str,
+        reason: str,
+        otherwise: str = "",
+    ) -> PolicyRefusal | None:
+        """The refusal of the first layer that says something of a subject and does not allow it.
+
+        :param said: what a layer allows.
+        :param added: what its line `key` would have to allow as well.
+        :param otherwise: another way out, before that line.
+        """
+        for layer in self.layers:
+            allowed = said(layer)
+            if allowed is not None and not allows(allowed):
+                line = _line(key, allowed, added)
+                return PolicyRefusal(reason, f"{otherwise}{self._allow(line, layer)}", line)
         return None
 
     def _allow(self, line: str, layer: Layer) -> str:
@@ -304,10 +319,6 @@ def _shown(url: str) -> str:
     return service_of(_USER.sub("//", url)) or "an address that is not http(s)://host[:port]"
 
 
-def _own_name(name: str) -> str:
-    return f"TABLE_{name.partition('_')[2] or name}"
-
-
 def _touches_never_read(path: str) -> bool:
     """Whether it lies in one of those folders, or holds one."""
     if _within(path, _SHARED_MEMORY):
@@ -320,14 +331,9 @@ def _within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _is_data(path: str, project: str) -> bool:
-    return _within(path, project) and not _OWN.search(os.path.relpath(path, project))
-
-
 def _line(key: str, present: Iterable[str], added: str) -> str:
     """The whole line: what is allowed now, and what would be."""
-    return f"{key}: [{', '.join(_quoted(item) for item in (*present, added))}]"
-
-
-def _quoted(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    items = (
+        text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False) for text in (*present, added)
+    )
+    return f"{key}: [{', '.join(items)}]"

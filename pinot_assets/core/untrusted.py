@@ -1,4 +1,4 @@
-"""Reading what others may have written: JSON, stored objects, nodes.
+"""Reading what others may have written: JSON, stored objects, nodes, tars.
 
 Whatever is wrong with such a text, the outcome is one error that names it; a parser in `reading` need not
 think of more than the right text.
@@ -8,17 +8,37 @@ from __future__ import annotations
 
 import json
 import re
+import tarfile
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.limits import DEEPEST, VALUES_VARIABLE, most_values
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError
+
+_MOST_HEADER: Final = 1 << 16
+"""Bytes of a name that does not fit into a plain header; Python reads it whole."""
+
+
+class BoundedHeader(tarfile.TarInfo):
+    """One whose long names are as long as names are."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """As `tarfile` calls it.
+
+        :raises tarfile.ReadError: a long name is longer than names are.
+        """
+        found = super().frombuf(buf, encoding, errors)
+        if not (found.isreg() or found.isdir()) and found.size > _MOST_HEADER:
+            raise tarfile.ReadError(f"a header of {found.size} bytes")
+        return found
+
 
 T = TypeVar("T")
 ValueCheck = Callable[[Any], bool]
@@ -28,7 +48,7 @@ _SHOWN: Final = 300
 _DIGITS: Final = re.compile("[0-9]{1,19}")
 
 
-def read_json(text: str | bytes) -> Any:
+def read_json(text: str | bytes) -> JsonValue:
     """The value of a JSON text.
 
     :raises ValueError: it is none, it has more than `limits.most_values` values, or it is nested more than
@@ -76,7 +96,7 @@ def whole_number(text: str) -> int | None:
     return int(text) if _DIGITS.fullmatch(text) else None
 
 
-def listed(value: Any) -> tuple[Any, ...]:
+def listed(value: JsonValue) -> tuple[JsonValue, ...]:
     """A JSON list as a tuple. A text, which is a sequence too, is none.
 
     :raises ValueError: it is no list.
@@ -152,10 +172,18 @@ def _check(hint: Any) -> ValueCheck:
     if hint is float:
         return lambda value: _is_int(value) or isinstance(value, float)
     if origin in (Union, types.UnionType):
-        ways = [_check(arg) for arg in args]
+        ways = tuple(map(_check, args))
         return lambda value: any(way(value) for way in ways)
+    if origin is tuple and args[1:] == (Ellipsis,):
+        item = _check(args[0])
+        return lambda value: isinstance(value, tuple) and all(map(item, value))
     if origin is tuple:
-        return _tuple(args)
+        items = tuple(map(_check, args))
+        return lambda value: (
+            isinstance(value, tuple)
+            and len(value) == len(items)
+            and all(check(one) for check, one in zip(items, value, strict=True))
+        )
     if origin in (Sequence, list, frozenset):
         (item,) = map(_check, args)
         return lambda value: (
@@ -175,17 +203,5 @@ def _check(hint: Any) -> ValueCheck:
     )
 
 
-def _is_int(value: Any) -> bool:
+def _is_int(value: object) -> bool:
     return type(value) is int and -_LONG <= value < _LONG
-
-
-def _tuple(args: tuple[Any, ...]) -> ValueCheck:
-    if len(args) == 2 and args[1] is Ellipsis:
-        item = _check(args[0])
-        return lambda value: isinstance(value, tuple) and all(map(item, value))
-    items = tuple(map(_check, args))
-    return lambda value: (
-        isinstance(value, tuple)
-        and len(value) == len(items)
-        and all(check(one) for check, one in zip(items, value, strict=True))
-    )

@@ -7,5 +7,5 @@ that this package, Pinot and Spark read alike. `spark` and `pinot` have the list
 that look at a spec call them, and so do the places where an expression is compiled or sent.
 
 Pinot's `transformConfigs` and `filterConfig` need no list here:
-`pinot_assets.segment.functions.pinot_expression` translates them, and what it does not know it refuses.
+`pinot_assets.segment.config.transforms` translates them, and what it does not know it refuses.
 """

@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pinot_assets.core.java import find_java
-from pinot_assets.core.subprocesses import child, run_child
-from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.files import temporary_folder
+from pinot_assets.core.machine import child, find_java, run_child
 from pinot_assets.errors import LocalStackError
 from pinot_assets.settings.local_paths import default_cache
 

@@ -18,7 +18,7 @@ from typing import Literal
 
 import psutil
 
-from pinot_assets.core.java import Java, find_java
+from pinot_assets.core.machine import Java, find_java
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.helix import forget

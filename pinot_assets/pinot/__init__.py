@@ -1,6 +1,6 @@
 """The only door to Pinot: controller, brokers and servers over HTTP, lineage as values, push."""
 
-from pinot_assets.core.connections.pinot import BasicAuth, PinotConnection, Timeouts, Tls, TokenAuth
+from pinot_assets.core.connections import BasicAuth, PinotConnection, Timeouts, Tls, TokenAuth
 from pinot_assets.pinot.api import PinotClient, PushMode, PushReport, ServerDisk, StagedObjects
 from pinot_assets.pinot.client.broker import Broker, NoResult, QueryResult
 from pinot_assets.pinot.http_client import HttpPinotClient

@@ -1,32 +1,18 @@
 """Arrow tables become Pinot v3 segments, column by column. Knows neither Dagster nor Spark."""
 
-from pinot_assets.segment.column.fields import Column
-from pinot_assets.segment.column.types import DataType, FieldType
+from pinot_assets.segment.column.types import Column, DataType, FieldType
 from pinot_assets.segment.config.segment_spec import SegmentSpec
-from pinot_assets.segment.write.archive import (
-    Renamed,
-    SegmentInfo,
-    TarInfo,
-    metadata_tar,
-    read_segment_info,
-    rename_tar,
-    write_tar,
-)
-from pinot_assets.segment.write.segment import ColumnStats, Segment, build_segment
+from pinot_assets.segment.write.archive import metadata_tar, rename_tar, write_tar
+from pinot_assets.segment.write.segment import Segment, build_segment
 
 __all__ = [
     "Column",
-    "ColumnStats",
     "DataType",
     "FieldType",
-    "Renamed",
     "Segment",
-    "SegmentInfo",
     "SegmentSpec",
-    "TarInfo",
     "build_segment",
     "metadata_tar",
-    "read_segment_info",
     "rename_tar",
     "write_tar",
 ]

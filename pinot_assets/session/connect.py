@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from kazoo.client import KazooClient
 
-from pinot_assets.core.memory import take_memory_from_system
+from pinot_assets.core.machine import take_memory_from_system
 from pinot_assets.errors import SpecError
 from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.pinot import HttpPinotClient

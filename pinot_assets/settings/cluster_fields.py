@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 
 DEFAULT_CLUSTER: Final = "pinot"
 MOST_SECONDS: Final = 3600

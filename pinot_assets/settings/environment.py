@@ -15,10 +15,17 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets.core.addresses import is_loopback
-from pinot_assets.core.connections.pinot import Auth, BasicAuth, GrpcDoor, PinotConnection, Tls, TokenAuth
-from pinot_assets.core.connections.waits import Waits
-from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
+from pinot_assets.core.connections import (
+    Auth,
+    BasicAuth,
+    GrpcDoor,
+    PinotConnection,
+    Tls,
+    TokenAuth,
+    Waits,
+    ZooKeeperAccess,
+    is_loopback,
+)
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.settings.cluster_fields import (
     DEFAULT_CLUSTER,

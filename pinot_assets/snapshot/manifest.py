@@ -20,24 +20,22 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
-from pinot_assets.core.parquet_bytes import (
-    keeping,
-    kept_fields,
-    metadata_of,
-    parquet_of,
-    require_schema,
-    require_values,
-    table_of,
-)
 from pinot_assets.core.stored_format import (
     FIRST,
     Marks,
     Open,
     Stored,
     by_keys,
+    keeping,
+    kept_fields,
     marks,
+    metadata_of,
+    parquet_of,
     plain,
+    require_schema,
+    require_values,
     structured,
+    table_of,
     with_keys,
 )
 from pinot_assets.core.untrusted import read_json, reading

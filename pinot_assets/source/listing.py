@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
-from pinot_assets.core.parquet_bytes import require_schema
-from pinot_assets.core.stored_format import Marks
+from pinot_assets.core.stored_format import Marks, require_schema
 from pinot_assets.core.untrusted import fitting, listed, read_json
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.source.file_patterns import PathPattern, compile_pattern, path_of_uri

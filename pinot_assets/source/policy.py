@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pyarrow.compute as pc
 
-from pinot_assets.core.addresses import origin_of
+from pinot_assets.core.connections import origin_of
 from pinot_assets.core.policy import PROJECTS_OWN, Policy, PolicyRefusal
 from pinot_assets.errors import SettingError
 from pinot_assets.snapshot.fingerprint import SourceFile

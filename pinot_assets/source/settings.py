@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets.core.addresses import is_loopback
+from pinot_assets.core.connections import is_loopback
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SettingError
 

@@ -23,7 +23,7 @@ from fakes.stores.bucket import Bucket
 from fakes.tables import document, on_s3
 from fakes.waiting import until
 
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.pinot import HttpPinotClient, PinotConnection

@@ -12,7 +12,7 @@ from crash.scenarios import Lane, start
 from crash.table import open_table
 from fakes.waiting import until
 
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.settings.local_stack import StackState
 

@@ -24,7 +24,7 @@ from fakes.waiting import until
 from typer.main import get_command
 
 from pinot_assets.cli import main
-from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.files import temporary_folder
 from tools.docs.cli_page import commands
 
 pytestmark = pytest.mark.usefixtures("forks")

@@ -14,7 +14,7 @@ from fakes.processes.middles import Place, a_bucket, a_jvm, place, started
 from fakes.tables import SYNC, write_table
 from fakes.waiting import until
 
-from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.files import temporary_folder
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.settings.local_stack import StackState
 

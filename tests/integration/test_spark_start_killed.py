@@ -19,7 +19,7 @@ from fakes.processes.middles import Place, a_jvm
 from fakes.processes.starting_spark import live_on, start_spark
 from fakes.waiting import until
 
-from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.files import temporary_folder
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("forks")]
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.ingest.spark.reader import reading_session
-from pinot_assets.segment.functions.pinot_expression import NotTranslated, translate
+from pinot_assets.segment.config.transforms import NotTranslated, translate
 from pinot_assets.segment.functions.pinot_functions import FUNCTIONS
 from pinot_assets.segment.functions.time_format import PATTERNS
 

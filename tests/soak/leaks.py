@@ -18,7 +18,7 @@ from soak.table import TABLE, Table
 from soak.watched import marked
 from soak.world import MOST
 
-from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.files import temporary_folder
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS

@@ -25,7 +25,6 @@ from pinot_assets.metrics.catalogue import FAMILIES
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.preflight.judge import RULES, RULES_OF_CHANGE
-from pinot_assets.segment.column.support import Feature
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.stored_snapshots import mark_of
 from pinot_assets.settings.variables import VARIABLES
@@ -36,6 +35,7 @@ from surface.json_keys import text_of
 from surface.json_output import dagster_metadata, json_output, notices
 from tools.docs import error_codes
 from tools.docs.cli_page import commands
+from tools.docs.formats_page import FormatLine
 
 SNAPSHOT = ROOT / "tests" / "public_surface.json"
 RELEASED = Path(__file__).parent / "released"
@@ -82,7 +82,7 @@ def surface(known: Mapping[str, Iterable[str]]) -> Surface:
         "exit codes": (f"{code.value} {code.name}" for code in ExitCode),
         "errors": error_codes.CLASSES,
         "codes of files": error_codes.CODES,
-        "codes of refused features": (feature.code for feature in Feature if feature.code),
+        "codes of refused features": (feature.code for feature in FormatLine if feature.code),
         "checks of the gate": gate_checks(),
         "health checks": (check.name for check in (*CHECKS, *OF_STREAMS)),
         "preflight rules": (rule.name for rule in (*RULES, *RULES_OF_CHANGE)),

@@ -10,7 +10,19 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
-from pinot_assets.core.exit_codes import MEANINGS
+from pinot_assets.core.exit_codes import ExitCode
+
+MEANINGS = {
+    ExitCode.DONE: "Done, or there was nothing to do.",
+    ExitCode.ERROR: "An error: what, why and a hint stand on standard error. Running it again is safe. "
+    "Also: the answer is no (`doctor` or `tables validate` found problems, a question was answered so), or "
+    "one of several tables was left out; the others are done.",
+    ExitCode.REFUSED: "Not done, or not all of it, for a reason that the command tells: files failed, the "
+    "gate stayed shut, a check failed, a guard refused. Also: the command was typed wrong.",
+    ExitCode.INTERRUPTED: "Ctrl-C. What was done so far is stored; run it again to go on.",
+    ExitCode.TERMINATED: "As 130, by SIGTERM.",
+}
+
 
 WITHOUT_JSON = {
     "dev": "starts a UI for whoever sits there",

@@ -8,10 +8,10 @@ from importlib import import_module
 from typing import Final
 
 from pinot_assets import errors
-from pinot_assets.core.exit_codes import MEANINGS
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.segment.column.support import Feature
+from tools.docs.cli_page import MEANINGS
 from tools.docs.error_codes import CLASSES, CODES, KINDS, Meaning
+from tools.docs.formats_page import FormatLine
 
 _TOP: Final = """\
 <!-- python -m tools.docs.errors_page > docs/reference/errors.md -->
@@ -86,8 +86,8 @@ def _kinds() -> str:
 
 def _features() -> str:
     rows = []
-    for code in dict.fromkeys(feature.code for feature in Feature if feature.code):
-        same = [feature for feature in Feature if feature.code == code]
+    for code in dict.fromkeys(feature.code for feature in FormatLine if feature.code):
+        same = [feature for feature in FormatLine if feature.code == code]
         columns = (
             "; ".join(dict.fromkeys(texts))
             for texts in (

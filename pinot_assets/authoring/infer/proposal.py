@@ -14,7 +14,7 @@ from pinot_assets.authoring.infer.csv_shape import pinot_names
 from pinot_assets.authoring.infer.kinds import FRACTIONS, INTEGERS, NUMBERS, ValueKind
 from pinot_assets.core.text import plural
 from pinot_assets.segment.column.types import FieldType
-from pinot_assets.segment.functions.pinot_expression import quoted
+from pinot_assets.segment.config.transforms import quoted
 from pinot_assets.segment.functions.time_format import VALID_FROM_MS, VALID_TO_MS
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 from pinot_assets.table_spec.blocks.pinot_json import schema_problems, writer_findings

@@ -14,8 +14,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pinot_assets.core import limits
-from pinot_assets.core.addresses import origin_of
 from pinot_assets.core.check_result import CheckResult, failed, passed, warned
+from pinot_assets.core.connections import origin_of
 from pinot_assets.core.policy import POLICY
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.metrics.pushing import PASSWORD, USER

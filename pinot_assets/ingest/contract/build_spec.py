@@ -11,8 +11,7 @@ from pinot_assets.core.policy import Policy
 from pinot_assets.core.stored_format import FIRST
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.ingest.contract.accepted_rows import MissingColumn
-from pinot_assets.segment.config.transforms import read_transforms
-from pinot_assets.segment.functions.pinot_expression import Translation
+from pinot_assets.segment.config.transforms import Translation, read_transforms
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.receipt import Failure, Receipt

@@ -26,7 +26,7 @@ import pyarrow as pa
 from pinot_assets.core.stored_format import FIRST, Marks, Stored, marks
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import SourceError
-from pinot_assets.segment.values.truncation import Cut
+from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.segment.write.segment import ColumnStats
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source.object_store import ObjectStore

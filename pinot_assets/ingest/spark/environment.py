@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.files import temporary_folder
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.settings.environment import Profile, load_profile
 

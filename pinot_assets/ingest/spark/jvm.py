@@ -40,9 +40,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from pinot_assets.core.java import find_java
-from pinot_assets.core.surviving_shell import deaf_shell
-from pinot_assets.core.temporary_folders import locked_folder
+from pinot_assets.core.files import locked_folder
+from pinot_assets.core.machine import deaf_shell, find_java
 from pinot_assets.errors import BuildError
 
 # A JVM gets twenty seconds. Its number is looked at again before it is killed: it must still be a JVM with

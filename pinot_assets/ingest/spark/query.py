@@ -38,7 +38,7 @@ from pinot_assets.ingest.contract.accepted_rows import TargetSchema
 from pinot_assets.ingest.contract.build_spec import Query
 from pinot_assets.ingest.spark.expression import compiled, first_line, items_of, parsed
 from pinot_assets.ingest.spark.tasks import CORRUPT, END, MADE, ROW
-from pinot_assets.segment.functions.pinot_expression import Translation, quoted
+from pinot_assets.segment.config.transforms import Translation, quoted
 
 _FILES: Final = "#file's "  # before the name of a column: its values in the file
 _INSTANTS: Final = (TimestampType, TimestampNTZType)

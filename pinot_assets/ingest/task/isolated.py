@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final, cast
 
 from pinot_assets.core.file_errors import one_line
-from pinot_assets.core.memory import limit_memory
-from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.files import temporary_folder
+from pinot_assets.core.machine import limit_memory
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.failures import Death, failure_of, tells_of_memory
 from pinot_assets.ingest.task.worker import build_file

@@ -21,8 +21,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from pinot_assets.core.addresses import may_be_loopback, origin_of
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection, may_be_loopback, origin_of
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import PinotAssetsError, PinotError

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection
 from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
 from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchConflict

@@ -17,7 +17,7 @@ from typing import Final
 
 import httpx
 
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient
 from pinot_assets.realtime.health.consuming import by_server, lags_ms

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -54,8 +54,9 @@ class Decimals:
     def with_last(self, value: Decimal) -> Decimals:
         """These, and one more, its trailing zeros kept."""
         unscaled, scale = _parts(value)
+        fits = -(2**63) <= unscaled < 2**63
         return Decimals(
-            np.append(self.unscaled, np.array([unscaled], dtype=None if _fits(unscaled) else object)),
+            np.append(self.unscaled, np.array([unscaled], dtype=None if fits else object)),
             np.append(self.scales, scale),
         )
 
@@ -90,6 +91,11 @@ class Decimals:
         return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(self), buffers)
 
 
+Numbers: TypeAlias = npt.NDArray[np.generic]
+Values: TypeAlias = Numbers | Decimals | pa.LargeBinaryArray
+"""The arrays that a column's values are held in."""
+
+
 def parse_decimal(text: str) -> Decimal:
     """`new BigDecimal(text)`, trailing zeros kept.
 
@@ -107,8 +113,7 @@ def parse_decimal(text: str) -> Decimal:
 def is_storable(text: str) -> bool:
     """Whether a text is a decimal number that Pinot can store."""
     try:
-        number = _stripped(text)
-        _check_scale(np.array([_parts(number)[1]]))
+        _check_scale(np.array([_parts(_stripped(text))[1]]))
     except ValueError:
         return False
     return True
@@ -140,8 +145,7 @@ def stored_decimals(values: pa.Array) -> Decimals:
     """
     found = _fitting(values)
     if found is None:
-        numbers = [_stripped(value) for value in values.to_pylist()]
-        parts = [_parts(number) for number in numbers]
+        parts = [_parts(_stripped(value)) for value in values.to_pylist()]
         found = Decimals(
             _objects([unscaled for unscaled, _ in parts]), np.array([s for _, s in parts], dtype=np.int64)
         )
@@ -209,10 +213,6 @@ def _serialized(unscaled: int, scale: int) -> bytes:
 def _check_scale(scales: npt.NDArray[np.int64]) -> None:
     if (np.abs(scales) > MAX_SCALE).any():
         raise ValueError(f"a scale beyond {MAX_SCALE} cannot be stored")
-
-
-def _fits(unscaled: int) -> bool:
-    return -(2**63) <= unscaled < 2**63
 
 
 def _objects(values: list[int] | list[Decimal]) -> npt.NDArray[Any]:

@@ -1,10 +1,14 @@
-"""The data types the writer knows: how Arrow hands them in, how Pinot stores them, what null becomes."""
+"""What a column is: its data type, its role in the schema, and how it is stored.
+
+Data types are those the writer knows: how Arrow hands them in, how Pinot stores them, what null becomes.
+A column is stored with a dictionary or raw (docs/design/segment-format.md#s6-2, #s6-3 and #s7).
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
@@ -57,48 +61,35 @@ class Storage:
     :ivar stored: Arrow type of the stored values (BOOLEAN is stored as INT, TIMESTAMP as LONG millis); None
         where Arrow has none, which is BIG_DECIMAL.
     :ivar disk: numpy type of one stored value, big-endian; None for values of variable width.
-    :ivar accepts: which Arrow types may be cast to it without guessing.
+    :ivar kinds: tells the Arrow types that it may be cast from.
     """
 
     arrow: pa.DataType
     stored: pa.DataType | None
     disk: np.dtype[np.generic] | None
-    accepts: Callable[[pa.DataType], bool]
+    kinds: tuple[Callable[[pa.DataType], bool], ...]
+
+    def accepts(self, kind: pa.DataType) -> bool:
+        """Whether an Arrow type may be cast to it without guessing."""
+        return any(is_kind(kind) for is_kind in self.kinds)
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pt.is_integer(kind) or pt.is_floating(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pt.is_string(kind) or pt.is_large_string(kind) or kind == pa.string_view())
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    fixed = pt.is_fixed_size_binary(kind)
-    return bool(pt.is_binary(kind) or pt.is_large_binary(kind) or kind == pa.binary_view() or fixed)
-
-
-def _is_exact(kind: pa.DataType) -> bool:
-    return bool(pt.is_integer(kind) or pt.is_decimal(kind) or _is_text(kind))
-
-
-def _is_instant(kind: pa.DataType) -> bool:
-    return bool(pt.is_timestamp(kind) or pt.is_date(kind))
-
-
+_NUMBERS = (pt.is_integer, pt.is_floating)
+_TEXTS = (pt.is_string, pt.is_large_string, pt.is_string_view)
+_INSTANTS = (pt.is_timestamp, pt.is_date)
+_BYTES = (pt.is_binary, pt.is_large_binary, pt.is_binary_view, pt.is_fixed_size_binary)
 STORAGE: dict[DataType, Storage] = {
-    DataType.INT: Storage(pa.int32(), pa.int32(), np.dtype(">i4"), _is_number),
-    DataType.LONG: Storage(pa.int64(), pa.int64(), np.dtype(">i8"), _is_number),
-    DataType.FLOAT: Storage(pa.float32(), pa.float32(), np.dtype(">f4"), _is_number),
-    DataType.DOUBLE: Storage(pa.float64(), pa.float64(), np.dtype(">f8"), _is_number),
-    DataType.STRING: Storage(pa.string(), pa.large_string(), None, _is_text),
-    DataType.BOOLEAN: Storage(pa.bool_(), pa.int32(), np.dtype(">i4"), pt.is_boolean),
-    DataType.TIMESTAMP: Storage(pa.timestamp("ms", "UTC"), pa.int64(), np.dtype(">i8"), _is_instant),
-    DataType.JSON: Storage(pa.string(), pa.large_string(), None, _is_text),
-    DataType.BYTES: Storage(pa.binary(), pa.large_binary(), None, _is_bytes),
+    DataType.INT: Storage(pa.int32(), pa.int32(), np.dtype(">i4"), _NUMBERS),
+    DataType.LONG: Storage(pa.int64(), pa.int64(), np.dtype(">i8"), _NUMBERS),
+    DataType.FLOAT: Storage(pa.float32(), pa.float32(), np.dtype(">f4"), _NUMBERS),
+    DataType.DOUBLE: Storage(pa.float64(), pa.float64(), np.dtype(">f8"), _NUMBERS),
+    DataType.STRING: Storage(pa.string(), pa.large_string(), None, _TEXTS),
+    DataType.BOOLEAN: Storage(pa.bool_(), pa.int32(), np.dtype(">i4"), (pt.is_boolean,)),
+    DataType.TIMESTAMP: Storage(pa.timestamp("ms", "UTC"), pa.int64(), np.dtype(">i8"), _INSTANTS),
+    DataType.JSON: Storage(pa.string(), pa.large_string(), None, _TEXTS),
+    DataType.BYTES: Storage(pa.binary(), pa.large_binary(), None, _BYTES),
     # Arrow's decimals have one scale for the whole column; text loses nothing.
-    DataType.BIG_DECIMAL: Storage(pa.string(), None, None, _is_exact),
+    DataType.BIG_DECIMAL: Storage(pa.string(), None, None, (pt.is_integer, pt.is_decimal, *_TEXTS)),
 }
 
 Default = int | float | str | bytes | Decimal
@@ -176,3 +167,108 @@ def _json_text(value: object) -> str:
         case int() | str():
             return str(value)
     raise ValueError("neither text nor number")
+
+
+class Codec(StrEnum):
+    """How a chunk of a raw forward index is compressed (`ChunkCompressionType`)."""
+
+    PASS_THROUGH = "PASS_THROUGH"
+    SNAPPY = "SNAPPY"
+    ZSTANDARD = "ZSTANDARD"
+    LZ4 = "LZ4"
+    GZIP = "GZIP"
+
+
+@dataclass(frozen=True, slots=True)
+class RawFormat:
+    """How a forward index without dictionary is written (`ForwardIndexConfig`).
+
+    :ivar version: version of the file, fall-backs done.
+    :ivar derive_docs: whether `target_bytes` rules the rows of a chunk in versions 2 and 3.
+    """
+
+    codec: Codec = Codec.LZ4
+    version: int = 4
+    derive_docs: bool = False
+    target_bytes: int = 1 << 20
+    target_docs: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Optimize:
+    """When a column with dictionary is stored raw all the same (`optimizeDictionary`).
+
+    :ivar size_ratio: fixed width: raw when its bytes are at most this share of those with a dictionary.
+    :ivar cardinality_ratio: variable width: raw when distinct values are at least this share of the rows.
+    """
+
+    size_ratio: float = 0.85
+    cardinality_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How one column is stored.
+
+    :ivar optimize: None where the values have no say.
+    :ivar variable_length: whether a dictionary of variable width is asked for.
+    :ivar entry_dictionary: whether the rows of a multi-value column get a dictionary of their own.
+    :ivar raw: how it is written if it has no dictionary.
+    """
+
+    has_dictionary: bool = True
+    optimize: Optimize | None = None
+    variable_length: bool = False
+    entry_dictionary: bool = False
+    raw: RawFormat = field(default_factory=RawFormat)
+
+
+DEFAULT_MAX_LENGTH = 512
+
+
+class TooLong(StrEnum):
+    """What becomes of a text or bytes beyond the maximum length (`MaxLengthExceedStrategy`)."""
+
+    TRIM_LENGTH = "TRIM_LENGTH"
+    SUBSTITUTE_DEFAULT_VALUE = "SUBSTITUTE_DEFAULT_VALUE"
+    NO_ACTION = "NO_ACTION"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    :ivar default: what null becomes, in stored form (BOOLEAN 0 or 1, TIMESTAMP milliseconds).
+    :ivar nullable: whether nulls are recorded in a null vector.
+    :ivar single_value: whether a row has one value, not several.
+    :ivar max_length: longest text kept, in UTF-16 units; of BYTES, in bytes.
+    :ivar strategy: what becomes of a longer value; None when the schema does not say.
+    :ivar format: format of a DATE_TIME field, as Pinot writes it.
+    :ivar granularity: granularity of a DATE_TIME field.
+    :ivar encoding: how the table config wants it stored.
+    """
+
+    name: str
+    data_type: DataType
+    field_type: FieldType
+    default: Default
+    nullable: bool
+    single_value: bool = True
+    max_length: int = DEFAULT_MAX_LENGTH
+    strategy: TooLong | None = None
+    format: str | None = None
+    granularity: str | None = None
+    encoding: Encoding = field(default_factory=Encoding)
+
+    @property
+    def is_fixed_width(self) -> bool:
+        """Whether all its values take the same number of bytes."""
+        return STORAGE[self.data_type].disk is not None
+
+    @property
+    def effective_strategy(self) -> TooLong:
+        """The strategy that applies (`FieldSpec.getEffectiveMaxLengthExceedStrategy`)."""
+        if self.strategy is not None:
+            return self.strategy
+        return TooLong.TRIM_LENGTH if self.data_type is DataType.STRING else TooLong.NO_ACTION

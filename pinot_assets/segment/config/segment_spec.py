@@ -1,6 +1,7 @@
 """What to write, read from Pinot's own schema and table config; what cannot be written is refused here.
 
-Nothing is read before this has passed, and all problems are named at once.
+Nothing is read before this has passed, and all problems are named at once. A setting is honoured, of no
+concern to a segment, or refused because the segment would differ from what Pinot would build.
 """
 
 from __future__ import annotations
@@ -13,18 +14,24 @@ import pyarrow as pa
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import UnsupportedFeature
-from pinot_assets.segment.column.fields import Column, read_columns
-from pinot_assets.segment.column.json_values import is_true
-from pinot_assets.segment.column.support import Feature, refusals
+from pinot_assets.segment.column.json_values import check_shape, is_true
+from pinot_assets.segment.column.support import Feature, Findings
 from pinot_assets.segment.column.text import utf16_key
-from pinot_assets.segment.column.types import STORAGE, DataType
-from pinot_assets.segment.config.encodings import read_encoding
+from pinot_assets.segment.column.types import STORAGE, Column, DataType
+from pinot_assets.segment.config.columns import ColumnSettings, read_columns, read_encoding
 from pinot_assets.segment.config.indexes import Indexes, read_indexes
-from pinot_assets.segment.config.json_shape import check_shape
-from pinot_assets.segment.config.partitions import read_partitionings, read_sort_order
-from pinot_assets.segment.config.table_config import check_table_config
+from pinot_assets.segment.config.transforms import read_transforms
 from pinot_assets.segment.functions.time_format import VALID_FROM_MS, TimeFormat, TimeFormatKind, parse_format
-from pinot_assets.segment.values.partition import Partitioning
+from pinot_assets.segment.values.partition import Partitioning, read_partitionings
+
+_INGESTION = (
+    "complexTypeConfig",
+    "enrichmentConfigs",
+    "schemaConformingTransformerConfig",
+    "schemaConformingTransformerV2Config",
+    "aggregationConfigs",
+)
+
 
 OLDEST_SERVER = (0, 11)
 REFERENCE_SERVER = (1, 5)
@@ -67,39 +74,33 @@ class SegmentSpec:
         :param min_server: oldest server that must read the segments, `major.minor`.
         :raises UnsupportedFeature: the text lists every column and feature that cannot be written.
         """
-        if problems := check_shape(schema, table_config):
-            raise _cannot(problems)
-        server, problems = _parse_server(min_server)
+        findings = Findings()
+        check_shape(schema, table_config, findings)
+        if findings.problems:
+            raise _cannot(findings.problems)
+        server = _parse_server(min_server, findings)
         indexing = table_config.get("tableIndexConfig") or {}
-        columns, found = read_columns(schema, is_true(indexing.get("nullHandlingEnabled")))
-        problems += found
-        found, notes = check_table_config(table_config)
-        problems += found
-        indexes, found, told = read_indexes(table_config, columns)
-        problems += found
-        notes += told
-        partitionings, found = read_partitionings(indexing, columns, server)
-        problems += found
-        sort_order, found = read_sort_order(indexing, columns)
-        problems += found
-        for place, column in enumerate(columns):
-            inverted = indexes.get(column.name, Indexes()).inverted
-            encoding, wrong = read_encoding(column, table_config, server, inverted)
-            columns[place] = replace(column, encoding=encoding)
-            problems += refusals(f"column {column.name}", wrong)
-        if server < REFERENCE_SERVER:
-            problems += [
-                Feature.COLUMN_NAME.refusal(
-                    f"column {column.name}", "a name outside ASCII for a server before 1.5"
-                )
-                for column in columns
-                if not column.name.isascii()
-            ]
+        columns = read_columns(schema, is_true(indexing.get("nullHandlingEnabled")), findings)
+        _check_table_config(table_config, findings)
+        settings = [ColumnSettings(column, table_config, findings) for column in columns]
+        indexes = read_indexes(table_config, settings, findings)
+        partitionings = read_partitionings(indexing, columns, server, findings)
+        sort_order = tuple(indexing.get("sortedColumn") or ())
+        single = {column.name for column in columns if column.single_value}
+        for name in sort_order:
+            if name not in single:
+                findings.refuse(f"column {name}", Feature.SORTED_COLUMN_INVALID, "sortedColumn")
+        for place, given in enumerate(settings):
+            inverted = indexes.get(given.column.name, Indexes()).inverted
+            columns[place] = replace(given.column, encoding=read_encoding(given, server, inverted))
+        for column in columns:
+            if server < REFERENCE_SERVER and not column.name.isascii():
+                what = "a name outside ASCII for a server before 1.5"
+                findings.refuse(f"column {column.name}", Feature.COLUMN_NAME, what)
         time_column = (table_config.get("segmentsConfig") or {}).get("timeColumnName") or None
-        time_format, found = _time_format(time_column, columns)
-        problems += found
-        if problems:
-            raise _cannot(problems)
+        time_format = None if time_column is None else _time_format(time_column, columns, findings)
+        if findings.problems:
+            raise _cannot(findings.problems)
         ingestion = table_config.get("ingestionConfig") or {}
         return cls(
             columns=tuple(sorted(columns, key=lambda column: utf16_key(column.name))),
@@ -110,7 +111,7 @@ class SegmentSpec:
             indexes=indexes,
             partitionings=partitionings,
             sort_order=sort_order,
-            notes=tuple(notes),
+            notes=tuple(findings.notes),
         )
 
     def arrow_schema(self) -> pa.Schema:
@@ -120,7 +121,10 @@ class SegmentSpec:
         instants in other units as long as no digit is lost, a multi-value column as any kind of list or as
         single values; a column may be missing, which means all null.
         """
-        return pa.schema([(column.name, _arrow_type(column)) for column in self.columns])
+        fields = [(column, STORAGE[column.data_type].arrow) for column in self.columns]
+        return pa.schema(
+            [(column.name, kind if column.single_value else pa.list_(kind)) for column, kind in fields]
+        )
 
 
 def _cannot(problems: list[str]) -> UnsupportedFeature:
@@ -131,37 +135,58 @@ def _cannot(problems: list[str]) -> UnsupportedFeature:
     )
 
 
-def _arrow_type(column: Column) -> pa.DataType:
-    value = STORAGE[column.data_type].arrow
-    return value if column.single_value else pa.list_(value)
-
-
-def _parse_server(text: str) -> tuple[tuple[int, int], list[str]]:
+def _parse_server(text: str, findings: Findings) -> tuple[int, int]:
     parts = text.split(".")
     major, minor = (whole_number(part) for part in (*parts, "", "")[:2])
     if major is None or minor is None:
-        return REFERENCE_SERVER, [
-            Feature.OLD_SERVER.refusal(f"min_server {text}", "not a version such as 1.5")
-        ]
-    version = (major, minor)
-    if version < OLDEST_SERVER:
-        return version, [Feature.OLD_SERVER.refusal(f"min_server {text}", "older than 0.11")]
-    return version, []
+        findings.refuse(f"min_server {text}", Feature.OLD_SERVER, "not a version such as 1.5")
+        return REFERENCE_SERVER
+    if (major, minor) < OLDEST_SERVER:
+        findings.refuse(f"min_server {text}", Feature.OLD_SERVER, "older than 0.11")
+    return major, minor
 
 
-def _time_format(name: str | None, columns: list[Column]) -> tuple[TimeFormat | None, list[str]]:
-    """The format of the table's time column, and what is wrong with it."""
-    if name is None:
-        return None, []
+def _check_table_config(config: JsonMapping, findings: Findings) -> None:
+    """What a table config asks for beside encodings, indexes, partitions and sort order."""
+    indexing = config.get("tableIndexConfig") or {}
+    if is_true(indexing.get("aggregateMetrics")):
+        findings.refuse("tableIndexConfig.aggregateMetrics", Feature.INGESTION, "aggregated rows")
+    version = indexing.get("segmentFormatVersion")
+    if version and str(version).lower() != "v3":
+        where = "tableIndexConfig.segmentFormatVersion"
+        findings.refuse(where, Feature.NEEDS_BUILDER, f"segment format {version}")
+    if is_true(indexing.get("optimizeNoDictStatsCollection")):
+        findings.notes.append("optimizeNoDictStatsCollection: cardinalities are exact")
+    ingestion = config.get("ingestionConfig") or {}
+    for key in filter(ingestion.get, _INGESTION):
+        what = "rows that are changed while they are read"
+        findings.refuse(f"ingestionConfig.{key}", Feature.INGESTION, what)
+    if is_true(ingestion.get("rowTimeValueCheck")):
+        findings.refuse("ingestionConfig.rowTimeValueCheck", Feature.INGESTION, "rows that are dropped")
+    if is_true(ingestion.get("continueOnError")):
+        findings.notes.append(
+            "ingestionConfig.continueOnError: a value that does not fit its column fails the file"
+        )
+    findings.problems += read_transforms(config).problems
+    for key in ("upsertConfig", "dedupConfig"):
+        section = config.get(key) or {}
+        if section and str(section.get("mode", "")).upper() != "NONE":
+            findings.refuse(key, Feature.UPSERT, "upsert or dedup")
+
+
+def _time_format(name: str, columns: list[Column], findings: Findings) -> TimeFormat | None:
+    """The format of the table's time column; what is wrong with it is refused."""
+    where = f"column {name}"
     column = next((column for column in columns if column.name == name), None)
     if column is None or column.format is None:
         what = "the table's time column is not a supported DATE_TIME field of the schema"
-        return None, [Feature.TIME_COLUMN.refusal(f"column {name}", what)]
+        findings.refuse(where, Feature.TIME_COLUMN, what)
+        return None
     try:
         time_format = parse_format(column.format)
     except ValueError as error:
-        what = f"time format {column.format}: {error}"
-        return None, [Feature.TIME_FORMAT_OTHER.refusal(f"column {name}", what)]
+        findings.refuse(where, Feature.TIME_FORMAT_OTHER, f"time format {column.format}: {error}")
+        return None
     allowed = {
         TimeFormatKind.EPOCH: {DataType.INT, DataType.LONG},
         TimeFormatKind.TIMESTAMP: {DataType.TIMESTAMP},  # Pinot cannot write now into a LONG of this format
@@ -169,11 +194,11 @@ def _time_format(name: str | None, columns: list[Column]) -> tuple[TimeFormat | 
     }[time_format.kind]
     if column.data_type not in allowed:
         what = f"a time column of type {column.data_type} with format {column.format}"
-        return None, [Feature.TIME_COLUMN.refusal(f"column {name}", what)]
-    if not _holds(column.data_type, text := time_format.from_ms(VALID_FROM_MS)):
+        findings.refuse(where, Feature.TIME_COLUMN, what)
+    elif not _holds(column.data_type, text := time_format.from_ms(VALID_FROM_MS)):
         what = f"a time column of type {column.data_type} that cannot hold {text}, a time in its format"
-        return None, [Feature.TIME_COLUMN.refusal(f"column {name}", what)]
-    return time_format, []
+        findings.refuse(where, Feature.TIME_COLUMN, what)
+    return time_format
 
 
 def _holds(data_type: DataType, time: str) -> bool:

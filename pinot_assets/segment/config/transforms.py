@@ -2,18 +2,271 @@
 
 As Pinot's `ExpressionTransformer` does it: a function fills its column where that is null; one that uses
 columns of others runs after them. `FilterTransformer` then drops the rows for which its function is true.
+
+A function is translated where Pinot and Spark say exactly the same. It is evaluated as Pinot 1.5.1's
+`InbuiltFunctionEvaluator` does: arguments are cast to the function's parameters, a null argument makes the
+result null, comparisons and arithmetic are done in DOUBLE. Where Pinot would go on with a value that nobody
+meant (a number that overflows, division by zero, a text that is nearly a date), Spark raises and the file
+fails.
 """
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from typing import Final
 
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.expressions.syntax import ExpressionRefused
-from pinot_assets.segment.column.support import Feature
-from pinot_assets.segment.functions.pinot_expression import NotTranslated, Translation, translate
+from pinot_assets.segment.column.support import Feature, Findings
+from pinot_assets.segment.functions.pinot_functions import FUNCTIONS, Argument
+
+_TOKEN: Final = re.compile(
+    r"""\s*(?:
+        (?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
+      | (?P<text>'(?:[^']|'')*')
+      | (?P<quoted>"(?:[^"]|"")+"|`[^`]+`)
+      | (?P<word>[A-Za-z_$][A-Za-z0-9_$]*)
+      | (?P<sign><>|!=|<=|>=|[-+*/(),=<>])
+    )""",
+    re.VERBOSE,
+)
+_GROOVY: Final = re.compile(r"\s*groovy\s*\(", re.IGNORECASE)
+_COMPARISONS: Final = {
+    "=": "equals",
+    "<>": "notequals",
+    "!=": "notequals",
+    "<": "lessthan",
+    "<=": "lessthanorequal",
+    ">": "greaterthan",
+    ">=": "greaterthanorequal",
+}
+_SUMS: Final = {"+": "plus", "-": "minus"}
+_PRODUCTS: Final = {"*": "times", "/": "divide"}
+_MOST_LENGTH: Final = 100_000
+"""Characters of a translation."""
+_NOT_SUPPORTED: Final = frozenset(("between", "case", "in", "like", "cast", "null"))
+
+
+class NotTranslated(ValueError):
+    """There is no Spark SQL that certainly says the same.
+
+    :ivar feature: what was asked for: a Groovy script, a variable of the environment, or another function.
+    """
+
+    def __init__(self, what: str, feature: Feature = Feature.TRANSFORM_OTHER) -> None:
+        super().__init__(what)
+        self.feature = feature
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """An expression in Spark SQL.
+
+    :ivar columns: columns that it reads.
+    :ivar texts: those of them that it uses as text.
+    :ivar is_boolean: whether it is a condition.
+    """
+
+    sql: str
+    columns: frozenset[str]
+    texts: frozenset[str]
+    is_boolean: bool
+
+
+def translate(function: str) -> Translation:
+    """Translate a `transformFunction` or `filterFunction`.
+
+    :raises NotTranslated: there is no certain translation; says why.
+    """
+    if _GROOVY.match(function):
+        raise NotTranslated("Groovy, a script,", Feature.GROOVY)
+    if "${" in function:
+        raise NotTranslated("${, a variable of the environment,", Feature.TRANSFORM_REFERENCE)
+    parser = _Parser(function)
+    try:
+        found = parser.whole()
+    except RecursionError:
+        raise NotTranslated("too many parentheses in each other") from None
+    columns, texts = frozenset(parser.columns), frozenset(parser.texts)
+    return Translation(found.sql, columns, texts, found.kind == "BOOLEAN")
+
+
+def quoted(column: str) -> str:
+    """A column's name as Spark SQL takes it, whatever it is."""
+    return f"`{column.replace('`', '``')}`"
+
+
+class _Parser:
+    """Recursive descent over what Calcite would parse, for the few forms that are known here."""
+
+    def __init__(self, text: str) -> None:
+        self.columns: set[str] = set()
+        self.texts: set[str] = set()
+        self._tokens = _tokens(text)
+        self._next = 0
+
+    def whole(self) -> Argument:
+        found = self._or()
+        if self._next < len(self._tokens):
+            raise NotTranslated(f"{self._tokens[self._next][1]!r}")
+        return found
+
+    def _or(self) -> Argument:
+        return self._joined({"or": "or"}, self._and)
+
+    def _and(self) -> Argument:
+        return self._joined({"and": "and"}, self._not)
+
+    def _not(self) -> Argument:
+        return self._call("not", [self._not()]) if self._taken(("not",)) else self._comparison()
+
+    def _comparison(self) -> Argument:
+        left = self._joined(_SUMS, self._product)
+        if self._taken(("is",)):
+            name = "isnotnull" if self._taken(("not",)) else "isnull"
+            if not self._taken(("null",)):
+                raise NotTranslated("IS without NULL")
+            return self._call(name, [left])
+        sign = self._taken(_COMPARISONS)
+        return self._call(_COMPARISONS[sign], [left, self._joined(_SUMS, self._product)]) if sign else left
+
+    def _product(self) -> Argument:
+        return self._joined(_PRODUCTS, self._atom)
+
+    def _joined(self, names: Mapping[str, str], part: Callable[[], Argument]) -> Argument:
+        """Parts with signs or words between them; each of those is a function."""
+        found = part()
+        while sign := self._taken(names):
+            found = self._call(names[sign], [found, part()])
+        return found
+
+    def _atom(self) -> Argument:
+        kind, text = self._take()
+        if kind == "sign" and text == "(":
+            found = self._or()
+            self._expect(")")
+            return found
+        if kind == "sign" and text == "-" and self._peek()[0] == "number":
+            return _number("-" + self._take()[1])
+        if kind == "number":
+            return _number(text)
+        if kind == "text":
+            value = text[1:-1].replace("''", "'")
+            escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+            return Argument(f"'{escaped}'", "STRING", value)
+        if kind == "quoted":
+            return self._column(text[1:-1].replace('""', '"'))
+        if kind == "word":
+            return self._word(text)
+        raise NotTranslated(f"{text!r}" if text else "an end where a value was expected")
+
+    def _word(self, text: str) -> Argument:
+        name = text.lower()
+        if self._taken(("(",)):
+            arguments = [] if self._peek() == ("sign", ")") else self._arguments()
+            self._expect(")")
+            return self._call(name.replace("_", ""), arguments)
+        if name in ("true", "false"):
+            return Argument(name, "BOOLEAN")
+        if name in _NOT_SUPPORTED:
+            raise NotTranslated(text)
+        return self._column(text)
+
+    def _arguments(self) -> list[Argument]:
+        found = [self._or()]
+        while self._taken((",",)):
+            found.append(self._or())
+        return found
+
+    def _column(self, name: str) -> Argument:
+        self.columns.add(name)
+        return Argument(quoted(name), "COLUMN", column=name)
+
+    def _call(self, name: str, arguments: list[Argument]) -> Argument:
+        if name in _LOGICAL:
+            return _logical(name, arguments)
+        function = FUNCTIONS.get((name, len(arguments)))
+        if function is None:
+            raise NotTranslated(
+                f"the function {name} of {len(arguments)} values, which is not translated{_meant(name)},"
+            )
+        for argument, kind in zip(arguments, function.parameters, strict=True):
+            if argument.column is not None and kind == "STRING":
+                self.texts.add(argument.column)
+        try:
+            found = function.sql(arguments)
+        except ValueError as error:
+            raise NotTranslated(f"{name}: {error}") from None
+        # An argument can stand in the translation more than once, and so the text doubles with each call.
+        if len(found.sql) > _MOST_LENGTH:
+            raise NotTranslated(f"too many functions in each other, the last of them {name},")
+        return found
+
+    def _peek(self) -> tuple[str, str]:
+        return self._tokens[self._next] if self._next < len(self._tokens) else ("", "")
+
+    def _take(self) -> tuple[str, str]:
+        token = self._peek()
+        self._next += 1
+        return token
+
+    def _taken(self, names: Collection[str]) -> str:
+        """The next sign or word, if it is one of these; "" if it is not, which then stays the next."""
+        kind, text = self._peek()
+        if kind not in ("sign", "word") or text.lower() not in names:
+            return ""
+        self._next += 1
+        return text.lower()
+
+    def _expect(self, sign: str) -> None:
+        if not self._taken((sign,)):
+            raise NotTranslated(f"no {sign} where one was expected")
+
+
+def _meant(name: str) -> str:
+    """The function that may have been meant, for the error; "" where none is near."""
+    names = {known for known, _ in FUNCTIONS} - {name}
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.75)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    place, text = 0, text.rstrip()
+    while place < len(text):
+        match = _TOKEN.match(text, place)
+        if match is None or match.lastgroup is None:
+            raise NotTranslated(f"{text[place:].strip()[:20]!r}")
+        found.append((match.lastgroup, match[match.lastgroup]))
+        place = match.end()
+    return found
+
+
+def _number(text: str) -> Argument:
+    if re.fullmatch(r"-?[0-9]+", text):
+        if not -(2**63) < int(text) < 2**63:
+            raise NotTranslated(f"{text}, which is no LONG")
+        return Argument(f"{text}L", "LONG")
+    return Argument(f"{text}D", "DOUBLE")
+
+
+_LOGICAL: Final = frozenset(("and", "or", "not"))
+
+
+def _logical(name: str, arguments: list[Argument]) -> Argument:
+    if not arguments or (name == "not" and len(arguments) != 1):
+        raise NotTranslated(f"{name} of {len(arguments)} values")
+    if any(argument.kind != "BOOLEAN" for argument in arguments):
+        raise NotTranslated(f"{name} of what is neither true nor false")
+    parts = [argument.sql for argument in arguments]  # conditions stand in parentheses or are calls
+    if name == "not":
+        return Argument(f"(NOT {parts[0]})", "BOOLEAN")
+    return Argument(f"({f' {name.upper()} '.join(parts)})", "BOOLEAN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,34 +289,37 @@ def read_transforms(config: JsonMapping) -> Transforms:
     :param config: Pinot table config, as JSON values.
     """
     ingestion = config.get("ingestionConfig") or {}
-    problems: list[str] = []
+    findings = Findings()
     found: dict[str, Translation] = {}
     for entry in ingestion.get("transformConfigs") or ():
         column, function = entry.get("columnName"), entry.get("transformFunction")
         where = f"ingestionConfig.transformConfigs: column {column}"
         if not column or not function:
-            problems.append(Feature.TRANSFORM_INVALID.refusal(where, "no columnName, or no function"))
+            findings.refuse(where, Feature.TRANSFORM_INVALID, "no columnName, or no function")
             continue
-        translated = _translate(where, function, problems)
+        translated = _translate(where, function, findings)
         if column in found:
-            problems.append(Feature.TRANSFORM_INVALID.refusal(where, "two functions"))
+            findings.refuse(where, Feature.TRANSFORM_INVALID, "two functions")
         if translated is not None:
             found[column] = translated
-    dropped = _translate_filter(ingestion.get("filterConfig") or {}, problems)
+    dropped, where = None, "ingestionConfig.filterConfig"
+    condition = (ingestion.get("filterConfig") or {}).get("filterFunction")
+    if condition is not None:
+        dropped = _translate(where, str(condition), findings)
+        if dropped is not None and not dropped.is_boolean:
+            findings.refuse(where, Feature.TRANSFORM_INVALID, f"{condition} is neither true nor false")
+    order: list[str] = []
     try:
-        order = [
-            *TopologicalSorter({c: sorted(t.columns & found.keys()) for c, t in found.items()}).static_order()
-        ]
+        needs = {column: sorted(one.columns & found.keys()) for column, one in found.items()}
+        order += TopologicalSorter(needs).static_order()
     except CycleError as error:
-        cycle = " → ".join(error.args[1])
-        problems.append(
-            Feature.TRANSFORM_INVALID.refusal("ingestionConfig.transformConfigs", f"a cycle, {cycle}")
-        )
-        order = []
-    return Transforms(tuple((column, found[column]) for column in order), dropped, tuple(problems))
+        what = f"a cycle, {' → '.join(error.args[1])}"
+        findings.refuse("ingestionConfig.transformConfigs", Feature.TRANSFORM_INVALID, what)
+    derived = tuple((column, found[column]) for column in order)
+    return Transforms(derived, dropped, tuple(findings.problems))
 
 
-def _translate(where: str, function: str, problems: list[str]) -> Translation | None:
+def _translate(where: str, function: str, findings: Findings) -> Translation | None:
     shown = function.replace("; ", ";")  # which separates problems
     try:
         translated = translate(function)
@@ -71,24 +327,7 @@ def _translate(where: str, function: str, problems: list[str]) -> Translation | 
         return translated
     except ExpressionRefused as refused:
         reason = refused.reason.replace("; ", ", ")
-        problems.append(Feature.TRANSFORM_OTHER.refusal(where, f"in Spark SQL it {reason}, in {shown}"))
-        return None
+        findings.refuse(where, Feature.TRANSFORM_OTHER, f"in Spark SQL it {reason}, in {shown}")
     except NotTranslated as error:
-        feature = Feature.TRANSFORM_OTHER
-        if error.is_groovy:
-            feature = Feature.GROOVY
-        elif error.is_reference:
-            feature = Feature.TRANSFORM_REFERENCE
-        problems.append(feature.refusal(where, f"{error} in {shown}"))
-        return None
-
-
-def _translate_filter(config: JsonMapping, problems: list[str]) -> Translation | None:
-    function = config.get("filterFunction")
-    if function is None:
-        return None
-    where = "ingestionConfig.filterConfig"
-    translated = _translate(where, str(function), problems)
-    if translated is not None and not translated.is_boolean:
-        problems.append(Feature.TRANSFORM_INVALID.refusal(where, f"{function} is neither true nor false"))
-    return translated
+        findings.refuse(where, error.feature, f"{error} in {shown}")
+    return None

@@ -8,7 +8,7 @@ without underscores.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -50,14 +50,13 @@ _FIRST_MS: Final = -62_135_596_800_000  # year 1
 _LAST_MS: Final = 253_402_300_799_999  # year 9999
 
 
-def _function(result: ArgumentKind, template: str, *parameters: ArgumentKind) -> Function:
-    """One whose arguments stand in the template as {0}, {1}, cast to its parameters."""
+def _function(result: ArgumentKind, template: str, kind: ArgumentKind, count: int) -> Function:
+    """One whose arguments stand in the template as {0}, {1}, all cast to one kind."""
 
     def call(arguments: list[Argument]) -> Argument:
-        pairs = zip(arguments, parameters, strict=True)
-        return Argument(template.format(*[_cast(argument, kind) for argument, kind in pairs]), result)
+        return Argument(template.format(*[_cast(argument, kind) for argument in arguments]), result)
 
-    return Function(parameters, call)
+    return Function((kind,) * count, call)
 
 
 def _cast(argument: Argument, kind: ArgumentKind) -> str:
@@ -90,22 +89,41 @@ def _to_date_time(arguments: list[Argument]) -> Argument:
     return Argument(f"CASE WHEN {inside} THEN {shown} WHEN {millis} IS NOT NULL THEN {wrong} END", "STRING")
 
 
-def _compared(sign: str) -> Function:
-    # For Spark NaN is equal to itself and above all others, for Java it is nothing of all that.
-    template = f"(CASE WHEN isnan({{0}}) OR isnan({{1}}) THEN false ELSE {{0}} {sign} {{1}} END)"
-    return _function("BOOLEAN", template, "DOUBLE", "DOUBLE")
-
-
-def _near(sign: str) -> Function:
-    difference = "({0} - {1})"  # Pinot's tolerance is 1e-7
-    template = f"(CASE WHEN isnan({difference}) THEN false ELSE abs({difference}) {sign} 1e-7D END)"
-    return _function("BOOLEAN", template, "DOUBLE", "DOUBLE")
-
-
-def _moment(template: str) -> Function:
-    return _function("LONG", f"cast({template} AS bigint)".replace("{t}", "timestamp_millis({0})"), "LONG")
-
-
+# For Spark NaN is equal to itself and above all others, for Java it is nothing of all that.
+_COMPARED: Final = "(CASE WHEN isnan({{0}}) OR isnan({{1}}) THEN false ELSE {{0}} {sign} {{1}} END)"
+# Pinot's tolerance is 1e-7.
+_NEAR: Final = "(CASE WHEN isnan(({{0}} - {{1}})) THEN false ELSE abs(({{0}} - {{1}})) {sign} 1e-7D END)"
+_OF_TWO_NUMBERS: Final[Mapping[str, tuple[ArgumentKind, str]]] = {
+    "plus": ("DOUBLE", "({0} + {1})"),
+    "minus": ("DOUBLE", "({0} - {1})"),
+    "times": ("DOUBLE", "({0} * {1})"),
+    "mult": ("DOUBLE", "({0} * {1})"),
+    "divide": ("DOUBLE", "({0} / {1})"),
+    "div": ("DOUBLE", "({0} / {1})"),
+    "greaterthan": ("BOOLEAN", _COMPARED.format(sign=">")),
+    "greaterthanorequal": ("BOOLEAN", _COMPARED.format(sign=">=")),
+    "lessthan": ("BOOLEAN", _COMPARED.format(sign="<")),
+    "lessthanorequal": ("BOOLEAN", _COMPARED.format(sign="<=")),
+    "equals": ("BOOLEAN", _NEAR.format(sign="<")),
+    "notequals": ("BOOLEAN", _NEAR.format(sign=">=")),
+}
+_OF_TEXTS: Final[Mapping[tuple[str, int], tuple[ArgumentKind, str]]] = {
+    ("upper", 1): ("STRING", "upper({0})"),
+    ("lower", 1): ("STRING", "lower({0})"),
+    ("reverse", 1): ("STRING", "reverse({0})"),
+    ("concat", 2): ("STRING", "concat({0}, {1})"),
+    ("trim", 1): ("STRING", "trim({0})"),  # SQL's: of blanks alone, no tabs
+    ("length", 1): ("LONG", "(octet_length(encode({0}, 'UTF-16BE')) DIV 2)"),  # Java counts UTF-16
+    ("startswith", 2): ("BOOLEAN", "startswith({0}, {1})"),
+    ("endswith", 2): ("BOOLEAN", "endswith({0}, {1})"),
+}
+_OF_UNITS: Final = {
+    ("toepoch{unit}", 1): "({{0}} DIV {ms}L)",
+    ("toepoch{unit}rounded", 2): "((({{0}} DIV {ms}L) DIV {{1}}) * {{1}})",
+    ("toepoch{unit}bucket", 2): "(({{0}} DIV {ms}L) DIV {{1}})",
+    ("fromepoch{unit}", 1): "({{0}} * {ms}L)",
+    ("fromepoch{unit}bucket", 2): "(({{0}} * {{1}}) * {ms}L)",
+}
 _UNITS: Final = {"seconds": 1000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
 _MOMENTS: Final = {
     "year": "year({t})",
@@ -129,50 +147,30 @@ _MOMENTS: Final = {
 }
 
 
-def _table() -> dict[tuple[str, int], Function]:
-    found: dict[tuple[str, int], Function] = {}
-    for unit, ms in _UNITS.items():
-        found[f"toepoch{unit}", 1] = _function("LONG", f"({{0}} DIV {ms}L)", "LONG")
-        found[f"toepoch{unit}rounded", 2] = _function(
-            "LONG", f"((({{0}} DIV {ms}L) DIV {{1}}) * {{1}})", "LONG", "LONG"
+FUNCTIONS: Final[Mapping[tuple[str, int], Function]] = {
+    **{
+        (name.format(unit=unit), count): _function("LONG", template.format(ms=ms), "LONG", count)
+        for (name, count), template in _OF_UNITS.items()
+        for unit, ms in _UNITS.items()
+    },
+    **{
+        (name, 1): _function(
+            "LONG", f"cast({template} AS bigint)".replace("{t}", "timestamp_millis({0})"), "LONG", 1
         )
-        found[f"toepoch{unit}bucket", 2] = _function("LONG", f"(({{0}} DIV {ms}L) DIV {{1}})", "LONG", "LONG")
-        found[f"fromepoch{unit}", 1] = _function("LONG", f"({{0}} * {ms}L)", "LONG")
-        found[f"fromepoch{unit}bucket", 2] = _function("LONG", f"(({{0}} * {{1}}) * {ms}L)", "LONG", "LONG")
-    found |= {(name, 1): _moment(template) for name, template in _MOMENTS.items()}
-    found["round", 2] = _function("LONG", "(({0} DIV {1}) * {1})", "LONG", "LONG")
-    found["fromdatetime", 2] = Function(("STRING", "STRING"), _from_date_time)
-    found["todatetime", 2] = Function(("LONG", "STRING"), _to_date_time)
-    found["upper", 1] = _function("STRING", "upper({0})", "STRING")
-    found["lower", 1] = _function("STRING", "lower({0})", "STRING")
-    found["reverse", 1] = _function("STRING", "reverse({0})", "STRING")
-    found["concat", 2] = _function("STRING", "concat({0}, {1})", "STRING", "STRING")
-    found["trim", 1] = _function("STRING", "trim({0})", "STRING")  # SQL's: of blanks alone, no tabs
-    # Java counts UTF-16.
-    found["length", 1] = _function("LONG", "(octet_length(encode({0}, 'UTF-16BE')) DIV 2)", "STRING")
-    found["startswith", 2] = _function("BOOLEAN", "startswith({0}, {1})", "STRING", "STRING")
-    found["endswith", 2] = _function("BOOLEAN", "endswith({0}, {1})", "STRING", "STRING")
-    found["isnull", 1] = _function("BOOLEAN", "({0} IS NULL)", "COLUMN")
-    found["isnotnull", 1] = _function("BOOLEAN", "({0} IS NOT NULL)", "COLUMN")
-    for names, sign in (
-        (("plus",), "+"),
-        (("minus",), "-"),
-        (("times", "mult"), "*"),
-        (("divide", "div"), "/"),
-    ):
-        for name in names:
-            found[name, 2] = _function("DOUBLE", f"({{0}} {sign} {{1}})", "DOUBLE", "DOUBLE")
-    for name, sign in (
-        ("greaterthan", ">"),
-        ("greaterthanorequal", ">="),
-        ("lessthan", "<"),
-        ("lessthanorequal", "<="),
-    ):
-        found[name, 2] = _compared(sign)
-    found["equals", 2] = _near("<")
-    found["notequals", 2] = _near(">=")
-    return found
-
-
-FUNCTIONS: Final = _table()
+        for name, template in _MOMENTS.items()
+    },
+    **{
+        (name, count): _function(result, template, "STRING", count)
+        for (name, count), (result, template) in _OF_TEXTS.items()
+    },
+    **{
+        (name, 2): _function(result, template, "DOUBLE", 2)
+        for name, (result, template) in _OF_TWO_NUMBERS.items()
+    },
+    ("round", 2): _function("LONG", "(({0} DIV {1}) * {1})", "LONG", 2),
+    ("fromdatetime", 2): Function(("STRING", "STRING"), _from_date_time),
+    ("todatetime", 2): Function(("LONG", "STRING"), _to_date_time),
+    ("isnull", 1): _function("BOOLEAN", "({0} IS NULL)", "COLUMN", 1),
+    ("isnotnull", 1): _function("BOOLEAN", "({0} IS NOT NULL)", "COLUMN", 1),
+}
 """By name and number of arguments."""

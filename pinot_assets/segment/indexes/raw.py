@@ -1,19 +1,160 @@
-"""Forward indexes without dictionary, versions 2 to 5 (docs/design/segment-format.md#s7)."""
+"""Forward indexes without dictionary, versions 2 to 5 (docs/design/segment-format.md#s7).
+
+Rows of variable width are records of bytes (#s7-4), put into chunks, each compressed by a codec (#s7-5).
+LZ4 and GZIP give the bytes of Pinot's libraries. Snappy and zstd give valid blocks whose bytes follow the
+library's version; Pinot reads them all the same.
+"""
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.column.encoding import RawFormat
-from pinot_assets.segment.indexes.codec import codec_id, compressed
-from pinot_assets.segment.indexes.records import Records, fixed_records, single_records, variable_records
-from pinot_assets.segment.values.dictionary_order import OrderedValues
-from pinot_assets.segment.values.multi_value import Lengths
+from pinot_assets.segment.column.decimals import Numbers
+from pinot_assets.segment.column.types import Codec, RawFormat
+from pinot_assets.segment.values.distinct import Lengths, binary_buffers
+from pinot_assets.segment.values.ordered_values import OrderedValues
+
+_IDS = {Codec.PASS_THROUGH: 0, Codec.SNAPPY: 1, Codec.ZSTANDARD: 2, Codec.LZ4: 3, Codec.GZIP: 5}
+_LZ4_LENGTH_PREFIXED = 4
+_LIBRARIES = {
+    Codec.LZ4: pa.Codec("lz4_raw"),
+    Codec.SNAPPY: pa.Codec("snappy"),
+    Codec.ZSTANDARD: pa.Codec("zstd", compression_level=3),
+}
+_GZIP_LEVEL = 6
+
+
+def codec_id(codec: Codec, *, little_endian: bool) -> int:
+    """The number that stands for the codec in a header (`ChunkCompressionType`).
+
+    :param little_endian: whether the chunks are those of versions 4 and 5 of variable width, where LZ4
+        carries its length.
+    """
+    return _LZ4_LENGTH_PREFIXED if codec is Codec.LZ4 and little_endian else _IDS[codec]
+
+
+def compressed(codec: Codec, chunk: bytes, *, little_endian: bool) -> bytes:
+    """One chunk as it is stored."""
+    if codec is Codec.PASS_THROUGH:
+        return chunk
+    length = struct.pack("<i" if little_endian else ">i", len(chunk))
+    if codec is Codec.GZIP:
+        # A zlib stream in spite of the name. isal and zlib-ng pack differently from Java's zlib.
+        return zlib.compress(chunk, _GZIP_LEVEL) + length
+    packed: bytes = _LIBRARIES[codec].compress(chunk, asbytes=True)
+    return length + packed if codec is Codec.LZ4 and little_endian else packed
+
+
+Offsets = npt.NDArray[np.int64]
+
+
+class Records:
+    """A column's records, made for a range of rows at a time, so that no copy of the column is needed.
+
+    :ivar ends: where each row's record ends if all stood one after the other, 0 first.
+    :ivar bound: the length that Pinot takes for the longest record; no record is longer.
+    """
+
+    def __init__(self, ends: Offsets, bound: int, make: Callable[[int, int], pa.LargeBinaryArray]) -> None:
+        self.ends = ends
+        self.bound = bound
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    def rows(self, start: int, stop: int) -> tuple[Offsets, bytes]:
+        """Where the records of some rows start and the last one ends, and their bytes."""
+        offsets, data = binary_buffers(self._make(start, stop))
+        return offsets - offsets[0], data[offsets[0] : offsets[-1]].tobytes()
+
+
+def single_records(values: OrderedValues) -> Records:
+    """A single-value column of variable width: the value's bytes."""
+    lengths = pc.binary_length(values.entries).to_numpy()
+
+    def make(start: int, stop: int) -> pa.LargeBinaryArray:
+        return values.entries.take(pa.array(values.ids[start:stop]))
+
+    return Records(_ends(lengths[values.ids]), values.longest, make)
+
+
+def fixed_records(values: OrderedValues, lengths: Lengths, *, counted: bool) -> Records:
+    """A multi-value column of fixed width: the values, big-endian.
+
+    :param counted: whether their number comes first, which it does but in version 5.
+    """
+    entries = values.entries
+    assert isinstance(entries, np.ndarray)
+    starts = _ends(lengths)
+    words = entries.itemsize // 4
+    head = 4 if counted else 0
+    ends = _ends(head + lengths * entries.itemsize)
+
+    def make(start: int, stop: int) -> pa.LargeBinaryArray:
+        data = entries[values.ids[starts[start] : starts[stop]]].view(">u4")
+        if counted:
+            data = _counted(data, lengths[start:stop], words)
+        return _binary(ends[start : stop + 1] - ends[start], data)
+
+    return Records(ends, head + int(lengths.max()) * entries.itemsize, make)
+
+
+def variable_records(values: OrderedValues, lengths: Lengths) -> Records:
+    """A multi-value column of variable width: the number of values, their lengths, their bytes."""
+    starts = _ends(lengths)
+    sizes = pc.binary_length(values.entries).to_numpy()
+    upto = _ends(sizes[values.ids])
+    row_bytes = np.diff(upto[starts])
+    ends = _ends(4 + 4 * lengths + row_bytes)
+
+    def make(start: int, stop: int) -> pa.LargeBinaryArray:
+        ids = values.ids[starts[start] : starts[stop]]
+        heads = _counted(sizes[ids].astype(">u4"), lengths[start:stop], 1)
+        head_ends = _ends(4 + 4 * lengths[start:stop])
+        _, _, data = values.entries.take(pa.array(ids)).buffers()
+        bodies = pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(),
+            stop - start,
+            [None, pa.py_buffer(upto[starts[start : stop + 1]] - upto[starts[start]]), data],
+        )
+        return pc.binary_join_element_wise(
+            _binary(head_ends, heads), bodies, pa.scalar(b"", pa.large_binary())
+        )
+
+    return Records(ends, 4 + 4 * int(lengths.max()) + int(row_bytes.max()), make)
+
+
+def _counted(data: Numbers, lengths: Lengths, words: int) -> Numbers:
+    """Words of all rows, each row's number of values put before it."""
+    counts = _ends(lengths * words)[:-1] + np.arange(len(lengths))
+    out = np.empty(len(data) + len(lengths), dtype=">u4")
+    is_value = np.ones(len(out), dtype=bool)
+    is_value[counts] = False
+    out[counts] = lengths
+    out[is_value] = data
+    return out
+
+
+def _ends(lengths: npt.NDArray[np.integer]) -> Offsets:
+    ends = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
+
+
+def _binary(ends: Offsets, data: Numbers) -> pa.LargeBinaryArray:
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ends) - 1, buffers)
+
 
 _MAX_INT = 2**31 - 1
 _MAX_CHUNKS = 2**32

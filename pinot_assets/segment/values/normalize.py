@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +23,39 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.column.decimals import Decimals, stored_decimals
-from pinot_assets.segment.column.fields import Column, TooLong
+from pinot_assets.segment.column.decimals import Decimals, Values, stored_decimals
 from pinot_assets.segment.column.text import cut_utf16, utf16_length
-from pinot_assets.segment.column.types import STORAGE, DataType, Default
-from pinot_assets.segment.values.arrays import Values
-from pinot_assets.segment.values.distinct import NULL, Codes, distinct, take
-from pinot_assets.segment.values.json_shape import canonical_texts
-from pinot_assets.segment.values.json_text import JsonRefused, canonical_json
-from pinot_assets.segment.values.multi_value import Lengths, elements, filled_rows, is_list, only_elements
-from pinot_assets.segment.values.truncation import NOTHING, Cut
+from pinot_assets.segment.column.types import STORAGE, Column, DataType, Default, TooLong
+from pinot_assets.segment.values.distinct import (
+    NULL,
+    Codes,
+    Lengths,
+    distinct,
+    elements,
+    filled_rows,
+    is_list,
+    only_elements,
+    take,
+)
+from pinot_assets.segment.values.json_text import JsonRefused, canonical_json, canonical_texts
+
+
+class Cut(NamedTuple):
+    """Values of one column, each row's, or each element of a multi-value column.
+
+    :ivar at_nul: texts that hold a NUL: it goes, and all behind it.
+    :ivar at_length: those that are longer than `maxLength`: they were cut, or became the default value.
+    """
+
+    at_nul: int = 0
+    at_length: int = 0
+
+    def __add__(self, other: tuple[int, ...]) -> Cut:  # type: ignore[override]
+        """Of both together."""
+        return Cut(self[0] + other[0], self[1] + other[1])
+
+
+NOTHING: Final = Cut()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +151,7 @@ def _values(column: Column, values: pa.Array) -> Values:
         return stored_decimals(values)
     if column.data_type is DataType.JSON:
         texts, found = canonical_texts(values.cast(pa.large_binary()))
-        return _mapped(texts, ~found, _on_text(_json, column))
+        return _mapped(texts, ~found, partial(_json, column))
     if STORAGE[column.data_type].disk is None:
         return values.cast(pa.large_binary())
     return values.to_numpy(zero_copy_only=False)
@@ -155,11 +179,12 @@ def _with_fill(values: Values, fill: Default) -> Values:
     return pa.concat_arrays([values, pa.array([last], pa.large_binary())])
 
 
-def _json(column: Column, text: str) -> str:
+def _json(column: Column, value: bytes) -> bytes:
     try:
-        return canonical_json(text)
+        text = canonical_json(value.decode("utf-8", "surrogatepass"))
     except JsonRefused as error:
         raise BuildError(f"Column {column.name} holds JSON that cannot be built", why=str(error)) from None
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _sanitised(column: Column, values: Values) -> Values:
@@ -177,15 +202,16 @@ def _sanitised(column: Column, values: Values) -> Values:
         suspect |= pc.find_substring(values, b"\0").to_numpy(zero_copy_only=False) >= 0
     if strategy is not TooLong.NO_ACTION:
         suspect |= pc.binary_length(values).to_numpy(zero_copy_only=False) > column.max_length
-    cut = _on_text(_cut_text, column) if column.data_type.is_text else partial(_cut_bytes, column)
-    return _mapped(values, suspect, cut)
+    cut = _cut_text if column.data_type.is_text else _cut_bytes
+    return _mapped(values, suspect, partial(cut, column))
 
 
-def _cut_text(column: Column, text: str) -> str:
+def _cut_text(column: Column, value: bytes) -> bytes:
+    text = value.decode("utf-8", "surrogatepass")
     kept = text.partition("\0")[0]
     if utf16_length(kept) > column.max_length:
         kept = cut_utf16(kept, column.max_length)
-    return text if kept == text else str(_cut_value(column, kept))
+    return value if kept == text else str(_cut_value(column, kept)).encode("utf-8", "surrogatepass")
 
 
 def _cut_bytes(column: Column, value: bytes) -> bytes:
@@ -203,13 +229,6 @@ def _cut_value(column: Column, kept: str | bytes) -> Default:
             hint="Shorten the value, raise maxLength, or choose another strategy.",
         )
     return column.default if column.effective_strategy is TooLong.SUBSTITUTE_DEFAULT_VALUE else kept
-
-
-def _on_text(change: Callable[[Column, str], str], column: Column) -> Callable[[bytes], bytes]:
-    def on_bytes(value: bytes) -> bytes:
-        return change(column, value.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
-
-    return on_bytes
 
 
 def _mapped(

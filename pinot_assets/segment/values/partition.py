@@ -1,11 +1,14 @@
 """Partition functions and the partitions a segment holds (docs/design/segment-format.md#s9).
 
-Source: `PartitionFunctionFactory` and `AbstractColumnStatisticsCollector`.
+`segmentPartitionConfig` of a table config says which; what of it cannot be honoured is refused. Source:
+`PartitionFunctionFactory` and `AbstractColumnStatisticsCollector`.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -14,16 +17,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import BuildError
+from pinot_assets.segment.column.json_values import is_true
+from pinot_assets.segment.column.support import Feature, Findings
+from pinot_assets.segment.column.types import Column, DataType
 from pinot_assets.segment.values.hashing import (
     U32,
+    as_utf8,
     byte_array_hash,
     murmur2,
     murmur3_x64_32,
     murmur3_x86_32,
     string_hash,
 )
-from pinot_assets.segment.values.java_text import as_utf8
 
 Partitions = npt.NDArray[np.int64]
 
@@ -77,8 +84,7 @@ def partition_values(
     :param codes: each row's index into `texts`.
     :raises BuildError: `Modulo` of a text that is no whole number.
     """
-    of_row = partitions(name, how, texts)[codes]
-    found, first = np.unique(of_row, return_index=True)
+    found, first = np.unique(partitions(name, how, texts)[codes], return_index=True)
     return hash_set_order(found[np.argsort(first)].tolist())
 
 
@@ -170,3 +176,88 @@ def hash_set_order(values: list[int]) -> list[int]:
 
 def _bucket(value: int, capacity: int) -> int:
     return (value ^ value >> 16) & (capacity - 1)
+
+
+_FUNCTIONS = {function.lower(): function for function in PartitionFunction} | {
+    "murmur2": PartitionFunction.MURMUR
+}
+_MURMUR3_SINCE = (1, 1)
+_MAY_BE_WHOLE = {DataType.INT, DataType.LONG, DataType.BOOLEAN, DataType.TIMESTAMP, DataType.STRING}
+_UNSAFE_KEY = re.compile(r"[^A-Za-z0-9_.-]|^$")
+# Servers take a value without the blanks at its clients, and one with a comma without those around the comma.
+_UNSAFE_VALUE = re.compile(r"^\s|\s$|\s,|,\s|[\ud800-\udfff\U00010000-\U0010ffff]")
+
+
+def read_partitionings(
+    indexing: JsonMapping, columns: Iterable[Column], min_server: tuple[int, int], findings: Findings
+) -> dict[str, Partitioning]:
+    """How columns are partitioned; what is wrong with that is refused.
+
+    :param indexing: the table config's `tableIndexConfig`; columns that the schema lacks are ignored, as
+        Pinot does.
+    :param min_server: oldest server that must be able to read the segments.
+    """
+    wanted = (indexing.get("segmentPartitionConfig") or {}).get("columnPartitionMap") or {}
+    found: dict[str, Partitioning] = {}
+    for column in columns:
+        if column.name in wanted:
+            try:
+                found[column.name] = _partitioning(wanted[column.name], column, min_server)
+            except ValueError as error:
+                problem = f"partition metadata (segmentPartitionConfig): {error}"
+                findings.refuse(f"column {column.name}", Feature.PARTITIONS_INVALID, problem)
+    return found
+
+
+def _partitioning(entry: JsonMapping | None, column: Column, min_server: tuple[int, int]) -> Partitioning:
+    """One entry of `columnPartitionMap`.
+
+    :raises ValueError: says what is wrong.
+    """
+    if entry is None:
+        raise ValueError("no settings")
+    name, count = str(entry.get("functionName")), entry.get("numPartitions")
+    config = entry.get("functionConfig")
+    function = _FUNCTIONS.get(name.lower())
+    if function is None:
+        raise ValueError(f"no function {name}")
+    if not column.single_value:
+        raise ValueError("multi-value column")
+    if function is PartitionFunction.MODULO and column.data_type not in _MAY_BE_WHOLE:
+        raise ValueError(f"{function} of {column.data_type}")
+    if function is PartitionFunction.MURMUR3 and min_server < _MURMUR3_SINCE:
+        raise ValueError("a server older than 1.1 cannot load a segment with Murmur3")
+    if not re.fullmatch("[0-9]+", str(count)) or not 0 < int(str(count)) < 2**31:
+        raise ValueError(f"numPartitions {count}")
+    how = Partitioning(function, int(str(count)), None if config is None else _config(config))
+    _check_settings(how)
+    return how
+
+
+def _config(config: JsonMapping) -> tuple[tuple[str, str], ...]:
+    if not isinstance(config, Mapping):
+        raise ValueError(f"functionConfig {config}")
+    found = []
+    for key, value in config.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if _UNSAFE_KEY.search(key) or not isinstance(value, (str, int, bool)) or _UNSAFE_VALUE.search(text):
+            raise ValueError(f"functionConfig {key}: {value} would not come back from the segment's metadata")
+        found.append((key, text))
+    return tuple(found)
+
+
+def _check_settings(how: Partitioning) -> None:
+    if is_true(how.setting("useRawBytes")):
+        raise ValueError("useRawBytes, which Pinot 1.5 ignores and later versions do not")
+    if how.function is PartitionFunction.MURMUR3:
+        if how.setting("variant") not in ("", "x86_32", "x64_32"):
+            raise ValueError(f"variant {how.setting('variant')}")
+        seed = how.setting("seed")
+        if seed and not (re.fullmatch("[+-]?[0-9]+", seed) and -(2**31) <= int(seed) < 2**31):
+            raise ValueError(f"seed {seed}")
+    if how.function is PartitionFunction.BOUNDED_COLUMN_VALUE:
+        missing = {"columnValues", "columnValuesDelimiter"} - dict(how.config or ()).keys()
+        if missing:
+            raise ValueError(f"no {' and no '.join(sorted(missing))}")
+        if how.count != len(how.bounded_values) + 1:
+            raise ValueError(f"numPartitions {how.count} for {len(how.bounded_values)} values")

@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from isal import igzip, isal_zlib
 from isal.isal_zlib import adler32
 
 from pinot_assets.core.limits import ENTRY_BYTES
-from pinot_assets.core.tar_header import BoundedHeader
+from pinot_assets.core.untrusted import BoundedHeader
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.text import property_line
 from pinot_assets.segment.write.segment import Segment, check_name, creation_meta
@@ -39,7 +39,6 @@ _CORRUPT: tuple[type[Exception], ...] = (
     struct.error,
 )
 _NAME_LINE = re.compile(rb"^segment\.name = .*\n", re.MULTILINE)
-_ROWS_LINE = re.compile(rb"^segment\.total\.docs = (\d+)\n", re.MULTILINE)
 _COPY_BYTES = 1 << 18  # by tarfile's own 16 KB, calls take a fifth of the time
 _FILES = ("columns.psf", "index_map", "metadata.properties", "creation.meta")
 
@@ -66,43 +65,12 @@ class Renamed:
     tar: TarInfo
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentInfo:
-    """What a tar says about its segment."""
-
-    name: str
-    crc: int
-    rows: int
-    creation_time_ms: int
-
-
-class _Hashing(io.RawIOBase):
-    """Hashes and counts what is written through it."""
-
-    def __init__(self, sink: IO[bytes]) -> None:
-        self._sink = sink
-        self.sha256 = hashlib.sha256()
-        self.count = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: bytes) -> int:  # type: ignore[override]
-        self.sha256.update(data)
-        self.count += memoryview(data).nbytes
-        return self._sink.write(data)
-
-    @property
-    def info(self) -> TarInfo:
-        return TarInfo(self.count, self.sha256.hexdigest())
-
-
-def _gzip(**options: Any) -> igzip.IGzipFile:
+def _gzip(**options: object) -> igzip.IGzipFile:
     return igzip.IGzipFile(**options)  # type: ignore[no-untyped-call]  # isal's stubs lack these
 
 
 @contextmanager
-def _writing(sink: io.BytesIO | _Hashing) -> Iterator[tarfile.TarFile]:
+def _writing(sink: IO[bytes]) -> Iterator[tarfile.TarFile]:
     with (
         _gzip(filename="", mode="wb", compresslevel=_LEVEL, fileobj=sink, mtime=0) as packed,
         tarfile.TarFile(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT, copybufsize=_COPY_BYTES) as tar,
@@ -123,20 +91,23 @@ def _file(tar: tarfile.TarFile, name: str, mtime: int, size: int, content: Suppo
 
 
 def write_tar(segment: Segment, path: Path) -> TarInfo:
-    """Write the segment as tar.gz, hashing it on the way.
+    """Write the segment as tar.gz, and hash it.
 
     :param path: file to write; replaced if it exists.
     """
     mtime = segment.creation_time_ms // 1000
-    with path.open("wb") as file:
-        hashing = _Hashing(file)
-        with _writing(hashing) as tar:
-            _directory(tar, segment.name, mtime)
-            _directory(tar, f"{segment.name}/v3", mtime)
-            for name in _FILES:
-                content = segment.files[name]
-                _file(tar, f"{segment.name}/v3/{name}", mtime, len(content), io.BytesIO(content))
-    return hashing.info
+    with path.open("wb") as file, _writing(file) as tar:
+        _directory(tar, segment.name, mtime)
+        _directory(tar, f"{segment.name}/v3", mtime)
+        for name in _FILES:
+            content = segment.files[name]
+            _file(tar, f"{segment.name}/v3/{name}", mtime, len(content), io.BytesIO(content))
+    return _tar_info(path)
+
+
+def _tar_info(path: Path) -> TarInfo:
+    with path.open("rb") as file:
+        return TarInfo(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def metadata_tar(segment: Segment) -> bytes:
@@ -169,11 +140,9 @@ def rename_tar(source: Path, target: Path, *, name: str) -> Renamed:
     :raises BuildError: the name cannot be used, or the source is no such tar.
     """
     check_name("segment name", name)
-    with _reading(source) as old, target.open("wb") as file:
-        hashing = _Hashing(file)
-        with _writing(hashing) as new:
-            crc, created, properties, meta = _copy_renamed(old, new, name)
-    return Renamed(crc, _metadata_tar(name, created, meta, properties), hashing.info)
+    with _reading(source) as old, target.open("wb") as file, _writing(file) as new:
+        crc, created, properties, meta = _copy_renamed(old, new, name)
+    return Renamed(crc, _metadata_tar(name, created, meta, properties), _tar_info(target))
 
 
 def _copy_renamed(old: tarfile.TarFile, new: tarfile.TarFile, name: str) -> tuple[int, int, bytes, bytes]:
@@ -243,18 +212,3 @@ def _content(tar: tarfile.TarFile, file_name: str) -> bytes:
     if entry.size > ENTRY_BYTES:
         raise tarfile.TarError(f"{file_name} is larger than {ENTRY_BYTES >> 20} MiB")
     return content.read()
-
-
-def read_segment_info(tar: Path) -> SegmentInfo:
-    """Name, CRC and rows of the segment in a tar that `write_tar` or `rename_tar` wrote.
-
-    The CRC is the one recorded in `creation.meta`.
-
-    :raises BuildError: the file is no such tar.
-    """
-    with _reading(tar) as archive:
-        name = _next_file(archive, "columns.psf")[1].name.partition("/")[0]
-        _next_file(archive, "index_map")
-        rows = _ROWS_LINE.search(_content(archive, "metadata.properties"))
-        crc, created, _ = struct.unpack(">qqq", _content(archive, "creation.meta"))
-    return SegmentInfo(name, crc, int(rows[1]) if rows else 0, created)

@@ -1,11 +1,15 @@
-"""The lines of `metadata.properties` (docs/design/segment-format.md#s4)."""
+"""The lines of `metadata.properties` (docs/design/segment-format.md#s4).
+
+They are written, and read back from the bytes that go into a segment's tar.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from pinot_assets.segment.column.fields import Column
 from pinot_assets.segment.column.text import (
     java_double,
     java_float,
@@ -14,11 +18,13 @@ from pinot_assets.segment.column.text import (
     utf16_key,
     utf16_length,
 )
-from pinot_assets.segment.column.types import DataType, Default, FieldType
+from pinot_assets.segment.column.types import Column, DataType, Default, FieldType
 from pinot_assets.segment.config.segment_spec import REFERENCE_SERVER, SegmentSpec
-from pinot_assets.segment.indexes.forward import bits_per_value
-from pinot_assets.segment.values.dictionary_order import OrderedValues
+from pinot_assets.segment.indexes.dictionary import bits_per_value
+from pinot_assets.segment.values.normalize import Cut
+from pinot_assets.segment.values.ordered_values import OrderedValues
 from pinot_assets.segment.values.partition import Partitioning
+from pinot_assets.snapshot.receipt import ColumnFacts, SegmentFacts
 
 _MAX_BOUND = 512  # UTF-16 units; a longer minimum or maximum is left out
 _NAME_LISTS = {
@@ -41,14 +47,6 @@ class SegmentTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltPartitions:
-    """The partitions that a column's rows are in, in Pinot's order of them."""
-
-    how: Partitioning
-    values: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True)
 class BuiltColumn:
     """A column as it was built.
 
@@ -56,7 +54,11 @@ class BuiltColumn:
     :ivar is_sorted: whether its rows ascend; never for a multi-value column.
     :ivar has_dictionary: whether its forward index holds dictionary ids, not values.
     :ivar longest_row: most elements of a row of a multi-value column, 0 for a single-value one.
-    :ivar partitions: its partitions, if it is partitioned.
+    :ivar nulls: rows that were null, whether or not the segment records them.
+    :ivar cut: values that lost something.
+    :ivar partitioning: how it is partitioned, if it is.
+    :ivar partitions: those that its rows are in, in Pinot's order of them.
+    :ivar buffers: what `columns.psf` holds of it, in its order.
     """
 
     column: Column
@@ -64,77 +66,79 @@ class BuiltColumn:
     is_sorted: bool
     has_dictionary: bool
     longest_row: int
-    partitions: BuiltPartitions | None = None
+    nulls: int
+    cut: Cut
+    partitioning: Partitioning | None
+    partitions: Sequence[int]
+    buffers: Mapping[str, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentHeader:
-    """What a segment's metadata says beyond its columns.
-
-    :ivar custom: written as `custom.<key>`; Pinot turns them into the custom map of the segment's ZooKeeper
-        metadata.
-    """
-
-    name: str
-    table_name: str
-    rows: int
-    time_range: SegmentTimes | None
-    custom: Mapping[str, str]
-
-
-def segment_metadata(spec: SegmentSpec, header: SegmentHeader, columns: Sequence[BuiltColumn]) -> bytes:
+def segment_metadata(
+    spec: SegmentSpec,
+    name: str,
+    table_name: str,
+    rows: int,
+    time_range: SegmentTimes | None,
+    custom: Mapping[str, str],
+    columns: Sequence[BuiltColumn],
+) -> bytes:
     """The whole file.
 
+    :param custom: written as `custom.<key>`; Pinot turns them into the custom map of the segment's ZooKeeper
+        metadata.
     :param columns: every column, in UTF-16 order of the names.
     """
-    lines = [*_header_lines(spec, header, columns)]
+    lines = [
+        # The reader wants the six characters \u0000, which are what a NUL is escaped to.
+        ("segment.padding.character", "\0"),
+        ("segment.name", name),
+        ("segment.table.name", table_name),
+    ]
+    for field_type, key in _NAME_LISTS.items():
+        names = [built.column.name for built in columns if built.column.field_type is field_type]
+        if names:
+            lines.append((key, ",".join(names)))
+    if spec.time_column is not None:
+        lines.append(("segment.time.column.name", spec.time_column))
+    lines.append(("segment.total.docs", str(rows)))
+    if time_range is not None:
+        lines.append(("segment.start.time", str(time_range.start)))
+        lines.append(("segment.end.time", str(time_range.end)))
+        lines.append(("segment.time.unit", time_range.unit))
+    lines += [(f"custom.{key}", custom[key]) for key in sorted(custom, key=utf16_key)]
     for built in columns:
-        for key, value in _column_lines(built, header.rows, spec.min_server < REFERENCE_SERVER):
+        for key, value in _column_lines(built, rows, spec.min_server < REFERENCE_SERVER):
             lines.append((f"column.{built.column.name}.{key}", value))
     lines.append(("segment.index.version", "v3"))
     return "".join(property_line(key, value) for key, value in lines).encode()
 
 
-def _header_lines(spec: SegmentSpec, header: SegmentHeader, columns: Sequence[BuiltColumn]) -> Lines:
-    # The reader wants the six characters \u0000, which are what a NUL is escaped to.
-    yield "segment.padding.character", "\0"
-    yield "segment.name", header.name
-    yield "segment.table.name", header.table_name
-    for field_type, key in _NAME_LISTS.items():
-        names = [built.column.name for built in columns if built.column.field_type is field_type]
-        if names:
-            yield key, ",".join(names)
-    if spec.time_column is not None:
-        yield "segment.time.column.name", spec.time_column
-    yield "segment.total.docs", str(header.rows)
-    if header.time_range is not None:
-        yield "segment.start.time", str(header.time_range.start)
-        yield "segment.end.time", str(header.time_range.end)
-        yield "segment.time.unit", header.time_range.unit
-    for key in sorted(header.custom, key=utf16_key):
-        yield f"custom.{key}", header.custom[key]
-
-
 def _column_lines(built: BuiltColumn, rows: int, old_server: bool) -> Lines:
     column, values = built.column, built.values
-    yield "cardinality", str(values.cardinality)
-    yield "totalDocs", str(rows)
-    yield "dataType", column.data_type.value
-    yield "bitsPerElement", str(bits_per_value(values.cardinality))
-    yield "lengthOfEachEntry", str(values.longest if built.has_dictionary else 0)
-    yield "columnType", column.field_type.value
-    yield "isSorted", _java_bool(built.is_sorted)
-    yield "hasDictionary", _java_bool(built.has_dictionary)
-    yield "isSingleValues", _java_bool(column.single_value)
-    yield "maxNumberOfMultiValues", str(built.longest_row)
-    yield "totalNumberOfEntries", str(len(values.ids))
-    yield "isAutoGenerated", "false"
+    yield from {
+        "cardinality": str(values.cardinality),
+        "totalDocs": str(rows),
+        "dataType": column.data_type.value,
+        "bitsPerElement": str(bits_per_value(values.cardinality)),
+        "lengthOfEachEntry": str(values.longest if built.has_dictionary else 0),
+        "columnType": column.field_type.value,
+        "isSorted": str(built.is_sorted).lower(),
+        "hasDictionary": str(built.has_dictionary).lower(),
+        "isSingleValues": str(column.single_value).lower(),
+        "maxNumberOfMultiValues": str(built.longest_row),
+        "totalNumberOfEntries": str(len(values.ids)),
+        "isAutoGenerated": "false",
+    }.items()
     if column.data_type.has_max_length:
         yield "schemaMaxLength", str(column.max_length)
         if column.strategy is not None:
             yield "schemaMaxLengthExceedStrategy", column.strategy.value
-    if built.partitions is not None:
-        yield from _partition_lines(built.partitions)
+    if built.partitioning is not None:
+        yield "partitionFunction", built.partitioning.function.value
+        yield "numPartitions", str(built.partitioning.count)
+        yield "partitionValues", ",".join(map(str, built.partitions))
+        for key, value in built.partitioning.config or ():
+            yield f"partitionFunctionConfig.{key}", value
     if column.format is not None and column.granularity is not None:
         yield "datetimeFormat", column.format
         yield "datetimeGranularity", column.granularity
@@ -143,14 +147,6 @@ def _column_lines(built: BuiltColumn, rows: int, old_server: bool) -> Lines:
     protected = protected_value(default) if column.data_type.is_text else default
     if protected is not None:
         yield "defaultNullValue", protected
-
-
-def _partition_lines(partitions: BuiltPartitions) -> Lines:
-    yield "partitionFunction", partitions.how.function.value
-    yield "numPartitions", str(partitions.how.count)
-    yield "partitionValues", ",".join(map(str, partitions.values))
-    for key, value in partitions.how.config or ():
-        yield f"partitionFunctionConfig.{key}", value
 
 
 def _bound_lines(column: Column, values: OrderedValues, old_server: bool) -> Lines:
@@ -184,5 +180,44 @@ def value_text(data_type: DataType, value: Default) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def _java_bool(value: bool) -> str:
-    return "true" if value else "false"
+_COLUMN: Final = re.compile(r"column\.(.+)\.(dataType|minValue|maxValue)")
+_ESCAPED: Final = re.compile(r"\\(?:u([0-9A-F]{4})|(.))")
+_NAMED: Final = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
+_LONGEST: Final = 64
+_TEXTS: Final = frozenset({"STRING", "JSON", "BYTES"})
+
+
+def read_facts(properties: bytes) -> SegmentFacts:
+    """The facts in a `metadata.properties` (docs/design/segment-format.md#s4).
+
+    :raises ValueError: it does not say how many rows there are, or of a column not what type it has.
+    """
+    rows: int | None = None
+    columns: dict[str, dict[str, str]] = {}
+    for line in properties.decode().split("\n"):
+        key, _, value = line.partition(
+            " ="
+        )  # a key's own blanks and = are escaped; an empty value has no blank
+        value = value[1:]
+        if key == "segment.total.docs":
+            rows = int(value)
+        elif (found := _COLUMN.fullmatch(_plain(key))) is not None:
+            columns.setdefault(found[1], {})[found[2]] = _plain(value)
+    if rows is None or any("dataType" not in said for said in columns.values()):
+        raise ValueError("metadata.properties does not say what the segment holds")
+    return SegmentFacts(rows, tuple(_column(name, said) for name, said in columns.items()))
+
+
+def _column(name: str, said: dict[str, str]) -> ColumnFacts:
+    kind = said["dataType"]
+    low, high = said.get("minValue"), said.get("maxValue")
+    if kind in _TEXTS:
+        # Beginnings have the order of their texts, and are enough of them.
+        low, high = (text and text[:_LONGEST] for text in (low, high))
+    return ColumnFacts(name, kind, low, high)
+
+
+def _plain(text: str) -> str:
+    return _ESCAPED.sub(
+        lambda found: chr(int(found[1], 16)) if found[1] else _NAMED.get(found[2], found[2]), text
+    )

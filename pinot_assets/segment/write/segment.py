@@ -7,27 +7,41 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from isal.isal_zlib import adler32
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.column.fields import Column
 from pinot_assets.segment.column.text import UNSAFE_VALUE, escaped_key, utf16_key
-from pinot_assets.segment.column.types import Default
+from pinot_assets.segment.column.types import Column, DataType, Default
+from pinot_assets.segment.config.indexes import Indexes
 from pinot_assets.segment.config.segment_spec import SegmentSpec
 from pinot_assets.segment.functions.time_format import VALID_FROM_MS, VALID_TO_MS
-from pinot_assets.segment.values.dictionary_order import order_values
-from pinot_assets.segment.values.normalize import Normalized, normalize
-from pinot_assets.segment.values.truncation import NOTHING, Cut
-from pinot_assets.segment.write.column import build_column
-from pinot_assets.segment.write.metadata import BuiltColumn, SegmentHeader, SegmentTimes, segment_metadata
-from pinot_assets.segment.write.row_order import reordered, row_order
+from pinot_assets.segment.indexes.bitmaps import bloom_filter, inverted_index, roaring
+from pinot_assets.segment.indexes.dictionary import (
+    bits_per_value,
+    check_size,
+    dictionary,
+    entry_dictionary,
+    fixed_bit,
+    multi_value,
+    sorted_index,
+)
+from pinot_assets.segment.indexes.raw import raw_index
+from pinot_assets.segment.values.distinct import Codes, Lengths
+from pinot_assets.segment.values.hashing import java_texts, plain_texts
+from pinot_assets.segment.values.normalize import NOTHING, Cut, Normalized, normalize
+from pinot_assets.segment.values.ordered_values import OrderedValues, order_values, unordered_values
+from pinot_assets.segment.values.partition import partition_values
+from pinot_assets.segment.write.metadata import BuiltColumn, SegmentTimes, segment_metadata
 
 _MARKER = bytes.fromhex("deadbeefdeafbead")
 _HELD = "a comma, ${ or a character beyond U+FFFF"
+Order = npt.NDArray[np.int64]
 _UNSAFE_NAME = re.compile(r"[/\x00-\x1f\x7f]|^$")
 
 
@@ -54,7 +68,7 @@ class Segment:
     """A segment in memory.
 
     :ivar files: the four files of the `v3` directory by name.
-    :ivar crc: Adler-32 over the files, as Pinot's ZooKeeper metadata shows it.
+    :ivar crc: Adler-32 over the files but `creation.meta`, as Pinot's ZooKeeper metadata shows it.
     :ivar data_crc: Adler-32 over dictionaries and forward indexes alone.
     :ivar start_ms: start of the time column in epoch milliseconds, None without one.
     :ivar columns: in UTF-16 order of the names.
@@ -97,39 +111,26 @@ def build_segment(
         raise BuildError(
             f"Segment {name} would have no rows", hint="Treat the file as EMPTY, without a segment."
         )
-    buffers: dict[tuple[str, str], bytes] = {}
-    built: list[BuiltColumn] = []
-    stats: list[ColumnStats] = []
     first = [column for name in spec.sort_order for column in spec.columns if column.name == name]
     cleaned = {column.name: _cleaned(table, spec, column, now_ms) for column in first}
     order = row_order([order_values(column, cleaned[column.name]).ids for column in first])
+    built: list[BuiltColumn] = []
     for column in spec.columns:
         values = cleaned.pop(column.name, None) or _cleaned(table, spec, column, now_ms)
-        if order is not None:
-            values = reordered(values, order)
-        one, nulls, parts = build_column(spec, column, values)
-        buffers |= {(column.name, index): payload for index, payload in parts.items()}
-        found = one.values
-        stats.append(
-            ColumnStats(
-                column.name,
-                found.cardinality,
-                found.lowest,
-                found.highest,
-                nulls,
-                one.is_sorted,
-                values.cut,
-            )
-        )
-        built.append(one)
+        built.append(build_column(spec, column, values if order is None else reordered(values, order)))
     time_range = _time_range(spec, built)
-    header = SegmentHeader(name, table_name, table.num_rows, time_range, custom or {})
+    payloads = (payload for one in built for payload in one.buffers.values())
     files = {
-        "columns.psf": b"".join(part for payload in buffers.values() for part in (_MARKER, payload)),
-        "index_map": _index_map(buffers),
-        "metadata.properties": segment_metadata(spec, header, built),
+        "columns.psf": b"".join(part for payload in payloads for part in (_MARKER, payload)),
+        "index_map": _index_map(built),
+        "metadata.properties": segment_metadata(
+            spec, name, table_name, table.num_rows, time_range, custom or {}, built
+        ),
     }
-    crc, data_crc = files_crc(files), _data_crc(buffers, built)
+    crc = 1
+    for content in files.values():
+        crc = adler32(content, crc)
+    data_crc = _data_crc(built)
     files["creation.meta"] = creation_meta(crc, creation_time_ms, data_crc)
     return Segment(
         name=name,
@@ -139,7 +140,18 @@ def build_segment(
         data_crc=data_crc,
         start_ms=None if time_range is None else time_range.start * time_range.unit_ms,
         end_ms=None if time_range is None else time_range.end * time_range.unit_ms,
-        columns=tuple(stats),
+        columns=tuple(
+            ColumnStats(
+                one.column.name,
+                one.values.cardinality,
+                one.values.lowest,
+                one.values.highest,
+                one.nulls,
+                one.is_sorted,
+                one.cut,
+            )
+            for one in built
+        ),
         files=files,
     )
 
@@ -148,6 +160,32 @@ def _cleaned(table: pa.Table, spec: SegmentSpec, column: Column, now_ms: int) ->
     data = table.column(column.name) if column.name in table.column_names else None
     fill = _time_fill(spec, now_ms) if column.name == spec.time_column else column.default
     return normalize(column, data, table.num_rows, fill)
+
+
+def row_order(keys: Sequence[Codes]) -> Order | None:
+    """The rows in the order of their keys, None when they are in it already.
+
+    Pinot's batch builder leaves rows as they come; its consuming segments sort by the first `sortedColumn`,
+    its merge tasks by all of them. Here it is all of them, and rows that are equal stay in the file's order.
+
+    :param keys: each row's dictionary id in each column sorted by, the most important one first.
+    """
+    if not keys:
+        return None
+    order = np.lexsort(keys[::-1])
+    return None if (order[1:] > order[:-1]).all() else order
+
+
+def reordered(cleaned: Normalized, order: Order) -> Normalized:
+    """A column with its rows in another order."""
+    is_null = cleaned.is_null[order]
+    if cleaned.lengths is None:
+        return replace(cleaned, codes=cleaned.codes[order], is_null=is_null)
+    starts = np.cumsum(cleaned.lengths) - cleaned.lengths
+    lengths = cleaned.lengths[order]
+    before = np.cumsum(lengths) - lengths
+    places = np.arange(int(lengths.sum())) + np.repeat(starts[order] - before, lengths)
+    return replace(cleaned, codes=cleaned.codes[places], lengths=lengths, is_null=is_null)
 
 
 def _time_fill(spec: SegmentSpec, now_ms: int) -> Default:
@@ -172,7 +210,7 @@ def _time_range(spec: SegmentSpec, built: list[BuiltColumn]) -> SegmentTimes | N
         return None
     time = next(one for one in built if one.column.name == spec.time_column)
     try:
-        start, end = (spec.time_format.bound(_bound(v)) for v in (time.values.lowest, time.values.highest))
+        start, end = (spec.time_format.bound(str(v)) for v in (time.values.lowest, time.values.highest))
     except ValueError as error:
         raise BuildError(
             f"Time column {spec.time_column} holds a value that is no time", why=str(error)
@@ -187,23 +225,19 @@ def _time_range(spec: SegmentSpec, built: list[BuiltColumn]) -> SegmentTimes | N
     return SegmentTimes(start, end, spec.time_format.unit, unit_ms)
 
 
-def _bound(value: Default) -> int | str:
-    assert isinstance(value, (int, str))  # a time column has no other types
-    return value
-
-
-def _index_map(buffers: Mapping[tuple[str, str], bytes]) -> bytes:
+def _index_map(built: list[BuiltColumn]) -> bytes:
     """Where each buffer lies in `columns.psf`, its marker included (`SingleFileIndexDirectory`)."""
     lines, offset = [], 0
-    for (name, index), payload in buffers.items():
-        size = len(_MARKER) + len(payload)
-        key = escaped_key(f"{name}.{index}")
-        lines.append(f"{key}.startOffset = {offset}\n{key}.size = {size}\n")
-        offset += size
+    for one in built:
+        for index, payload in one.buffers.items():
+            size = len(_MARKER) + len(payload)
+            key = escaped_key(f"{one.column.name}.{index}")
+            lines.append(f"{key}.startOffset = {offset}\n{key}.size = {size}\n")
+            offset += size
     return "".join(lines).encode()
 
 
-def _data_crc(buffers: Mapping[tuple[str, str], bytes], built: list[BuiltColumn]) -> int:
+def _data_crc(built: list[BuiltColumn]) -> int:
     """Adler-32 over dictionaries and forward indexes in the order of their v1 file names.
 
     Source: docs/design/segment-format.md#s3; trap 3.
@@ -212,8 +246,8 @@ def _data_crc(buffers: Mapping[tuple[str, str], bytes], built: list[BuiltColumn]
     for one in built:
         name = one.column.name
         if one.has_dictionary:
-            v1_files[f"{name}.dict"] = buffers[name, "dictionary"]
-        v1_files[f"{name}.{_forward_suffix(one)}.fwd"] = buffers[name, "forward_index"]
+            v1_files[f"{name}.dict"] = one.buffers["dictionary"]
+        v1_files[f"{name}.{_forward_suffix(one)}.fwd"] = one.buffers["forward_index"]
     crc = 1
     for file_name in sorted(v1_files, key=utf16_key):
         crc = adler32(v1_files[file_name], crc)
@@ -226,14 +260,6 @@ def _forward_suffix(one: BuiltColumn) -> str:
     if not one.column.single_value:
         return "mv"
     return "sv.sorted" if one.is_sorted else "sv.unsorted"
-
-
-def files_crc(files: Mapping[str, bytes]) -> int:
-    """The segment's CRC: Adler-32 over the contents of its files, in the order of their names."""
-    crc = 1
-    for name in ("columns.psf", "index_map", "metadata.properties"):
-        crc = adler32(files[name], crc)
-    return crc
 
 
 def creation_meta(crc: int, creation_time_ms: int, data_crc: int) -> bytes:
@@ -262,3 +288,83 @@ def check_name(what: str, text: str) -> None:
         raise BuildError(
             f"{text!r} cannot be a {what}", why=f"it is empty, has a slash or control character, or {_HELD}"
         )
+
+
+_SIZES = {
+    DataType.INT: 4,
+    DataType.LONG: 8,
+    DataType.FLOAT: 4,
+    DataType.DOUBLE: 8,
+    DataType.BOOLEAN: 4,
+    DataType.TIMESTAMP: 8,
+}
+
+
+def build_column(spec: SegmentSpec, column: Column, cleaned: Normalized) -> BuiltColumn:
+    """The column as metadata shows it, and its buffers by their ids.
+
+    :raises BuildError: a buffer would be too large, a bloom filter would have no bit, or a value has no
+        partition.
+    """
+    values = (order_values if column.encoding.has_dictionary else unordered_values)(column, cleaned)
+    is_sorted = column.single_value and values.ascending
+    has_dictionary = uses_dictionary(column, values.cardinality, len(cleaned.is_null))
+    buffers: dict[str, bytes] = {}
+    if has_dictionary:
+        buffers["dictionary"] = dictionary(
+            column.name, column.data_type, values, column.encoding.variable_length
+        )
+        buffers["forward_index"] = _forward_index(column, values, cleaned.lengths)
+    else:
+        buffers["forward_index"] = raw_index(column.name, values, cleaned.lengths, column.encoding.raw)
+    wanted = spec.indexes.get(column.name, Indexes())
+    if wanted.bloom is not None:
+        texts = java_texts(column.data_type, cleaned.values)
+        buffers["bloom_filter"] = bloom_filter(column.name, texts, values.cardinality, wanted.bloom)
+    if wanted.inverted and not is_sorted:  # the forward index of a sorted column serves as inverted index
+        buffers["inverted_index"] = inverted_index(
+            column.name, values.ids, cleaned.lengths, values.cardinality
+        )
+    if column.nullable and cleaned.is_null.any():
+        buffers["nullvalue_vector"] = roaring(np.flatnonzero(cleaned.is_null).astype(np.uint32))
+    how, partitions = spec.partitionings.get(column.name), []
+    if how is not None:
+        texts = plain_texts(column.data_type, cleaned.values)
+        partitions = partition_values(column.name, how, texts, cleaned.codes)
+    return BuiltColumn(
+        column,
+        values,
+        is_sorted,
+        has_dictionary,
+        longest_row=0 if cleaned.lengths is None else int(cleaned.lengths.max()),
+        nulls=int(cleaned.is_null.sum()),
+        cut=cleaned.cut,
+        partitioning=how,
+        partitions=partitions,
+        buffers=dict(sorted(buffers.items())),
+    )
+
+
+def uses_dictionary(column: Column, cardinality: int, rows: int) -> bool:
+    """Whether the column gets a dictionary (`DictionaryIndexType.ignoreDictionaryOverride`).
+
+    :param cardinality: number of distinct values.
+    """
+    encoding = column.encoding
+    if not encoding.has_dictionary or encoding.optimize is None:
+        return encoding.has_dictionary
+    size = _SIZES.get(column.data_type)
+    if size is None:
+        ratio = encoding.optimize.cardinality_ratio
+        return ratio is None or ratio * rows > cardinality
+    with_dictionary = cardinality * size + -(-rows * bits_per_value(cardinality) // 8)
+    return rows * size / with_dictionary > encoding.optimize.size_ratio
+
+
+def _forward_index(column: Column, values: OrderedValues, lengths: Lengths | None) -> bytes:
+    """The forward index of dictionary ids."""
+    ids, bits = values.ids, bits_per_value(values.cardinality)
+    check_size(column.name, len(ids), bits)
+    if lengths is not None:
+        return (entry_dictionary if column.encoding.entry_dictionary else multi_value)(ids, lengths, bits)
+    return sorted_index(ids) if values.ascending else fixed_bit(ids, bits)

@@ -34,8 +34,8 @@ from pinot_assets.audit.row_changes import (
     shrunk_table,
     vanished_columns,
 )
-from pinot_assets.core.temporary_folders import temporary_folder
-from pinot_assets.core.thread_map import in_threads
+from pinot_assets.core.files import temporary_folder
+from pinot_assets.core.threads import in_threads
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.session.context.context import TriggerContext

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 from pinot_assets.errors import LeaseLost
 from pinot_assets.session.values.report import Progress
 from pinot_assets.snapshot.receipt import Failure, Receipt

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.session.stores.session_store import SessionStore

@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Final, TypeVar
 
-from pinot_assets.core.parquet_bytes import metadata_of
-from pinot_assets.core.stored_format import Marks
+from pinot_assets.core.stored_format import Marks, metadata_of
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import NeedsNewerRelease, TooLarge
 from pinot_assets.ingest.contract.task_outputs import CUT_VALUES

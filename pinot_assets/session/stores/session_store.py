@@ -25,7 +25,7 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 from pinot_assets.core.stored_format import plain
 from pinot_assets.core.untrusted import reading, whole_number
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld

@@ -12,15 +12,6 @@ from typing import TypeVar
 import pyarrow as pa
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
-from pinot_assets.core.parquet_bytes import (
-    keeping,
-    kept_fields,
-    metadata_of,
-    parquet_of,
-    require_schema,
-    require_values,
-    table_of,
-)
 from pinot_assets.core.stored_format import (
     FIRST,
     FORMAT,
@@ -28,12 +19,19 @@ from pinot_assets.core.stored_format import (
     Marks,
     Stored,
     by_keys,
+    keeping,
+    kept_fields,
     marks,
+    metadata_of,
+    parquet_of,
     plain,
+    require_schema,
+    require_values,
     structured,
+    table_of,
     with_keys,
 )
-from pinot_assets.core.thread_map import in_threads
+from pinot_assets.core.threads import in_threads
 from pinot_assets.core.untrusted import fitting, listed, read_json
 from pinot_assets.errors import SourceError
 from pinot_assets.ingest.contract.task_outputs import attempt_of, file_id

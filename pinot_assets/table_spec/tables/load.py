@@ -11,7 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
-from pinot_assets.core.new_file import write_new
+from pinot_assets.core.files import write_new
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec.tables.file_check import FileCheck
 from pinot_assets.table_spec.tables.specs import (

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from pinot_assets.core.addresses import service_of
+from pinot_assets.core.connections import service_of
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import (
     FOR_SPECS,

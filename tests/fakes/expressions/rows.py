@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pinot_assets.ingest.spark.reader import reading_session, use_in_thread
-from pinot_assets.segment.functions.pinot_expression import translate
+from pinot_assets.segment.config.transforms import translate
 from pinot_assets.table_spec.blocks.assertion_sql import read_question, read_shadow_question
 
 Key = tuple[str, str]

@@ -24,8 +24,8 @@ from fakes.monitoring.exporter import Exporters
 from fakes.pinot.controller import CLUSTER, RealController, starts
 from fakes.realtime.operator_client import OperatorClient
 
-from pinot_assets.core.connections.pinot import PinotConnection
-from pinot_assets.core.java import find_java
+from pinot_assets.core.connections import PinotConnection
+from pinot_assets.core.machine import find_java
 from pinot_assets.local import jars, maven
 from pinot_assets.local.optional import KAFKA
 from pinot_assets.local.part import Site

@@ -15,7 +15,7 @@ from fakes.realtime.kafka_table import schema, table_config
 from fakes.realtime.kafka_topic import create_topic
 from kazoo.client import KazooClient
 
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.client.broker import Broker

@@ -14,7 +14,7 @@ from fakes.realtime.kafka_topic import create_topic
 from fakes.realtime.operator_client import OperatorClient
 
 from demos.realtime_faults import StoreOutage
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.realtime.lease import hold_table
 from pinot_assets.realtime.model.state import RealtimeState

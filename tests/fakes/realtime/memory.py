@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import httpx
 from fakes.realtime.operator_client import OperatorClient
 
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.realtime.model.state import RealtimeState, StreamPartition
 from pinot_assets.realtime.read.reading import read_state

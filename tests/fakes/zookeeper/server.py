@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fakes.waiting import until
 
-from pinot_assets.core.java import find_java
+from pinot_assets.core.machine import find_java
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.part import Site
 from pinot_assets.settings.local_stack import Record

@@ -9,7 +9,7 @@ from fakes.pauseless.laid_table import lay_table
 from fakes.pinot.controller import ControllerCluster
 from kazoo.client import KazooClient
 
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus, StreamPartition

@@ -25,7 +25,7 @@ from fakes.zookeeper.server import zookeeper_server
 from kazoo.client import KazooClient
 
 from pinot_assets.audit.checks import Finding
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody

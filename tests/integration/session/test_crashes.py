@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 from pinot_assets.errors import SwitchStateUnknown
 from pinot_assets.session.lineage import upload
 from pinot_assets.session.stores.session_store import Lease

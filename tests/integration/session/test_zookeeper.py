@@ -20,8 +20,7 @@ import pytest
 from fakes.zookeeper.frames import read_frame, write_frame
 from kazoo.client import KazooClient, TransactionRequest
 
-from pinot_assets.core.connections.pinot import Timeouts
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Timeouts, Waits
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import LeaseLost, SessionError, SessionHeld
 from pinot_assets.session.stores.session_store import SessionStore

@@ -17,9 +17,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from pinot_assets.core.connections.pinot import Tls
-from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
-from pinot_assets.core.java import find_java
+from pinot_assets.core.connections import Tls, ZooKeeperAccess
+from pinot_assets.core.machine import find_java
 from pinot_assets.errors import SessionError
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.part import Site

@@ -9,7 +9,7 @@ import pytest
 
 from pinot_assets.assets.run_driver import SLACK_S, trigger, wait_out
 from pinot_assets.assets.runs import SENSOR_TAG
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 from pinot_assets.session.values.state import Owner
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pinot_assets.audit.built_files import cut_values
-from pinot_assets.segment.values.truncation import Cut
+from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.table_spec.blocks.audit import CutCheck
 
 LOST = {

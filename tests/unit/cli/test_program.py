@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli import main, program
 from pinot_assets.cli.help import PANELS
-from pinot_assets.core.exit_codes import MEANINGS, ExitCode
+from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import PinotAssetsError, PreflightRefused
-from tools.docs.cli_page import WITHOUT_JSON, commands, page
+from tools.docs.cli_page import MEANINGS, WITHOUT_JSON, commands, page
 
 COMMANDS = {" ".join(path): command for path, command in commands(get_command(main.app))}
 WORDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.core.addresses import origin_of
+from pinot_assets.core.connections import origin_of
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.core.new_file import write_new
+from pinot_assets.core.files import write_new
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def test_who_is_killed_on_the_way_leaves_no_half_of_it(tmp_path: Path) -> None:
     child = """
 import resource, signal, sys
 from pathlib import Path
-from pinot_assets.core.new_file import write_new
+from pinot_assets.core.files import write_new
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pinot_assets.core.parquet_bytes import table_of
+from pinot_assets.session.values.state import table_of
 
 TABLE = pa.table({"a": ["x", "y"], "b": [[{"c": 1}], [{"c": 2}]]}).replace_schema_metadata({"k": "v"})
 
@@ -66,7 +66,7 @@ def test_a_text_that_stands_once_in_the_file_and_in_many_rows_counts_for_each(
 
 
 def test_values_of_one_row_count_as_rows_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pinot_assets.core.parquet_bytes.MOST_ROWS", 999)
+    monkeypatch.setattr("pinot_assets.core.stored_format.MOST_ROWS", 999)
     with pytest.raises(ValueError, match="1 rows of"):
         table_of(stored(pa.table({"a": [[1] * 1000]})))
 

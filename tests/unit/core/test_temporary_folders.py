@@ -13,12 +13,12 @@ import psutil
 import pytest
 
 import pinot_assets
-from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.files import temporary_folder
 from pinot_assets.ingest.spark import jvm as spark_home
 
 HOLD = """
 import sys
-from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.files import temporary_folder
 with temporary_folder("test") as folder:
     print(folder, flush=True)
     sys.stdin.read()

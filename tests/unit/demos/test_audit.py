@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from fakes.segment_info import read_segment_info
 
 from demos.audit_story import AuditLine, StorySummary, kind_of, verdict
 from demos.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, write_spec, wrong_on_the_way
@@ -16,7 +17,7 @@ from demos.load import LoadReport, PhaseReport
 from demos.steps import LEAST_ANSWERS
 from demos.world import World
 from pinot_assets.audit.checks import Finding
-from pinot_assets.segment import SegmentSpec, build_segment, read_segment_info, write_tar
+from pinot_assets.segment import SegmentSpec, build_segment, write_tar
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec import load_tables
 

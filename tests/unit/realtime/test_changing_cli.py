@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from pinot_assets.cli.main import app
 from pinot_assets.cli.realtime import pauseless as pauseless_commands
 from pinot_assets.cli.realtime import work
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection
 from pinot_assets.errors import PinotAssetsError, PreflightRefused, SessionError, SpecDrift
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.realtime.operations import pauseless, table_operation

@@ -9,7 +9,7 @@ from fakes.zookeeper.memory import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
+from pinot_assets.core.connections import ZooKeeperAccess
 from pinot_assets.errors import LeaseLost, NeedsNewerRelease, SessionError, SessionHeld
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.session.values.state import Owner

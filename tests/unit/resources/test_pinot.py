@@ -7,9 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pinot_assets.core.connections.pinot import BasicAuth, Tls, TokenAuth
-from pinot_assets.core.connections.waits import Waits
-from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
+from pinot_assets.core.connections import BasicAuth, Tls, TokenAuth, Waits, ZooKeeperAccess
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import ConsistentPushResource, PinotResource, SparkResource

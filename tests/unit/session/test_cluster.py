@@ -13,7 +13,7 @@ from fakes.zookeeper.memory import FakeZooKeeper
 from kazoo.exceptions import ConnectionLoss
 
 from pinot_assets import zookeeper
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.lease import open_operations
 from pinot_assets.session.connect import open_known_stores, open_session_store

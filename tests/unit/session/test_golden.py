@@ -17,8 +17,7 @@ import pytest
 from fakes.stores.memory import new_memory
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.parquet_bytes import metadata_of, table_of
-from pinot_assets.core.stored_format import NEWEST, RELEASES, plain, structured
+from pinot_assets.core.stored_format import NEWEST, RELEASES, metadata_of, plain, structured, table_of
 from pinot_assets.errors import NeedsNewerRelease, SnapshotCorrupt
 from pinot_assets.ingest.contract.task_outputs import CutValues
 from pinot_assets.scheduling.decision import FilesCursor

@@ -272,7 +272,7 @@ def test_more_rows_than_are_read_are_refused_before_they_are_unpacked(
     staging: Staging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = put(staging, _parquet(pa.table({"uri": pa.repeat(pa.scalar("x"), 1000)})), "parquet")
-    monkeypatch.setattr("pinot_assets.core.parquet_bytes.MOST_ROWS", 999)
+    monkeypatch.setattr("pinot_assets.core.stored_format.MOST_ROWS", 999)
     with pytest.raises(SnapshotCorrupt, match="1,000 rows"):
         staging.plan(ref)
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pinot_assets.core.connections.pinot import (
+from pinot_assets.core.connections import (
     BasicAuth,
     GrpcDoor,
     PinotConnection,
     Timeouts,
     Tls,
     TokenAuth,
+    Waits,
+    ZooKeeperAccess,
 )
-from pinot_assets.core.connections.waits import Waits
-from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import parts
 from pinot_assets.settings.environment import (

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from fakes.waiting import until
 
-from pinot_assets.core.java import find_java
 from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.machine import find_java
 from pinot_assets.errors import PinotError
 from pinot_assets.local import jars, parts, ports, processes
 from pinot_assets.local.part import Site

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli.main import app
 from pinot_assets.cli.realtime import preflight, table
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection
 from pinot_assets.errors import PinotNotFound, PinotUnreachable, PreflightRefused, SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
 from pinot_assets.realtime.preflight.facts import Facts

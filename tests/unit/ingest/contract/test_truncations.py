@@ -7,7 +7,7 @@ import pytest
 
 from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.ingest.contract.task_outputs import CutValues
-from pinot_assets.segment.values.truncation import Cut
+from pinot_assets.segment.values.normalize import Cut
 
 CUT = CutValues({"name": Cut(1, 2)})
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from fakes.segment_info import read_segment_info
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED, Layer, Policy
@@ -28,8 +29,7 @@ from pinot_assets.ingest.contract.task_outputs import (
 )
 from pinot_assets.ingest.task import worker
 from pinot_assets.ingest.task.worker import build_file, look_at
-from pinot_assets.segment import read_segment_info
-from pinot_assets.segment.values.truncation import Cut
+from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.files import temporary_folder
 
 HOLD = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from pinot_assets.core.temporary_folders import temporary_folder
+from pinot_assets.core.files import temporary_folder
 with temporary_folder("build") as folder:
     print(folder, flush=True)
     sys.stdin.read()

@@ -9,7 +9,7 @@ import pytest
 from fakes.realtime.memory import MINUTE_MS, S1, S2, TABLE, FakeRealtime
 from fakes.realtime.operator_client import OperatorClient
 
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection
 from pinot_assets.errors import PinotError, PinotNotFound, SwitchStateUnknown
 from pinot_assets.pinot.realtime import NAMES_A_CALL, SEGMENT_LEVEL
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fakes.realtime.memory import S1, S2, FakeRealtime
 
-from pinot_assets.core.connections.pinot import PinotConnection
+from pinot_assets.core.connections import PinotConnection
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
 from pinot_assets.realtime.health import checks
 from pinot_assets.realtime.health.checks import CHECKS, look

@@ -7,8 +7,8 @@ import pytest
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.segment.column.encoding import Codec, Encoding, Optimize, RawFormat
-from pinot_assets.segment.values.dictionary_choice import uses_dictionary
+from pinot_assets.segment.column.types import Codec, Encoding, Optimize, RawFormat
+from pinot_assets.segment.write.segment import uses_dictionary
 
 SCHEMA = {
     "dimensionFieldSpecs": [

@@ -9,9 +9,10 @@ import pytest
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.segment.column.encoding import Codec
-from pinot_assets.segment.column.support import Feature, SupportLevel
+from pinot_assets.segment.column.support import Feature
+from pinot_assets.segment.column.types import Codec
 from pinot_assets.segment.functions.time_format import PATTERNS
+from tools.docs.formats_page import FormatLine, SupportLevel
 
 SINGLE = ["INT", "LONG", "FLOAT", "DOUBLE", "BIG_DECIMAL", "BOOLEAN", "TIMESTAMP", "STRING", "JSON", "BYTES"]
 MULTIPLE = [kind for kind in SINGLE if kind not in ("BIG_DECIMAL", "JSON")]
@@ -63,10 +64,10 @@ def plain(schema: JsonObject) -> Example:
 
 DAYS = {"granularities": ["DAY"]}
 OLD_SERVER = {"minServer": "0.11"}  # read by `spec_of` only
-EXAMPLES: dict[Feature, list[Example]] = {
-    Feature.SINGLE_VALUE: [plain(dimension(kind)) for kind in SINGLE],
-    Feature.MULTI_VALUE: [plain(dimension(kind, singleValueField=False)) for kind in MULTIPLE],
-    Feature.COLUMN_INVALID: [
+EXAMPLES: dict[FormatLine, list[Example]] = {
+    FormatLine.SINGLE_VALUE: [plain(dimension(kind)) for kind in SINGLE],
+    FormatLine.MULTI_VALUE: [plain(dimension(kind, singleValueField=False)) for kind in MULTIPLE],
+    FormatLine.COLUMN_INVALID: [
         plain(dimension("BIG_DECIMAL", singleValueField=False)),
         plain(dimension("JSON", singleValueField=False)),
         plain(dimension(maxLength="x")),
@@ -78,26 +79,26 @@ EXAMPLES: dict[Feature, list[Example]] = {
         plain({"dimensionFieldSpecs": dimension()["dimensionFieldSpecs"] * 2}),
         plain({}),
     ],
-    Feature.NULLS: [
+    FormatLine.NULLS: [
         indexing(nullHandlingEnabled=True),
         plain(dimension("INT", defaultNullValue=7, notNull=True) | {"enableColumnBasedNullHandling": True}),
     ],
-    Feature.DEFAULT_VALUE: [
+    FormatLine.DEFAULT_VALUE: [
         plain(dimension("INT", defaultNullValue="x")),
         plain(dimension("TIMESTAMP", defaultNullValue="2020-01-01")),
     ],
-    Feature.MAX_LENGTH: [plain(dimension(maxLength=7, maxLengthExceedStrategy="ERROR"))],
-    Feature.TRAILING_ZEROS: [plain(dimension("BIG_DECIMAL", allowTrailingZeros=True))],
-    Feature.OTHER_TYPE: [
+    FormatLine.MAX_LENGTH: [plain(dimension(maxLength=7, maxLengthExceedStrategy="ERROR"))],
+    FormatLine.TRAILING_ZEROS: [plain(dimension("BIG_DECIMAL", allowTrailingZeros=True))],
+    FormatLine.OTHER_TYPE: [
         plain({"complexFieldSpecs": [{"name": "c", "dataType": "MAP"}]}),
         plain(dimension("LIST")),
         plain(dimension("STRUCT")),
     ],
-    Feature.OLD_FIELDS: [
+    FormatLine.OLD_FIELDS: [
         plain({"timeFieldSpec": {"incomingGranularitySpec": {"name": "c"}}}),
         plain(dimension(virtualColumnProvider="x")),
     ],
-    Feature.COLUMN_NAME: [
+    FormatLine.COLUMN_NAME: [
         *(
             plain({"dimensionFieldSpecs": [{"name": name, "dataType": "INT"}]})
             for name in ("#c", "!c", "a,b", "${c}", "a\n", "\U0001f600")
@@ -105,29 +106,29 @@ EXAMPLES: dict[Feature, list[Example]] = {
         time("STRING", "SIMPLE_DATE_FORMAT|yyyy,MM"),
         ({"dimensionFieldSpecs": [{"name": "é", "dataType": "INT"}]}, OLD_SERVER),
     ],
-    Feature.DICTIONARY: [
+    FormatLine.DICTIONARY: [
         plain(dimension()),
         indexing(varLengthDictionaryColumns=["c"]),
         (dimension(singleValueField=False), field(compressionCodec="MV_ENTRY_DICT")[1]),
     ],
-    Feature.OPTIMIZE: [
+    FormatLine.OPTIMIZE: [
         indexing(**{key: True})
         for key in ("optimizeDictionary", "optimizeDictionaryForMetrics", "optimizeDictionaryType")
     ],
-    Feature.RAW: [
+    FormatLine.RAW: [
         indexing(noDictionaryColumns=["c"]),
         *(raw(compressionCodec=codec) for codec in Codec),
         *(raw(properties={"rawIndexWriterVersion": version}) for version in (2, 3, 4, 5)),
     ],
-    Feature.CODEC_UNREADABLE: [raw(compressionCodec="DELTA"), raw(compressionCodec="DELTADELTA")],
-    Feature.OTHER_ENCODING: [
+    FormatLine.CODEC_UNREADABLE: [raw(compressionCodec="DELTA"), raw(compressionCodec="DELTADELTA")],
+    FormatLine.OTHER_ENCODING: [
         field(properties={"forwardIndexDisabled": "true"}),
         raw(compressionCodec="CLP"),
         raw(properties={"noRawDataForTextIndex": "true"}),
         field(indexes={"dictionary": {"newer": 1}}),
         field(indexes={"forward": {"newer": 1}}),
     ],
-    Feature.ENCODING_INVALID: [
+    FormatLine.ENCODING_INVALID: [
         raw(indexTypes=["INVERTED"]),
         raw(indexes={"dictionary": {}}),
         raw(properties={"rawIndexWriterVersion": 7}),
@@ -135,7 +136,7 @@ EXAMPLES: dict[Feature, list[Example]] = {
         indexing(optimizeDictionary=True, noDictionarySizeRatioThreshold="x"),
         indexing(optimizeDictionary=True, noDictionaryCardinalityRatioThreshold="x"),
     ],
-    Feature.ENCODING_TOO_NEW: [
+    FormatLine.ENCODING_TOO_NEW: [
         (dimension(), {**raw(compressionCodec="GZIP")[1], **OLD_SERVER}),
         (dimension("INT"), {**raw(properties={"rawIndexWriterVersion": 5})[1], **OLD_SERVER}),
         (
@@ -144,19 +145,19 @@ EXAMPLES: dict[Feature, list[Example]] = {
         ),
         (dimension(singleValueField=False), {**field(compressionCodec="MV_ENTRY_DICT")[1], **OLD_SERVER}),
     ],
-    Feature.INVERTED_AT_BUILD: [
+    FormatLine.INVERTED_AT_BUILD: [
         indexing(invertedIndexColumns=["c"], createInvertedIndexDuringSegmentGeneration=True),
         field(indexTypes=["INVERTED"]),
     ],
-    Feature.INVERTED: [indexing(invertedIndexColumns=["c"])],
-    Feature.BLOOM: [indexing(bloomFilterColumns=["c"]), field(indexes={"bloom": {"fpp": 0.1}})],
-    Feature.BLOOM_INVALID: [
+    FormatLine.INVERTED: [indexing(invertedIndexColumns=["c"])],
+    FormatLine.BLOOM: [indexing(bloomFilterColumns=["c"]), field(indexes={"bloom": {"fpp": 0.1}})],
+    FormatLine.BLOOM_INVALID: [
         (dimension("BOOLEAN"), {"tableIndexConfig": {"bloomFilterColumns": ["c"]}}),
         field(indexes={"bloom": {"fpp": 2}}),
         indexing(bloomFilterConfigs={"c": {"fpp": "x"}}),
         indexing(bloomFilterConfigs={"c": {"maxSizeInBytes": "x"}}),
     ],
-    Feature.SERVER_BUILT: [
+    FormatLine.SERVER_BUILT: [
         indexing(rangeIndexColumns=["c"]),
         field(indexes={"range": {}}),
         field(indexTypes=["TEXT"]),
@@ -169,34 +170,37 @@ EXAMPLES: dict[Feature, list[Example]] = {
         field(indexTypes=["VECTOR"]),
         (dimension("TIMESTAMP"), field(indexTypes=["TIMESTAMP"], timestampConfig=DAYS)[1]),
     ],
-    Feature.STAR_TREE: [indexing(starTreeIndexConfigs=[{}], enableDynamicStarTreeCreation=True)],
-    Feature.STAR_TREE_AT_BUILD: [indexing(starTreeIndexConfigs=[{}]), indexing(enableDefaultStarTree=True)],
-    Feature.INDEX_NEEDS_DICTIONARY: [
+    FormatLine.STAR_TREE: [indexing(starTreeIndexConfigs=[{}], enableDynamicStarTreeCreation=True)],
+    FormatLine.STAR_TREE_AT_BUILD: [
+        indexing(starTreeIndexConfigs=[{}]),
+        indexing(enableDefaultStarTree=True),
+    ],
+    FormatLine.INDEX_NEEDS_DICTIONARY: [
         raw(indexTypes=["FST"]),
         raw(indexes={"ifst": {}}),
         raw(indexTypes=["RANGE"]),
         (dimension("FLOAT", singleValueField=False), raw(indexTypes=["VECTOR"])[1]),
     ],
-    Feature.TIMESTAMP_INDEX_OF_NULLS: [
+    FormatLine.TIMESTAMP_INDEX_OF_NULLS: [
         (dimension("TIMESTAMP"), {**indexing(nullHandlingEnabled=True)[1], **field(timestampConfig=DAYS)[1]})
     ],
-    Feature.OTHER_INDEX: [field(indexTypes=["NEWER"]), field(indexes={"newer": {}})],
-    Feature.DECLARED_TWICE: [
+    FormatLine.OTHER_INDEX: [field(indexTypes=["NEWER"]), field(indexes={"newer": {}})],
+    FormatLine.DECLARED_TWICE: [
         (dimension(), {**indexing(bloomFilterColumns=["c"])[1], **field(indexes={"bloom": {}})[1]})
     ],
-    Feature.SORTED_COLUMN: [indexing(sortedColumn=["c"])],
-    Feature.SORTED_COLUMN_INVALID: [
+    FormatLine.SORTED_COLUMN: [indexing(sortedColumn=["c"])],
+    FormatLine.SORTED_COLUMN_INVALID: [
         indexing(sortedColumn=["gone"]),
         (dimension(singleValueField=False), {"tableIndexConfig": {"sortedColumn": ["c"]}}),
     ],
-    Feature.PARTITIONS: [
+    FormatLine.PARTITIONS: [
         *(
             partitioned(dimension("INT"), name)
             for name in ("Modulo", "Murmur", "Murmur2", "Murmur3", "HashCode", "ByteArray")
         ),
         partitioned(dimension(), "BoundedColumnValue", columnValues="x", columnValuesDelimiter="|"),
     ],
-    Feature.PARTITIONS_INVALID: [
+    FormatLine.PARTITIONS_INVALID: [
         partitioned(dimension(singleValueField=False), "Murmur"),
         partitioned(dimension("DOUBLE"), "Modulo"),
         partitioned(dimension("BYTES"), "Murmur", useRawBytes=True),
@@ -211,46 +215,46 @@ EXAMPLES: dict[Feature, list[Example]] = {
         ),
         (dimension(), {**partitioned({}, "Murmur3")[1], **OLD_SERVER}),
     ],
-    Feature.SEGMENT_FORMAT: [indexing(segmentFormatVersion="v1")],
-    Feature.TIME_FORMAT: [
+    FormatLine.SEGMENT_FORMAT: [indexing(segmentFormatVersion="v1")],
+    FormatLine.TIME_FORMAT: [
         time("INT", "6:HOURS:EPOCH"),
         time("TIMESTAMP", "TIMESTAMP"),
         *(time("STRING", f"SIMPLE_DATE_FORMAT|{pattern}|UTC") for pattern in PATTERNS),
     ],
-    Feature.TIME_FORMAT_OTHER: [
+    FormatLine.TIME_FORMAT_OTHER: [
         time("STRING", "SIMPLE_DATE_FORMAT|EEE"),
         time("STRING", "SIMPLE_DATE_FORMAT|yyyy-MM-dd|Europe/Berlin"),
     ],
-    Feature.TIME_COLUMN: [
+    FormatLine.TIME_COLUMN: [
         (dimension(), {"segmentsConfig": {"timeColumnName": "c"}}),
         time("STRING", "1:DAYS:EPOCH"),
         time("LONG", "1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd"),
         time("INT", "SIMPLE_DATE_FORMAT|yyyyMMddHHmm"),
         time("INT", "1:MILLISECONDS:EPOCH"),
     ],
-    Feature.TRANSFORM: [
+    FormatLine.TRANSFORM: [
         transform("toEpochDays(at)"),
         transform("upper(concat(a, 'b'))"),
         ingestion(filterConfig={"filterFunction": "startsWith(c, 'x') AND NOT isNull(a) OR a > 1.5"}),
     ],
-    Feature.TRANSFORM_OTHER: [
+    FormatLine.TRANSFORM_OTHER: [
         transform("jsonPathString(a, '$.b')"),
         transform("now()"),
         ingestion(filterConfig={"filterFunction": "a IN (1; 2)"}),
     ],
-    Feature.GROOVY: [
+    FormatLine.GROOVY: [
         transform("Groovy({x; y}, x, y)"),
         ingestion(filterConfig={"filterFunction": "groovy({x > 1}, x)"}),
     ],
-    Feature.TRANSFORM_REFERENCE: [
+    FormatLine.TRANSFORM_REFERENCE: [
         transform("lower('${env:HOME}')"),
         ingestion(filterConfig={"filterFunction": "startsWith(c, '${sys:user.home}')"}),
     ],
-    Feature.TRANSFORM_INVALID: [
+    FormatLine.TRANSFORM_INVALID: [
         transform("upper(c)"),
         ingestion(filterConfig={"filterFunction": "upper(c)"}),
     ],
-    Feature.INGESTION: [
+    FormatLine.INGESTION: [
         *(ingestion(**{key: [{"x": "y"}]}) for key in ("complexTypeConfig", "enrichmentConfigs")),
         *(
             ingestion(**{key: [{"x": "y"}]})
@@ -260,8 +264,8 @@ EXAMPLES: dict[Feature, list[Example]] = {
         indexing(aggregateMetrics=True),
         plain(dimension(transformFunction="x + 1")),
     ],
-    Feature.UPSERT: [(dimension(), {key: {"mode": "FULL"}}) for key in ("upsertConfig", "dedupConfig")],
-    Feature.CONFIG_SHAPE: [
+    FormatLine.UPSERT: [(dimension(), {key: {"mode": "FULL"}}) for key in ("upsertConfig", "dedupConfig")],
+    FormatLine.CONFIG_SHAPE: [
         indexing(sortedColumn="c"),
         indexing(bloomFilterConfigs={"c": "x"}),
         (dimension(), {"tableIndexConfig": []}),
@@ -272,9 +276,9 @@ EXAMPLES: dict[Feature, list[Example]] = {
         ({"dimensionFieldSpecs": "c"}, {}),
         ({"dimensionFieldSpecs": ["c"]}, {}),
     ],
-    Feature.OLD_SERVER: [(dimension(), {"minServer": "0.10"})],
+    FormatLine.OLD_SERVER: [(dimension(), {"minServer": "0.10"})],
 }
-CASES = [(feature, example) for feature in Feature for example in EXAMPLES.get(feature, [])]
+CASES = [(feature, example) for feature in FormatLine for example in EXAMPLES.get(feature, [])]
 
 
 def spec_of(example: Example) -> SegmentSpec:
@@ -282,14 +286,19 @@ def spec_of(example: Example) -> SegmentSpec:
     return SegmentSpec.from_pinot(schema, config, min_server=config.get("minServer", "1.5"))
 
 
+def test_every_refusal_has_a_line() -> None:
+    refused = {(line.reason, line.code) for line in FormatLine if line.answer is SupportLevel.REFUSED}
+    assert refused == {(feature.reason, feature.code) for feature in Feature}
+
+
 def test_every_line_has_an_example() -> None:
-    assert {*EXAMPLES} == {*Feature}
+    assert {*EXAMPLES} == {*FormatLine}
 
 
 @pytest.mark.parametrize(
     ("feature", "example"), CASES, ids=[f"{f.name}-{i}" for i, (f, _) in enumerate(CASES)]
 )
-def test_the_writer_does_what_the_list_says(feature: Feature, example: Example) -> None:
+def test_the_writer_does_what_the_list_says(feature: FormatLine, example: Example) -> None:
     match feature.answer:
         case SupportLevel.REFUSED:
             with pytest.raises(UnsupportedFeature) as caught:
@@ -303,8 +312,8 @@ def test_the_writer_does_what_the_list_says(feature: Feature, example: Example) 
             assert spec_of(example).notes == ()
 
 
-@pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.name)
-def test_what_is_not_written_has_a_reason_and_a_code(feature: Feature) -> None:
+@pytest.mark.parametrize("feature", FormatLine, ids=lambda feature: feature.name)
+def test_what_is_not_written_has_a_reason_and_a_code(feature: FormatLine) -> None:
     assert bool(feature.code) is (feature.answer is not SupportLevel.NATIVE)
     assert feature.reason or not feature.code
     assert "; " not in feature.reason or not feature.code  # it separates problems

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.segment.column.fields import read_columns
+from pinot_assets.segment.column.support import Findings
+from pinot_assets.segment.config.columns import ColumnSettings, read_columns
 from pinot_assets.segment.config.indexes import BloomFilter, Indexes, read_indexes
 
-COLUMNS, _ = read_columns(
+COLUMNS = read_columns(
     {"dimensionFieldSpecs": [{"name": "c", "dataType": "STRING"}, {"name": "b", "dataType": "BOOLEAN"}]},
     False,
+    Findings(),
 )
 AT_BUILD = {"createInvertedIndexDuringSegmentGeneration": True}
 INVERTED = Indexes(inverted=True)
@@ -21,7 +23,10 @@ def read(
     indexing: JsonObject | None = None, field: JsonObject | None = None, **config: Any
 ) -> tuple[dict[str, Indexes], list[str], list[str]]:
     fields = [] if field is None else [{"name": "c", **field}]
-    return read_indexes({"tableIndexConfig": indexing or {}, "fieldConfigList": fields, **config}, COLUMNS)
+    findings = Findings()
+    table_config = {"tableIndexConfig": indexing or {}, "fieldConfigList": fields, **config}
+    settings = [ColumnSettings(column, table_config, findings) for column in COLUMNS]
+    return read_indexes(table_config, settings, findings), findings.problems, findings.notes
 
 
 @pytest.mark.parametrize(

@@ -5,21 +5,29 @@ from typing import Any
 import pytest
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.segment.column.fields import Column, read_columns
-from pinot_assets.segment.config.partitions import read_partitionings, read_sort_order
-from pinot_assets.segment.values.partition import PartitionFunction, Partitioning
+from pinot_assets.errors import UnsupportedFeature
+from pinot_assets.segment import SegmentSpec
+from pinot_assets.segment.column.support import Findings
+from pinot_assets.segment.column.types import Column
+from pinot_assets.segment.config.columns import read_columns
+from pinot_assets.segment.values.partition import PartitionFunction, Partitioning, read_partitionings
 
 NOW, OLD = (1, 5), (0, 11)
 
 
-def columns(kind: str = "STRING", **options: Any) -> list[Column]:
-    return read_columns({"dimensionFieldSpecs": [{"name": "c", "dataType": kind, **options}]}, False)[0]
+def schema(kind: str = "STRING", **options: object) -> JsonObject:
+    return {"dimensionFieldSpecs": [{"name": "c", "dataType": kind, **options}]}
+
+
+def columns(kind: str = "STRING", **options: object) -> list[Column]:
+    return read_columns(schema(kind, **options), False, Findings())
 
 
 def read(entry: JsonObject, kind: str = "STRING", server: tuple[int, int] = NOW) -> Any:
     config = {"segmentPartitionConfig": {"columnPartitionMap": {"c": entry, "elsewhere": {}}}}
-    found, problems = read_partitionings(config, columns(kind), server)
-    return found.get("c") or problems
+    findings = Findings()
+    found = read_partitionings(config, columns(kind), server, findings)
+    return found.get("c") or findings.problems
 
 
 @pytest.mark.parametrize(
@@ -103,12 +111,19 @@ def test_murmur3_is_refused_for_servers_that_cannot_load_it(server: tuple[int, i
 
 def test_a_multi_value_column_has_no_partitions() -> None:
     config = {"segmentPartitionConfig": {"columnPartitionMap": {"c": {"functionName": "Murmur"}}}}
-    found, (problem,) = read_partitionings(config, columns(singleValueField=False), NOW)
-    assert (found, "multi-value column" in problem) == ({}, True)
+    findings = Findings()
+    assert read_partitionings(config, columns(singleValueField=False), NOW, findings) == {}
+    [problem] = findings.problems
+    assert "multi-value column" in problem
 
 
 def test_sorted_columns_keep_their_order_and_must_be_single_values() -> None:
-    assert read_sort_order({"sortedColumn": ["c"]}, columns()) == (("c",), [])
-    assert read_sort_order({}, columns()) == ((), [])
-    _, problems = read_sort_order({"sortedColumn": ["c", "gone"]}, columns(singleValueField=False))
+    def order(columns: JsonObject, *names: str) -> tuple[str, ...]:
+        return SegmentSpec.from_pinot(columns, {"tableIndexConfig": {"sortedColumn": [*names]}}).sort_order
+
+    assert order(schema(), "c") == ("c",)
+    assert order(schema()) == SegmentSpec.from_pinot(schema(), {}).sort_order == ()
+    with pytest.raises(UnsupportedFeature) as refused:
+        order(schema(singleValueField=False), "c", "gone")
+    problems = str(refused.value.why).split("; ")
     assert [problem.split(":")[0] for problem in problems] == ["column c", "column gone"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.segment.functions.pinot_expression import NotTranslated, translate
+from pinot_assets.segment.column.support import Feature
+from pinot_assets.segment.config.transforms import NotTranslated, translate
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_refused_with_the_reason(function: str, why: str) -> None:
     with pytest.raises(NotTranslated) as refused:
         translate(function)
     assert why in str(refused.value)
-    assert refused.value.is_groovy == (why == "Groovy")
+    assert (refused.value.feature is Feature.GROOVY) == (why == "Groovy")
 
 
 def test_a_translation_does_not_double_with_each_call() -> None:

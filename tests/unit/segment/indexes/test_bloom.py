@@ -8,7 +8,7 @@ import pytest
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.config.indexes import BloomFilter
-from pinot_assets.segment.indexes.bloom import bloom_filter
+from pinot_assets.segment.indexes.bitmaps import bloom_filter
 from pinot_assets.segment.values.hashing import murmur3_x64_128
 
 

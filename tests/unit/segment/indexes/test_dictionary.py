@@ -7,8 +7,8 @@ import pytest
 
 from pinot_assets.segment import SegmentSpec, build_segment
 from pinot_assets.segment.indexes.dictionary import dictionary
-from pinot_assets.segment.values.dictionary_order import order_values
 from pinot_assets.segment.values.normalize import normalize
+from pinot_assets.segment.values.ordered_values import order_values
 
 
 def payload(kind: str, values: list[Any], variable_length: bool = False) -> bytes:

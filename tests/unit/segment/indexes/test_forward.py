@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.indexes.forward import (
+from pinot_assets.segment.indexes.dictionary import (
     bits_per_value,
     check_size,
     entry_dictionary,

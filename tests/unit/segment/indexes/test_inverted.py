@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.indexes import inverted
-from pinot_assets.segment.indexes.inverted import inverted_index
-from pinot_assets.segment.indexes.roaring import roaring
+from pinot_assets.segment.indexes.bitmaps import inverted_index, roaring
 
 
 def bitmaps(payload: bytes, cardinality: int) -> list[bytes]:
@@ -38,6 +36,6 @@ def test_a_row_that_holds_a_value_twice_counts_once() -> None:
 
 
 def test_an_index_beyond_4_gib_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inverted, "_MAX_BYTES", 30)
+    monkeypatch.setattr("pinot_assets.segment.indexes.bitmaps._MAX_BYTES", 30)
     with pytest.raises(BuildError, match="inverted index of column c is too large"):
         inverted_index("c", np.array([0, 1, 2], dtype=np.int32), None, 3)

@@ -10,11 +10,10 @@ import pytest
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.segment.column.encoding import Codec, RawFormat
-from pinot_assets.segment.indexes.codec import compressed
-from pinot_assets.segment.indexes.raw import raw_index
+from pinot_assets.segment.column.types import Codec, RawFormat
+from pinot_assets.segment.indexes.raw import compressed, raw_index
 from pinot_assets.segment.values.normalize import normalize
-from pinot_assets.segment.values.value_stats import unordered_values
+from pinot_assets.segment.values.ordered_values import unordered_values
 
 PLAIN = Codec.PASS_THROUGH
 

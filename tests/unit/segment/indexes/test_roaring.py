@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from pinot_assets.segment.indexes.roaring import roaring
+from pinot_assets.segment.indexes.bitmaps import roaring
 
 
 def decode(data: bytes) -> list[int]:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.segment.column.text import java_double, java_float
-from pinot_assets.segment.values.java_text import hex_texts, number_texts
+from pinot_assets.segment.values.hashing import hex_texts, number_texts
 
 
 def test_whole_numbers_are_decimal() -> None:

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.segment.values import json_shape
-from pinot_assets.segment.values.json_shape import canonical_texts
-from pinot_assets.segment.values.json_text import JsonRefused, canonical_json
+from pinot_assets.segment.values import json_text
+from pinot_assets.segment.values.json_text import JsonRefused, canonical_json, canonical_texts
 
 numbers = st.from_regex(r"\A-?[0-9]{1,20}(\.[0-9]{1,8})?([eE][+-]?[0-9]{1,2})?\Z")
 scalars = numbers | st.sampled_from(["null", "true", "false", "NaN", "nul", ""])
@@ -91,7 +90,7 @@ def test_the_usual_text_is_found(make: Any, separators: tuple[str, str]) -> None
 
 
 def test_slices_and_many_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_shape, "_AT_A_TIME", 15)
+    monkeypatch.setattr(json_text, "_AT_A_TIME", 15)
     texts = [b'{"a":1}', b'{"a": 1}', b'{"a":1,"a":2}', b"", b"null", b"nope"] * 5
     values, mask = canonical_texts(pa.array([b"x", *texts], pa.large_binary())[1:])
     assert mask.tolist() == [True, True, False, True, True, False] * 5

@@ -8,7 +8,7 @@ import pytest
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment import Segment, SegmentSpec, build_segment
-from pinot_assets.segment.values.multi_value import filled_rows
+from pinot_assets.segment.values.distinct import filled_rows
 
 ROWS = [["b", "a", None], None, [], [None], ["c"], ["a", "a"]]
 

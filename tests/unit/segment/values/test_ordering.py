@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pinot_assets.segment.values.ordering import order_of_numbers, order_of_texts
+from pinot_assets.segment.values.ordered_values import order_of_numbers, order_of_texts
 
 _KINDS = ["i4", "i8", "f4", "f8"]
 

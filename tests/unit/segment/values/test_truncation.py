@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from pinot_assets.segment import SegmentSpec, build_segment
-from pinot_assets.segment.values.truncation import Cut
+from pinot_assets.segment.values.normalize import Cut
 
 
 def cut_of(values: list[Any], kind: str = "STRING", **field: Any) -> Cut:

@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.segment.values.dictionary_order import order_values
 from pinot_assets.segment.values.normalize import normalize
-from pinot_assets.segment.values.value_stats import unordered_values
+from pinot_assets.segment.values.ordered_values import order_values, unordered_values
 
 CASES: list[tuple[str, list[Any]]] = [
     ("STRING", ["b", "a", "b", None]),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinot_assets.segment import SegmentSpec, build_segment
-from pinot_assets.segment.write.metadata_reader import read_facts
+from pinot_assets.segment.write.metadata import read_facts
 
 
 def test_every_column_with_its_type_and_bounds(golden: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pinot_assets.segment import SegmentSpec, build_segment
 from pinot_assets.segment.values.normalize import Normalized
-from pinot_assets.segment.write.row_order import reordered, row_order
+from pinot_assets.segment.write.segment import reordered, row_order
 
 SCHEMA = {
     "dimensionFieldSpecs": [

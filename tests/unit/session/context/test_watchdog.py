@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 from pinot_assets.errors import LeaseLost
 from pinot_assets.session.context.watchdog import Fed, Watchdog
 from pinot_assets.session.values.report import Quiet
@@ -141,7 +141,7 @@ def test_a_lease_that_cannot_be_let_go_ends_the_step_all_the_same() -> None:
 def test_r25_a_step_that_cannot_be_reached_ends_with_its_process() -> None:
     program = """
 import threading
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 from pinot_assets.session.context.watchdog import Watchdog
 dog = Watchdog(Waits(stall=0.2), lambda: print("let go", flush=True), grace=0.3)
 with dog.guard():
@@ -158,7 +158,7 @@ def test_after_its_end_functions_can_be_traced() -> None:
     program = """
 import sys, time
 from pinot_assets.errors import LeaseLost
-from pinot_assets.core.connections.waits import Waits
+from pinot_assets.core.connections import Waits
 from pinot_assets.session.context.watchdog import Watchdog
 try:
     with Watchdog(Waits(stall=0.2), lambda: None).guard():

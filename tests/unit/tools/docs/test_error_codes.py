@@ -11,11 +11,11 @@ from pathlib import Path
 import pinot_assets
 from pinot_assets import errors
 from pinot_assets.core.file_errors import FileRejected
-from pinot_assets.segment.column.support import Feature
 from pinot_assets.snapshot import failure_code
 from pinot_assets.snapshot.receipt import Failure
 from tools.docs import error_codes
 from tools.docs.errors_page import class_of, errors_page
+from tools.docs.formats_page import FormatLine
 
 PACKAGE = Path(pinot_assets.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "reference" / "errors.md"
@@ -51,7 +51,7 @@ def test_every_class_that_is_a_kind_of_them_is_registered_and_no_other() -> None
 
 def test_every_code_of_a_refused_feature_is_on_the_page() -> None:
     _, _, page = errors_page().partition("## Codes of features")
-    assert {feature.code for feature in Feature if feature.code} == set(
+    assert {feature.code for feature in FormatLine if feature.code} == set(
         re.findall(r"^\| `([A-Z0-9_]+)` \|", page, re.MULTILINE)
     )
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from fakes.project import ROOT
 
-from pinot_assets.segment.column.support import Feature
-from tools.docs.formats_page import support_tables
+from tools.docs.formats_page import FormatLine, support_tables
 
 PAGE = ROOT / "docs" / "guides" / "formats.md"
 
@@ -20,5 +19,5 @@ def test_every_feature_stands_in_one_line() -> None:
     lines = support_tables().splitlines()
     assert [
         sum(line.startswith(f"| {feature.title} | {feature.answer} |") for line in lines)
-        for feature in Feature
-    ] == [1] * len(Feature)
+        for feature in FormatLine
+    ] == [1] * len(FormatLine)

@@ -1,18 +1,80 @@
-"""How to reach a Pinot cluster: addresses, credentials, TLS and deadlines, as one frozen picklable value.
+"""How to reach what is outside: addresses, credentials, TLS, and how long to wait. Values only.
 
-Nothing here opens a socket: a connection can be logged (secrets do not show), compared and sent to a worker.
+Nothing here opens a socket: a connection is frozen and picklable, can be logged (secrets do not show),
+compared and sent to a worker. Addresses are identities: what is one service, and what can only be this
+machine.
 """
 
 from __future__ import annotations
 
 import base64
+import re
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from ipaddress import ip_address
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from pinot_assets.core.addresses import origin_of
 from pinot_assets.errors import PinotAssetsError, SpecError
+
+_PORTS: Final = {"http": 80, "https": 443}
+_SERVICES: Final = {
+    **_PORTS,
+    "kafka": 9092,
+    "zookeeper": 2181,
+    "pulsar": 6650,
+    "pulsar+ssl": 6651,
+    "hdfs": 8020,
+}
+"""What a table config can let Pinot talk to, and the usual port of each."""
+_READ_DIFFERENTLY: Final = re.compile(r"[\x00-\x20\x7f\\]")
+"""Of `https://one.example\\@other.example` each of two clients takes another one for the host."""
+
+
+def origin_of(url: str) -> str | None:
+    """`scheme://host:port` of a URL in lower case, the usual port written out; None of any other text.
+
+    None, too, of a URL in which clients could find different hosts: one with a user, a backslash or a blank.
+    """
+    return _origin(url, _PORTS)
+
+
+def service_of(url: str) -> str | None:
+    """`origin_of` for the schemes of streams and file systems as well: `kafka://host:9092`."""
+    return _origin(url, _SERVICES)
+
+
+def _origin(url: str, ports: Mapping[str, int]) -> str | None:
+    if _READ_DIFFERENTLY.search(url):
+        return None
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    host = (parts.hostname or "").rstrip(".")
+    if parts.scheme not in ports or not host or "@" in parts.netloc:
+        return None
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port or ports[parts.scheme]}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host can only be this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def may_be_loopback(host: str) -> bool:
+    """Whether a host may be this machine: also `*.localhost`, and addresses such as 0.0.0.0."""
+    try:
+        return is_loopback(host) or ip_address(host).is_unspecified
+    except ValueError:
+        return host.endswith(".localhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +226,23 @@ class PinotConnection:
 
     def __post_init__(self) -> None:
         for url in (self.controller_url, *self.broker_urls):
-            _check_url(url)
+            try:
+                parts = urlsplit(url)
+                _ = parts.port, (parts.hostname or "").encode("idna")  # as they are read when it is called
+            except ValueError:
+                # Not quoted: it may hold credentials.
+                raise PinotAssetsError(
+                    "an address of Pinot cannot be read", hint="write http://host:port or https://host:port"
+                ) from None
+            if parts.username is not None or parts.password is not None:
+                raise SpecError(
+                    f"the address of Pinot at {parts.hostname} holds credentials",
+                    hint="set PINOT_USER and PINOT_PASSWORD, or PINOT_TOKEN, in the environment instead",
+                )
+            if origin_of(url) is None:
+                raise PinotAssetsError(
+                    f"not an http address: {url}", hint="write http://host:port or https://host:port"
+                )
 
     @property
     def grpc_is_secure(self) -> bool:
@@ -187,21 +265,61 @@ class PinotConnection:
         return text
 
 
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port, (parts.hostname or "").encode("idna")  # as they are read when it is called
-    except ValueError:
-        # Not quoted: it may hold credentials.
-        raise PinotAssetsError(
-            "an address of Pinot cannot be read", hint="write http://host:port or https://host:port"
-        ) from None
-    if parts.username is not None or parts.password is not None:
-        raise SpecError(
-            f"the address of Pinot at {parts.hostname} holds credentials",
-            hint="set PINOT_USER and PINOT_PASSWORD, or PINOT_TOKEN, in the environment instead",
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """All in seconds.
+
+    :ivar lease: ZooKeeper session time-out: a dead run holds its table for so long.
+    :ivar pinot_write: longest deadline of a Pinot call that changes something. Shorter than `lease`; a new
+        owner waits so long before its first write, if the owner before never let go, or left one of unknown
+        end (rule R2).
+    :ivar second_look: an empty source is believed only when a listing so much later agrees (edge case E2).
+    :ivar first_entry: a table's first lineage entry is read back so much later: another controller that
+        writes the node for the first time, too, can take it away (rule R6).
+    :ivar online: how long the audit waits for servers to load what was pushed (rule R10).
+    :ivar broker: how long a broker may show the old set after it was asked to rebuild its routing (R7).
+    :ivar stall: a run without a sign of progress for so long lets go of its table (rule R25). Longer than
+        one step of a file takes: to copy it, to write one segment of it.
+    :ivar hold: and so does one that has held it for so long.
+    :raises SpecError: a write to Pinot could outlive the lease.
+    """
+
+    lease: float = 30.0
+    pinot_write: float = 20.0
+    second_look: float = 30.0
+    first_entry: float = 2.0
+    online: float = 300.0
+    broker: float = 60.0
+    stall: float = 7200.0
+    hold: float = 86400.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.pinot_write < self.lease:
+            raise SpecError(
+                f"a write to Pinot may take {self.pinot_write:g} s, and the lease lasts {self.lease:g} s",
+                why="a run that lost its lease must not have a call under way for long (rule R2)",
+                hint="let the lease last longer than the longest write",
+            )
+
+    def timeouts(self) -> Timeouts:
+        """Deadlines of Pinot's calls that keep to `pinot_write`."""
+        usual = Timeouts()
+        return Timeouts(
+            connect=min(usual.connect, self.pinot_write),
+            call=min(usual.call, self.pinot_write),
+            upload=self.pinot_write,
+            end=min(usual.end, self.pinot_write),
         )
-    if origin_of(url) is None:
-        raise PinotAssetsError(
-            f"not an http address: {url}", hint="write http://host:port or https://host:port"
-        )
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperAccess:
+    """Who we are there.
+
+    :ivar username: for the scheme `digest`, with `password`; None writes nodes that everybody may change.
+    :ivar tls: None speaks plaintext. A client certificate's key may stand in the same file.
+    """
+
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: Tls | None = None
