@@ -32,7 +32,8 @@ from pinot_assets.settings.local_paths import default_home
 from pinot_assets.settings.local_stack import load_state
 from pinot_assets.zookeeper.instances import ZooKeeperInstances
 
-DEFAULT_TABLES = "tables"
+TABLES: Final = "PINOT_ASSETS_TABLES"
+DEFAULT_TABLES: Final = "tables"
 
 PROFILE: Final = "PINOT_ASSETS_PROFILE"
 
@@ -83,7 +84,7 @@ class Settings:
 def tables_directory(environ: Mapping[str, str] | None = None) -> Path:
     """Where the table specs lie: PINOT_ASSETS_TABLES, else `tables` in the working directory."""
     env = os.environ if environ is None else environ
-    return Path(env.get("PINOT_ASSETS_TABLES") or DEFAULT_TABLES).resolve()
+    return Path(env.get(TABLES) or DEFAULT_TABLES).resolve()
 
 
 def load_profile(environ: Mapping[str, str] | None = None, name: str = "") -> Profile:

@@ -177,7 +177,7 @@ class Reader:
         if function is None:
             return
         answer = str(inspect.signature(function).return_annotation)
-        is_mapping = answer.startswith(("dict", "Mapping"))
+        is_mapping = answer.startswith(("dict", "Mapping", "JsonObject", "JsonMapping"))
         if is_mapping or not answer.strip("]").endswith(PLAIN):
             yield from self._returned(Scope.of(function))
 

@@ -35,13 +35,13 @@ from surface.json_keys import Reader, Scope
 from tools.docs.cli_page import commands
 
 MEANINGS: JsonObject = {
-    "cli.main:outcome.values": gate_and_publish.RunOutcome.values.fget,
+    "cli.commands.run:outcome.values": gate_and_publish.RunOutcome.values.fget,
     "cli.doctor.doctor:looked": pinot.PinotLook,
     "cli.commands.local:part": PartStatus,
     "cli.commands.local:state": StackState,
     "cli.realtime.health:answer": CheckResult,
     "cli.realtime.health:metric": metrics.Metric,
-    "cli.realtime.rebalance:report": rebalance.RebalanceReport,
+    "cli.realtime.operations:report": rebalance.RebalanceReport,
     "cli.realtime.repair:manual(step)": words.Manual,
     "cli.realtime.repair:refusal": repair.Unrepairable,
     "cli.realtime.repair:step": repair.Step,
@@ -50,8 +50,8 @@ MEANINGS: JsonObject = {
     "cli.commands.rollback:answer": RowCount,
     "session.plan_report.rendering_json:found.to_json()": Fingerprint,
     "cli.commands.session:state": FileState,
-    "cli.tables_rendering:note": Note,
-    "cli.tables_rendering:problem": Problem,
+    "cli.commands.tables:note": Note,
+    "cli.commands.tables:problem": Problem,
 }
 """What the source does not say by itself: which class is written, or which method is asked."""
 READER = Reader(MEANINGS)

@@ -6,18 +6,16 @@ is taken and Pinot is not asked.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
-from pathlib import Path
+from itertools import islice, tee, zip_longest
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.completion import kept_snapshots
-from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console
+from pinot_assets.cli.options import AsJson, Newest, TableName, TablesOption, kept_snapshots, one_table
+from pinot_assets.cli.terminal import new_console, show_json
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SessionError, SpecError
@@ -33,134 +31,15 @@ SHOWN = 20
 """Files of a kind that `diff` lists."""
 
 
-def add_receipt_commands(app: typer.Typer, spec_of: Callable[[str, Path | None], TableSpec]) -> None:
-    """Add the four commands to the program.
+def why(
+    segment: Annotated[str, typer.Argument(help="Name of a segment.", metavar="SEGMENT")],
+    tables: TablesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell where SEGMENT comes from: its file and version, who published it, and what the audit found.
 
-    :param spec_of: finds a table spec by name and directory.
+    Exits 1 when no kept snapshot names it.
     """
-
-    @app.command()
-    def why(
-        segment: Annotated[str, typer.Argument(help="Name of a segment.", metavar="SEGMENT")],
-        tables: TablesOption = None,
-        as_json: AsJson = False,
-    ) -> None:
-        """Tell where SEGMENT comes from: its file and version, who published it, and what the audit found.
-
-        Exits 1 when no kept snapshot names it.
-        """
-        spec = spec_of(_table_of(segment), tables)
-        stay = of_segment(_kept(spec), segment)
-        if stay is None:
-            raise SessionError(
-                f"no kept snapshot of {spec.name} names {segment}",
-                why=_kept_text(_kept(spec)),
-                hint="it may be staged and not published yet: `pinot-assets session show`",
-            )
-        values = _stay_values(stay) | _segment_values(stay, segment)
-        if as_json:
-            typer.echo(json.dumps(values, indent=2))
-        else:
-            _show(values)
-
-    @app.command()
-    def where(
-        table: TableName,
-        file: Annotated[str, typer.Argument(help="URI of a file, or the end of it.", metavar="FILE")],
-        tables: TablesOption = None,
-        as_json: AsJson = False,
-    ) -> None:
-        """Tell which segments of TABLE hold FILE, in each version that was published.
-
-        Exits 1 when no kept snapshot has the file.
-        """
-        spec = spec_of(table, tables)
-        found = of_file(_kept(spec), file)
-        if not found:
-            raise SessionError(
-                f"no kept snapshot of {table} has a file {file}",
-                why=_kept_text(_kept(spec)),
-                hint="name its URI, or the end of that from a / on; "
-                f"`pinot-assets status {table}` tells what waits to be published",
-            )
-        if as_json:
-            typer.echo(json.dumps([_stay_values(stay) | _segments_values(stay) for stay in found], indent=2))
-            return
-        for number, stay in enumerate(found):
-            if number:
-                new_console().print()
-            _show(_stay_values(stay) | _segments_values(stay))
-
-    @app.command()
-    def history(
-        table: TableName,
-        tables: TablesOption = None,
-        newest: Annotated[int, typer.Option("--newest", min=1, help="How many to show.")] = 20,
-        as_json: AsJson = False,
-    ) -> None:
-        """List what each switch of TABLE changed, newest first, as far as snapshots are kept. Exits 0."""
-        pairs = _pairs(_kept(spec_of(table, tables)))
-        rows = [_change(older, newer) for newer, older in islice(pairs, newest)]
-        if as_json:
-            typer.echo(json.dumps(rows, indent=2))
-        elif not rows:
-            new_console().print(f"{table} has never been published")
-        for row in [] if as_json else rows:
-            new_console().print(_line(row))
-
-    @app.command()
-    def diff(
-        table: TableName,
-        older: Annotated[
-            str,
-            typer.Argument(
-                help="Number or session of a kept snapshot.", metavar="OLDER", autocompletion=kept_snapshots
-            ),
-        ],
-        newer: Annotated[
-            str,
-            typer.Argument(
-                help="Another one; the current one if none is named.",
-                metavar="NEWER",
-                autocompletion=kept_snapshots,
-            ),
-        ] = "",
-        tables: TablesOption = None,
-        as_json: AsJson = False,
-    ) -> None:
-        """Show what lies between two published states of TABLE: files, segments, rows. Exits 0."""
-        spec = spec_of(table, tables)
-        current = _current(spec)
-        staging = open_staging(spec)
-        before = find_target(staging, current, older).snapshot
-        after = find_target(staging, current, newer).snapshot if newer else current.snapshot
-        found = difference(before, after)
-        values = _change(before, after) | {
-            "files": {
-                "added": [f.uri for f in found.added],
-                "removed": [f.uri for f in found.removed],
-                "rewritten": [new.uri for _, new in found.rewritten],
-            },
-            "segmentsTo": list(found.segments_to),
-            "segmentsFrom": list(found.segments_from),
-        }
-        if as_json:
-            typer.echo(json.dumps(values, indent=2))
-            return
-        out = new_console()
-        out.print(f"from {escape(_state(before))}")
-        out.print(f"to   {escape(_state(after))}")
-        out.print(_line(values))
-        for mark, files in (
-            ("[green]+[/]", found.added),
-            ("[red]-[/]", found.removed),
-            ("[yellow]~[/]", tuple(new for _, new in found.rewritten)),
-        ):
-            for line in _listed(mark, files):
-                out.print(line)
-
-
-def _table_of(segment: str) -> str:
     table = table_of(segment)
     if table is None:
         raise SpecError(
@@ -168,7 +47,117 @@ def _table_of(segment: str) -> str:
             why="its segments are named <table>__cp<session>_<attempt>_<file>_<number>",
             hint="another program pushed it; for a file, ask `pinot-assets where <table> <file>`",
         )
-    return table
+    spec = one_table(table, tables)
+    stay = of_segment(_kept(spec), segment)
+    if stay is None:
+        raise SessionError(
+            f"no kept snapshot of {spec.name} names {segment}",
+            why=_kept_text(_kept(spec)),
+            hint="it may be staged and not published yet: `pinot-assets session show`",
+        )
+    values = _stay_values(stay) | _segment_values(stay, segment)
+    if as_json:
+        show_json(values)
+    else:
+        _show(values)
+
+
+def where(
+    table: TableName,
+    file: Annotated[str, typer.Argument(help="URI of a file, or the end of it.", metavar="FILE")],
+    tables: TablesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell which segments of TABLE hold FILE, in each version that was published.
+
+    Exits 1 when no kept snapshot has the file.
+    """
+    spec = one_table(table, tables)
+    found = of_file(_kept(spec), file)
+    if not found:
+        raise SessionError(
+            f"no kept snapshot of {table} has a file {file}",
+            why=_kept_text(_kept(spec)),
+            hint="name its URI, or the end of that from a / on; "
+            f"`pinot-assets status {table}` tells what waits to be published",
+        )
+    rows = [_stay_values(stay) | {"segments": [one.segment for one in stay.file.outputs]} for stay in found]
+    if as_json:
+        show_json(rows)
+        return
+    for number, row in enumerate(rows):
+        if number:
+            new_console().print()
+        _show(row)
+
+
+def history(
+    table: TableName,
+    tables: TablesOption = None,
+    newest: Newest = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List what each switch of TABLE changed, newest first, as far as snapshots are kept. Exits 0."""
+    kept, before = tee(_kept(one_table(table, tables)))
+    next(before, None)
+    rows = [_change(older, newer) for newer, older in islice(zip_longest(kept, before), newest)]
+    if as_json:
+        show_json(rows)
+    elif not rows:
+        new_console().print(f"{table} has never been published")
+    for row in [] if as_json else rows:
+        new_console().print(_line(row))
+
+
+def diff(
+    table: TableName,
+    older: Annotated[
+        str,
+        typer.Argument(
+            help="Number or session of a kept snapshot.", metavar="OLDER", autocompletion=kept_snapshots
+        ),
+    ],
+    newer: Annotated[
+        str,
+        typer.Argument(
+            help="Another one; the current one if none is named.",
+            metavar="NEWER",
+            autocompletion=kept_snapshots,
+        ),
+    ] = "",
+    tables: TablesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what lies between two published states of TABLE: files, segments, rows. Exits 0."""
+    spec = one_table(table, tables)
+    current = _current(spec)
+    staging = open_staging(spec)
+    before = find_target(staging, current, older).snapshot
+    after = find_target(staging, current, newer).snapshot if newer else current.snapshot
+    found = difference(before, after)
+    values = _change(before, after) | {
+        "files": {
+            "added": [f.uri for f in found.added],
+            "removed": [f.uri for f in found.removed],
+            "rewritten": [new.uri for _, new in found.rewritten],
+        },
+        "segmentsTo": list(found.segments_to),
+        "segmentsFrom": list(found.segments_from),
+    }
+    if as_json:
+        show_json(values)
+        return
+    out = new_console()
+    out.print(f"from {escape(_state(before))}")
+    out.print(f"to   {escape(_state(after))}")
+    out.print(_line(values))
+    for mark, files in (
+        ("[green]+[/]", found.added),
+        ("[red]-[/]", found.removed),
+        ("[yellow]~[/]", tuple(new for _, new in found.rewritten)),
+    ):
+        for line in _listed(mark, files):
+            out.print(line)
 
 
 def _newest(spec: TableSpec) -> SnapshotRef | None:
@@ -189,17 +178,6 @@ def _kept(spec: TableSpec) -> Iterator[Snapshot]:
     if ref is not None:
         staging = open_staging(spec)
         yield from (kept.snapshot for kept in published(staging, StoredSnapshot(ref, staging.snapshot(ref))))
-
-
-def _pairs(snapshots: Iterable[Snapshot]) -> Iterator[tuple[Snapshot, Snapshot | None]]:
-    """Each with the one before it."""
-    newer = None
-    for snapshot in snapshots:
-        if newer is not None:
-            yield newer, snapshot
-        newer = snapshot
-    if newer is not None:
-        yield newer, None
 
 
 def _kept_text(kept: Iterable[Snapshot]) -> str:
@@ -234,10 +212,6 @@ def _segment_values(stay: Stay, segment: str) -> JsonObject:
         "lineageEntry": (stay.since.lineage_entry_id or None) if stay.brought else None,
         "audit": stay.since.audit.get("summary") if stay.brought else None,
     }
-
-
-def _segments_values(stay: Stay) -> JsonObject:
-    return {"segments": [output.segment for output in stay.file.outputs]}
 
 
 def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:

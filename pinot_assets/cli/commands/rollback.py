@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.completion import kept_snapshots
-from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
+from pinot_assets.cli.driver import open_driver
+from pinot_assets.cli.options import (
+    AsJson,
+    DryRun,
+    Newest,
+    TableName,
+    TablesOption,
+    Yes,
+    kept_snapshots,
+    one_table,
+)
+from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_json
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
@@ -22,102 +29,89 @@ from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.rollback_preview import preview, rollback_way_text
 from pinot_assets.session.rollback.rollback_options import RollbackPlan
 from pinot_assets.session.values.state import utc_text
-from pinot_assets.table_spec import TableSpec
 
 
-def add_rollback_commands(
-    app: typer.Typer,
-    spec_of: Callable[[str, Path | None], TableSpec],
-    driver_of: Callable[[TableSpec, str], AbstractContextManager[Driver]],
+def snapshots(
+    table: TableName,
+    tables: TablesOption = None,
+    newest: Newest = 20,
+    as_json: AsJson = False,
 ) -> None:
-    """Add the three commands to the program.
+    """List the kept snapshots of TABLE, newest first, and how each can be reached.
 
-    :param spec_of: finds a table spec by name and directory.
-    :param driver_of: opens a driver for a command.
+    `revert` undoes the newest switch at once, as long as Pinot keeps what it replaced; `re-publish`
+    pushes a snapshot's staged segments again. Changes nothing and takes no lease. Exits 0.
     """
+    with open_driver(one_table(table, tables), "snapshots") as driver:
+        ways = driver.rollback_plans(newest)
+    if as_json:
+        show_json([_values(way) for way in ways])
+    elif ways:
+        for line in _listed(ways):
+            new_console().print(escape(line))
+    else:
+        new_console().print(f"{table} has never been published")
 
-    @app.command()
-    def snapshots(
-        table: TableName,
-        tables: TablesOption = None,
-        newest: Annotated[int, typer.Option("--newest", min=1, help="How many to show.")] = 20,
-        as_json: AsJson = False,
-    ) -> None:
-        """List the kept snapshots of TABLE, newest first, and how each can be reached.
 
-        `revert` undoes the newest switch at once, as long as Pinot keeps what it replaced; `re-publish`
-        pushes a snapshot's staged segments again. Changes nothing and takes no lease. Exits 0.
-        """
-        with driver_of(spec_of(table, tables), "snapshots") as driver:
-            ways = driver.rollback_plans(newest)
+def rollback(
+    table: TableName,
+    tables: TablesOption = None,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="Number or session of a kept snapshot; else the one before.",
+            metavar="SEQ",
+            autocompletion=kept_snapshots,
+        ),
+    ] = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take TABLE back to a kept snapshot, at one instant: the one before, or any that `snapshots` lists.
+
+    Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run). What is taken
+    back stays out until `pinot-assets resume`, or until its files change again. Exits 0 when every
+    broker counts the rows of that snapshot, 2 when one does not, 1 on any other error.
+    """
+    if as_json:
+        refuse_to_ask(yes or dry_run)
+    console = new_console()
+    with open_driver(one_table(table, tables), "rollback") as driver:
+        way = driver.rollback_plan(to)
         if as_json:
-            typer.echo(json.dumps([_values(way) for way in ways], indent=2))
-        elif ways:
-            for line in _listed(ways):
-                new_console().print(escape(line))
-        else:
-            new_console().print(f"{table} has never been published")
-
-    @app.command()
-    def rollback(
-        table: TableName,
-        tables: TablesOption = None,
-        to: Annotated[
-            str,
-            typer.Option(
-                "--to",
-                help="Number or session of a kept snapshot; else the one before.",
-                metavar="SEQ",
-                autocompletion=kept_snapshots,
-            ),
-        ] = "",
-        dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
-        yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-        as_json: AsJson = False,
-    ) -> None:
-        """Take TABLE back to a kept snapshot, at one instant: the one before, or any that `snapshots` lists.
-
-        Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run). What is taken
-        back stays out until `pinot-assets resume`, or until its files change again. Exits 0 when every
-        broker counts the rows of that snapshot, 2 when one does not, 1 on any other error.
-        """
-        if as_json:
-            refuse_to_ask(yes or dry_run)
-        console = new_console()
-        with driver_of(spec_of(table, tables), "rollback") as driver:
-            way = driver.rollback_plan(to)
-            if as_json:
-                _roll_back_silently(driver, to, way, dry_run)
-                return
-            for label, text in preview(way, time.time_ns() // 1_000_000):
-                console.print(f"[bold]{label:<8}[/] {escape(text)}")
-            if dry_run:
-                return
-            if way.way is not None and not yes:
-                typer.confirm(f"Take {table} back?", abort=True)
-            snapshot = driver.rollback(to, way)
-            counted = driver.count(snapshot)
-        console.print(
-            f"[green]rolled back[/]: {plural(len(snapshot.ledger), 'file')}, "
-            f"{plural(snapshot.rows, 'row')} are visible. "
-            f"What was taken back is held; let it in again with `pinot-assets resume {table}`"
-        )
-        for answer in counted:
-            mark = "[green]✓[/]" if answer.matches else "[red]✗[/]"
-            console.print(f"  {mark} {escape(str(answer))}")
-        if not all(answer.matches for answer in counted):
-            raise typer.Exit(ExitCode.REFUSED)
-
-    @app.command()
-    def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-        """Let in again what a rollback of TABLE holds back. Exits 0, also when nothing was held."""
-        with driver_of(spec_of(table, tables), "resume") as driver:
-            held = driver.resume()
-        if as_json:
-            show_json({"table": table, "letIn": held})
+            _roll_back_silently(driver, to, way, dry_run)
             return
-        text = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
-        new_console().print(text)
+        for label, text in preview(way, time.time_ns() // 1_000_000):
+            console.print(f"[bold]{label:<8}[/] {escape(text)}")
+        if dry_run:
+            return
+        if way.way is not None and not yes:
+            typer.confirm(f"Take {table} back?", abort=True)
+        snapshot = driver.rollback(to, way)
+        counted = driver.count(snapshot)
+    console.print(
+        f"[green]rolled back[/]: {plural(len(snapshot.ledger), 'file')}, "
+        f"{plural(snapshot.rows, 'row')} are visible. "
+        f"What was taken back is held; let it in again with `pinot-assets resume {table}`"
+    )
+    for answer in counted:
+        mark = "[green]✓[/]" if answer.matches else "[red]✗[/]"
+        console.print(f"  {mark} {escape(str(answer))}")
+    if not all(answer.matches for answer in counted):
+        raise typer.Exit(ExitCode.REFUSED)
+
+
+def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
+    """Let in again what a rollback of TABLE holds back. Exits 0, also when nothing was held."""
+    with open_driver(one_table(table, tables), "resume") as driver:
+        held = driver.resume()
+    if as_json:
+        show_json({"table": table, "letIn": held})
+        return
+    text = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
+    new_console().print(text)
 
 
 def _roll_back_silently(driver: Driver, to: str, way: RollbackPlan, dry_run: bool) -> None:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
+from pinot_assets.cli.driver import open_driver
+from pinot_assets.cli.options import AsJson, TableName, TablesOption, Yes, one_table
+from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_json
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
 from pinot_assets.session.connect import open_session_store, open_staging
-from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.history import (
     FileState,
     FileStatus,
@@ -32,97 +30,88 @@ from pinot_assets.session.values.state import Session, utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
 
-SpecOf = Callable[[str, Path | None], TableSpec]
-DriverOf = Callable[[TableSpec, str], AbstractContextManager[Driver]]
+app = typer.Typer(no_args_is_help=True, help="The consistent-push sessions of a table.")
 
 
-def session_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
-    """The `session` commands.
+@app.command("list")
+def list_sessions(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
+    """List the sessions of TABLE that are kept, newest first: the two newest. Exits 0."""
+    spec = one_table(table, tables)
+    with open_session_store(spec, load_settings()) as store:
+        found, holder = kept_sessions(store), _holder(store)
+    if as_json:
+        show_json({"leaseHolder": holder, "sessions": [*map(_values, found)]})
+        return
+    console = new_console()
+    if not found:
+        console.print(f"{table} has had no session yet")
+    for session in found:
+        console.print(_line(session))
+    if holder is not None:
+        console.print(f"held by {escape(holder)}")
 
-    :param spec_of: finds a table spec by name and directory.
-    :param driver_of: drives a table on behalf of a command.
+
+@app.command()
+def show(
+    table: TableName,
+    session: Annotated[
+        str | None, typer.Argument(help="cp17; the newest if none is named.", metavar="SESSION")
+    ] = None,
+    tables: TablesOption = None,
+    files: Annotated[bool, typer.Option("--files", help="Every file of it, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show one session of TABLE: what it did, how it stands, and what went wrong. Exits 0."""
+    spec = one_table(table, tables)
+    with open_session_store(spec, load_settings()) as store:
+        found = _chosen(store, session)
+    states = [*files_of(open_staging(spec), found)] if files else []
+    if as_json:
+        listed = {"fileStates": [asdict(state) for state in states]} if files else {}
+        show_json(session_values(found) | listed)
+        return
+    console = new_console()
+    for label, text in _details(spec, found):
+        console.print(f"[bold]{label:<9}[/]  {text}")
+    for state in states:
+        console.print(_file_line(state))
+
+
+@app.command()
+def clear(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
+    """Drop the open session of TABLE and what it staged; what is published stays. Exits 0."""
+    with open_driver(one_table(table, tables), "session clear") as driver:
+        session = driver.clear()
+    if as_json:
+        show_json({"table": table, "cleared": None if session is None else session.id})
+        return
+    new_console().print(f"{session.id} cleared" if session else f"{table} has no open session")
+
+
+@app.command()
+def rebuild(
+    table: TableName,
+    yes: Yes = False,
+    tables: TablesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the ledger of TABLE anew from what queries see, after a backup was restored.
+
+    For a table that a run stopped, since ZooKeeper or the staging area is older than what queries see.
+    Queries see no change. The open session is dropped; the next run compares the source with what is
+    published. A file whose receipt is lost counts as rewritten once it is touched. Exits 0.
     """
-    app = typer.Typer(no_args_is_help=True, help="The consistent-push sessions of a table.")
-
-    @app.command("list")
-    def list_sessions(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-        """List the sessions of TABLE that are kept, newest first: the two newest. Exits 0."""
-        spec = spec_of(table, tables)
-        with open_session_store(spec, load_settings()) as store:
-            found, holder = kept_sessions(store), _holder(store)
-        if as_json:
-            typer.echo(json.dumps({"leaseHolder": holder, "sessions": [*map(_values, found)]}, indent=2))
-            return
-        console = new_console()
-        if not found:
-            console.print(f"{table} has had no session yet")
-        for session in found:
-            console.print(_line(session))
-        if holder is not None:
-            console.print(f"held by {escape(holder)}")
-
-    @app.command()
-    def show(
-        table: TableName,
-        session: Annotated[
-            str | None, typer.Argument(help="cp17; the newest if none is named.", metavar="SESSION")
-        ] = None,
-        tables: TablesOption = None,
-        files: Annotated[bool, typer.Option("--files", help="Every file of it, too.")] = False,
-        as_json: AsJson = False,
-    ) -> None:
-        """Show one session of TABLE: what it did, how it stands, and what went wrong. Exits 0."""
-        spec = spec_of(table, tables)
-        with open_session_store(spec, load_settings()) as store:
-            found = _chosen(store, session)
-        states = [*files_of(open_staging(spec), found)] if files else []
-        if as_json:
-            listed = {"fileStates": [asdict(state) for state in states]} if files else {}
-            typer.echo(json.dumps(session_values(found) | listed, indent=2))
-            return
-        console = new_console()
-        for label, text in _details(spec, found):
-            console.print(f"[bold]{label:<9}[/]  {text}")
-        for state in states:
-            console.print(_file_line(state))
-
-    @app.command()
-    def clear(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-        """Drop the open session of TABLE and what it staged; what is published stays. Exits 0."""
-        with driver_of(spec_of(table, tables), "session clear") as driver:
-            session = driver.clear()
-        if as_json:
-            show_json({"table": table, "cleared": None if session is None else session.id})
-            return
-        new_console().print(f"{session.id} cleared" if session else f"{table} has no open session")
-
-    @app.command()
-    def rebuild(
-        table: TableName,
-        yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-        tables: TablesOption = None,
-        as_json: AsJson = False,
-    ) -> None:
-        """Make the ledger of TABLE anew from what queries see, after a backup was restored.
-
-        For a table that a run stopped, since ZooKeeper or the staging area is older than what queries see.
-        Queries see no change. The open session is dropped; the next run compares the source with what is
-        published. A file whose receipt is lost counts as rewritten once it is touched. Exits 0.
-        """
-        if as_json:
-            refuse_to_ask(yes, "add --yes to do it")
-        if not yes:
-            typer.confirm(f"Make the ledger of {table} anew, and drop its open session?", abort=True)
-        with driver_of(spec_of(table, tables), "session rebuild") as driver:
-            found, notes = driver.rebuild(), driver.notes
-        if as_json:
-            values = {"table": table, "session": found.session if found else None, "notes": list(notes)}
-            show_json(values)
-            return
-        for note in notes:
-            new_console().print(escape(note))
-
-    return app
+    if as_json:
+        refuse_to_ask(yes, "add --yes to do it")
+    if not yes:
+        typer.confirm(f"Make the ledger of {table} anew, and drop its open session?", abort=True)
+    with open_driver(one_table(table, tables), "session rebuild") as driver:
+        found, notes = driver.rebuild(), driver.notes
+    if as_json:
+        show_json({"table": table, "session": found.session if found else None, "notes": list(notes)})
+        return
+    for note in notes:
+        new_console().print(escape(note))
 
 
 def _chosen(store: SessionStore, name: str | None) -> Session:

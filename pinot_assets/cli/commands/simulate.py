@@ -6,7 +6,6 @@ asks for them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 from rich.table import Table as Grid
 
-from pinot_assets.cli.terminal import Terminal
+from pinot_assets.cli.options import AsJson
+from pinot_assets.cli.terminal import new_console, show_json
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.sizing import quantities
 from pinot_assets.sizing.quantities import QuantityError
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 SUFFIXES = ("svg", "png")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to a program."""
-    app.command()(simulate)
 
 
 def simulate(
@@ -65,7 +60,7 @@ def simulate(
     html: Annotated[Path | None, typer.Option(help="Write a page with plots there.")] = None,
     plots: Annotated[Path | None, typer.Option(help="Write the plots into that folder.")] = None,
     plot_format: Annotated[str, typer.Option("--format", help="Of the plots: svg or png.")] = "svg",
-    as_json: Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Simulate a day of segment commits in three ways: through the controller, with bypass, pauseless.
 
@@ -178,9 +173,9 @@ def _tell(load: Load, forecasts: Forecasts, as_json: bool) -> None:
     from pinot_assets.sizing.sizing import ASSUMES
 
     if as_json:
-        typer.echo(json.dumps(page.values(forecasts), indent=2))
+        show_json(page.values(forecasts))
         return
-    out = Terminal(soft_wrap=True, highlight=False)
+    out = new_console()
     out.print(page.described(load))
     grid = Grid(*page.COLUMNS)
     for column in grid.columns[1:]:

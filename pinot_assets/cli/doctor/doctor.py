@@ -27,8 +27,8 @@ from rich.table import Table
 
 from pinot_assets.cli.doctor.pinot import look_at_pinot, show_pinot
 from pinot_assets.cli.doctor.settings import check_environment
-from pinot_assets.cli.options import AsJson, show_json
-from pinot_assets.cli.terminal import Terminal
+from pinot_assets.cli.options import AsJson
+from pinot_assets.cli.terminal import Terminal, show_json
 from pinot_assets.core.check_result import CheckResult, Severity, failed, passed, warned
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.java import find_java

@@ -22,6 +22,7 @@ from pinot_assets.metrics.pushing import PASSWORD, USER
 from pinot_assets.pinot import HttpPinotClient, Timeouts
 from pinot_assets.settings.environment import (
     PROFILE,
+    TABLES,
     Profile,
     Settings,
     load_profile,
@@ -36,7 +37,6 @@ from pinot_assets.zookeeper.client import cluster_client
 
 _TIMEOUTS: Final = Timeouts(connect=1.0, call=3.0)
 _PATIENCE_S: Final = 3.0
-_TABLES: Final = "PINOT_ASSETS_TABLES"
 _STORES: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _URLS: Final = (*_STORES, "PINOT_ASSETS_WEBHOOK_URL", "DAGSTER_WEBSERVER_URL")
 _HALVES: Final = (("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), (USER, PASSWORD))
@@ -146,9 +146,9 @@ def _policy(env: Mapping[str, str]) -> Iterator[CheckResult]:
 
 def _tables(env: Mapping[str, str]) -> Iterator[CheckResult]:
     folder = tables_directory(env)
-    if folder.is_dir() or not env.get(_TABLES):
+    if folder.is_dir() or not env.get(TABLES):
         return
-    yield failed("tables", f"{folder} is no folder.", f"point {_TABLES} at the folder of table specs")
+    yield failed("tables", f"{folder} is no folder.", f"point {TABLES} at the folder of table specs")
 
 
 # --- everything else -----------------------------------------------------------------------------

@@ -11,10 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.cli.options import AsJson, new_console, show_json
-from pinot_assets.cli.realtime.table import TableName, open_table
-from pinot_assets.cli.realtime.work import DeepStore
-from pinot_assets.cli.terminal import Terminal
+from pinot_assets.cli.options import AsJson
+from pinot_assets.cli.realtime.table import DeepStore, RealtimeTableName, open_table
+from pinot_assets.cli.terminal import Terminal, new_console, show_json
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
@@ -35,47 +34,43 @@ _WIDE = 1000
 _COLOURS = {"": "red", "COMMITTING": "yellow", "IN_PROGRESS": "cyan"}
 
 
-def register(app: typer.Typer) -> None:
-    """Add `status` and `health` to the `realtime` commands."""
+def status(table: RealtimeTableName, as_json: AsJson = False) -> None:
+    """Show every segment of TABLE: status, age, where its copies are. Exits 0."""
+    with open_table(table) as found:
+        state = read_state(found.pinot, found.name)
+    rows = segment_rows(state)
+    if as_json:
+        show_json(_status_values(state, rows))
+        return
+    wide = Terminal(width=_WIDE, highlight=False)
+    wide.print(_heading(state))
+    wide.print(segment_table(rows))
+    for part, reason in state.unread.items():
+        if part == "tmp_uploads":
+            continue  # `health` looks for those
+        wide.print(f"[yellow]not known[/] {part}: {escape(reason)}")
 
-    @app.command()
-    def status(table: TableName, as_json: AsJson = False) -> None:
-        """Show every segment of TABLE: status, age, where its copies are. Exits 0."""
-        with open_table(table) as found:
-            state = read_state(found.pinot, found.name)
-        rows = segment_rows(state)
-        if as_json:
-            show_json(_status_values(state, rows))
-            return
-        wide = Terminal(width=_WIDE, highlight=False)
-        wide.print(_heading(state))
-        wide.print(segment_table(rows))
-        for part, reason in state.unread.items():
-            if part == "tmp_uploads":
-                continue  # `health` looks for those
-            wide.print(f"[yellow]not known[/] {part}: {escape(reason)}")
 
-    @app.command()
-    def health(
-        table: TableName,
-        as_json: AsJson = False,
-        deep_store: DeepStore = None,
-        exporters: Exporters = None,
-    ) -> None:
-        """Check TABLE: copies, commits, errors, consumption, answers.
+def health(
+    table: RealtimeTableName,
+    as_json: AsJson = False,
+    deep_store: DeepStore = None,
+    exporters: Exporters = None,
+) -> None:
+    """Check TABLE: copies, commits, errors, consumption, answers.
 
-        Exits 0 when every check passes, 2 when one fails or is not known, 1 when the table cannot be read.
-        """
-        with open_table(table) as found:
-            state = read_state(found.pinot, found.name, deep_store=open_deep_store(found.pinot, deep_store))
-        answers = examine(state)
-        numbers = metrics(state, read_exporters(exporters or ()))
-        if as_json:
-            show_json(_health_values(state, answers, numbers))
-        else:
-            _show_health(new_console(), state, answers, numbers)
-        if not all(answer.passed for answer in answers):
-            raise typer.Exit(ExitCode.REFUSED)
+    Exits 0 when every check passes, 2 when one fails or is not known, 1 when the table cannot be read.
+    """
+    with open_table(table) as found:
+        state = read_state(found.pinot, found.name, deep_store=open_deep_store(found.pinot, deep_store))
+    answers = examine(state)
+    numbers = metrics(state, read_exporters(exporters or ()))
+    if as_json:
+        show_json(_health_values(state, answers, numbers))
+    else:
+        _show_health(new_console(), state, answers, numbers)
+    if not all(answer.passed for answer in answers):
+        raise typer.Exit(ExitCode.REFUSED)
 
 
 def segment_table(rows: Sequence[SegmentRow]) -> Table:

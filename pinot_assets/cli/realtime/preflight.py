@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, TablesOption, new_console, show_json
-from pinot_assets.cli.realtime.preflight_answers import show, values
-from pinot_assets.cli.realtime.table import TableName, find_table
-from pinot_assets.cli.table_selection import realtime_table
+from pinot_assets.cli.options import AsJson, TablesOption, realtime_table
+from pinot_assets.cli.realtime.table import RealtimeTableName, find_table
+from pinot_assets.cli.terminal import new_console, show_json
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.exit_codes import ExitCode
-from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.preflight import Aim, judge, judge_change, refuse_unless_safe
+from pinot_assets.realtime.preflight.facts import Facts
 from pinot_assets.realtime.preflight.gather import gather
+from pinot_assets.realtime.preflight.judge import summary, verdict
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.table_spec.tables.apply import ApplyPlan
 
@@ -25,29 +30,25 @@ For = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+def preflight(
+    table: RealtimeTableName, aim: For = None, tables: TablesOption = None, as_json: AsJson = False
+) -> None:
+    """Look whether bypass or pauseless consumption of TABLE would hold; changes nothing.
 
-    @app.command()
-    def preflight(
-        table: TableName, aim: For = None, tables: TablesOption = None, as_json: AsJson = False
-    ) -> None:
-        """Look whether bypass or pauseless consumption of TABLE would hold; changes nothing.
-
-        Judges the table spec if there is one, else the config that Pinot holds, against the cluster's
-        settings, what earlier commits took and what the stream keeps. Exits 2 where a rule refuses. The same
-        rules stand before `tables apply` and `realtime pauseless enable`.
-        """
-        with RealtimePinot(load_settings().pinot) as pinot:
-            config = _config(pinot, table, tables)
-            facts = gather(pinot, table, config, aim)
-        answers = judge(facts)
-        if as_json:
-            show_json(values(facts, answers))
-        else:
-            show(new_console(), facts, answers)
-        if any(answer.blocks for answer in answers):
-            raise typer.Exit(ExitCode.REFUSED)
+    Judges the table spec if there is one, else the config that Pinot holds, against the cluster's
+    settings, what earlier commits took and what the stream keeps. Exits 2 where a rule refuses. The same
+    rules stand before `tables apply` and `realtime pauseless enable`.
+    """
+    with RealtimePinot(load_settings().pinot) as pinot:
+        config = _config(pinot, table, tables)
+        facts = gather(pinot, table, config, aim)
+    answers = judge(facts)
+    if as_json:
+        show_json(values(facts, answers))
+    else:
+        show(new_console(), facts, answers)
+    if any(answer.blocks for answer in answers):
+        raise typer.Exit(ExitCode.REFUSED)
 
 
 def gate(plan: ApplyPlan) -> None:
@@ -78,3 +79,39 @@ def _config(pinot: RealtimePinot, table: str, directory: Path | None) -> JsonMap
     if held is None:
         raise SpecError(f"{table} went away")
     return held
+
+
+def show(console: Console, facts: Facts, answers: Iterable[CheckResult]) -> None:
+    """One line for each rule, and its fix below."""
+    found = list(answers)
+    aims = ", ".join(sorted(facts.aims)) or "neither bypass nor pauseless"
+    console.print(
+        f"[bold]{escape(facts.table)}[/] for {aims}, Pinot {facts.cluster.version or 'of no version'}"
+    )
+    for answer in found:
+        mark = answer.pick("[green]✓[/]", "[yellow]![/]", "[red]✗[/]")
+        console.print(f"  {mark} {answer.name}: {escape(answer.message)}")
+        if answer.next_step:
+            console.print(f"      [green]→ {escape(answer.next_step)}[/]")
+    console.print(summary(found))
+
+
+def values(facts: Facts, answers: Iterable[CheckResult]) -> JsonObject:
+    """The same for other programs."""
+    found = list(answers)
+    return {
+        "table": facts.table,
+        "for": sorted(facts.aims),
+        "version": facts.cluster.version,
+        "refused": any(answer.blocks for answer in found),
+        "answers": [_values(answer) for answer in found],
+    }
+
+
+def _values(answer: CheckResult) -> dict[str, str | None]:
+    return {
+        "rule": answer.name,
+        "verdict": verdict(answer),
+        "reason": answer.message,
+        "fix": answer.next_step or None,
+    }

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, new_console, show_json
-from pinot_assets.cli.realtime.table import TableName
-from pinot_assets.cli.realtime.work import RUN, DeepStore, open_work, tell
+from pinot_assets.cli.options import AsJson
+from pinot_assets.cli.realtime.table import RUN, DeepStore, RealtimeTableName, open_work, tell
+from pinot_assets.cli.terminal import new_console, show_json
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.operations.table_operation import TableOperation
@@ -28,43 +28,39 @@ Rounds = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+def repair(
+    table: RealtimeTableName,
+    apply: Apply = False,
+    limit: AtOnce = USUAL_LIMITS.steps,
+    upload_gb: UploadGb = USUAL_LIMITS.upload_bytes / 1024**3,
+    rounds: Rounds = 20,
+    as_json: AsJson = False,
+    deep_store: DeepStore = None,
+) -> None:
+    """Mend TABLE: upload, finish, reset, re-ingest, set going again; each step read back.
 
-    @app.command()
-    def repair(
-        table: TableName,
-        apply: Apply = False,
-        limit: AtOnce = USUAL_LIMITS.steps,
-        upload_gb: UploadGb = USUAL_LIMITS.upload_bytes / 1024**3,
-        rounds: Rounds = 20,
-        as_json: AsJson = False,
-        deep_store: DeepStore = None,
-    ) -> None:
-        """Mend TABLE: upload, finish, reset, re-ingest, set going again; each step read back.
-
-        Shows the plan, and changes nothing, without --apply. Exits 0 when nothing is left to mend, 2 when
-        something waits, is refused, or needs a person.
-        """
-        limits = RepairLimits(steps=limit, upload_bytes=int(upload_gb * 1024**3))
-        plan, outcomes = RepairPlan(), list[StepOutcome]()
-        with open_work(table, deep_store) as work:
-            if apply:
-                with work.hold(f"{RUN} repair") as lease:
-                    for found, done in work.repair(lease, limits).rounds(rounds):
-                        plan = found
-                        outcomes += done
-            else:
-                plan = preview(work.read(), _remembered(work), limits)
-        if as_json:
-            show_json(_values(plan, outcomes))
+    Shows the plan, and changes nothing, without --apply. Exits 0 when nothing is left to mend, 2 when
+    something waits, is refused, or needs a person.
+    """
+    limits = RepairLimits(steps=limit, upload_bytes=int(upload_gb * 1024**3))
+    plan, outcomes = RepairPlan(), list[StepOutcome]()
+    with open_work(table, deep_store) as work:
+        if apply:
+            with work.hold(f"{RUN} repair") as lease:
+                for found, done in work.repair(lease, limits).rounds(rounds):
+                    plan = found
+                    outcomes += done
         else:
-            for line in (*_outcome_lines(outcomes), *plan_lines(plan)):
-                new_console().print(line)
-            if plan.steps and not apply:
-                new_console().print("nothing was done; to do it, add [bold]--apply[/]")
-        if not plan.all_well:
-            raise typer.Exit(ExitCode.REFUSED)
+            plan = preview(work.read(), _remembered(work), limits)
+    if as_json:
+        show_json(_values(plan, outcomes))
+    else:
+        for line in (*_outcome_lines(outcomes), *plan_lines(plan)):
+            new_console().print(line)
+        if plan.steps and not apply:
+            new_console().print("nothing was done; to do it, add [bold]--apply[/]")
+    if not plan.all_well:
+        raise typer.Exit(ExitCode.REFUSED)
 
 
 def _remembered(work: TableOperation) -> str:

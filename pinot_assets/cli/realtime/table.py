@@ -1,4 +1,4 @@
-"""What every `realtime` command begins with: one table by its name, and a Pinot that has it."""
+"""What every `realtime` command begins with: one table by its name, a Pinot that has it, and work on it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,31 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
-from pinot_assets.cli.completion import table_names
+from pinot_assets.cli.options import table_names
+from pinot_assets.cli.terminal import new_console
+from pinot_assets.core.effects import recording
 from pinot_assets.errors import PinotNotFound
 from pinot_assets.pinot.realtime.clients import RealtimePinot
+from pinot_assets.realtime.operations.table_operation import TableOperation
+from pinot_assets.realtime.read.deep_store import open_deep_store
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec.yaml.problem import did_you_mean
 
-TableName = Annotated[
+RealtimeTableName = Annotated[
     str,
     typer.Argument(
         help="A REALTIME table, with or without _REALTIME.", metavar="TABLE", autocompletion=table_names
     ),
 ]
+DeepStore = Annotated[
+    str | None,
+    typer.Option("--deep-store", help="Folder or bucket of the deep store; the controller's data directory."),
+]
+RUN = "pinot-assets realtime"
+"""How the holder of a table's lease begins; the command follows."""
+_AGAIN = "the same command looks at the table first and does what is left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +74,22 @@ def find_table(pinot: RealtimePinot, name: str) -> str:
             hint = f"{known}; `pinot-assets tables apply {raw}` makes one of a table spec"
         raise PinotNotFound(f"Pinot has no REALTIME table {raw}", hint=hint)
     return f"{raw}_REALTIME"
+
+
+@contextmanager
+def open_work(table: str, deep_store: str | None = None) -> Iterator[TableOperation]:
+    """Everything for one table; closed at the end.
+
+    :param table: with or without `_REALTIME`.
+    :param deep_store: as given to the command.
+    :raises PinotNotFound: there is no such table.
+    """
+    settings = load_settings()
+    with RealtimePinot(settings.pinot) as client, recording(client, _AGAIN) as pinot:
+        name = find_table(pinot, table)
+        yield TableOperation(settings, pinot, name, open_deep_store(pinot, deep_store), tell)
+
+
+def tell(line: str) -> None:
+    """One line about what is done, beside what the command answers."""
+    new_console(stderr=True).print(escape(line))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 from typer.testing import CliRunner, Result
 
@@ -17,7 +16,8 @@ from pinot_assets.authoring.importing.block import block_of
 from pinot_assets.authoring.importing.notes import ImportNote
 from pinot_assets.authoring.importing.secrets import Secrets
 from pinot_assets.authoring.importing.settings_found import FoundSettings
-from pinot_assets.cli.commands.import_tables import add_import_command
+from pinot_assets.cli.commands import new_specs
+from pinot_assets.cli.main import app
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.table_spec.tables.load import load_table
@@ -116,10 +116,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(*words: str) -> Result:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    add_import_command(app, pinot)
-    return CliRunner().invoke(app, ["import", *words])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(new_specs, "open_pinot", pinot)
+        return CliRunner().invoke(app, ["tables", "import", *words])
 
 
 def lines(*words: str) -> dict[str, str]:
