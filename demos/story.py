@@ -7,12 +7,11 @@ table before a step nor the table after it is *mixed*.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import dagster as dg
@@ -20,19 +19,20 @@ from rich.console import Console
 from rich.table import Table
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from demos.control import push_plainly
-from demos.load import FLIGHTS_SQL, LoadReport, QueryAnswer, QueryLoad
-from demos.location import JobRun, Location
-from demos.own_stack import own_stack
-from demos.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story, show_queries
-from demos.world import World
+from demos.load import LoadReport, QueryAnswer, QueryLoad
+from demos.location import Location
+from demos.steps import LEAST_ANSWERS, TABLE, Story, World, flights_under_load, show_queries
 from pinot_assets.core.subprocesses import run_child
+from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.pinot import HttpPinotClient
+from pinot_assets.pinot import HttpPinotClient, PushMode, wait_online
+from pinot_assets.segment import rename_tar
 from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.detect.observe import observe
+from pinot_assets.session.stores.staging import Staging
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.snapshot import Snapshot
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec import TableSpec, load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
@@ -62,19 +62,12 @@ def tell(home: Path, console: Console) -> bool:
     :returns: whether no query saw a mixed answer, and the control did.
     :raises PinotAssetsError: a step did not do what it promises.
     """
-    os.environ["PINOT_ASSETS_DATA"] = str(home / "data")
-    os.environ["PINOT_ASSETS_STAGING"] = str(home / "staging")
-    with own_stack(home, console) as (_, state):
-        (home / "tables").mkdir()
+    with flights_under_load(home, console) as (pinot, load):
         shutil.copy(tables_directory() / f"{TABLE}.yaml", home / "tables")
         (home / "dagster").mkdir()
-        with (
-            HttpPinotClient(load_settings().pinot) as pinot,
-            dg.DagsterInstance.local_temp(
-                str(home / "dagster"), overrides={"telemetry": {"enabled": False}}
-            ) as instance,
-            QueryLoad(state.broker_urls, FLIGHTS_SQL, threads=4) as load,
-        ):
+        with dg.DagsterInstance.local_temp(
+            str(home / "dagster"), overrides={"telemetry": {"enabled": False}}
+        ) as instance:
             steps = FlightsStory(home, console, pinot, instance, load).tell()
     return show(console, steps, load.report())
 
@@ -90,9 +83,7 @@ class FlightsStory(Story[StoryLine]):
         instance: dg.DagsterInstance,
         load: QueryLoad,
     ) -> None:
-        super().__init__(pinot)
-        self._console = console
-        self._load = load
+        super().__init__(console, pinot, load)
         self._spec_file = home / "tables" / f"{TABLE}.yaml"
         self._location = Location(home / "tables", TABLE, instance)
         self._world = World(home / "data" / TABLE, 2 * DAYS + 5)
@@ -196,14 +187,11 @@ class FlightsStory(Story[StoryLine]):
     def _step(self, key: str, title: str, after: QueryAnswer, change: Callable[[], str]) -> None:
         before = self._answers[-1]
         self._require(before != after, "the step would change nothing")
-        self._console.print(f"[bold]({key}) {title}[/]")
-        self._load.phase(key, [before, after])
-        self._load.wait_for(LEAST_PER_STEP)
-        start = time.monotonic()
-        built = change()
-        seconds = time.monotonic() - start
-        self._require_answer(after)
-        self._load.wait_for(self._load.report().phases[-1].queries + LEAST_PER_STEP)
+        with self._under_load(key, title, [before, after]):
+            start = time.monotonic()
+            built = change()
+            seconds = time.monotonic() - start
+            self._require_answer(after)
         self._answers.append(after)
         rows = sum(int(count) for _, count, _ in after)
         self._steps.append(StoryLine(key, title, seconds, built, rows))
@@ -216,7 +204,7 @@ class FlightsStory(Story[StoryLine]):
 
     def _switch(self, *, built: int, names: set[str] | None = None) -> str:
         """A run of the job that ends in a switch; returns "built of listed"."""
-        outcome: JobRun = self._location.run()
+        outcome = self._location.run()
         self._require(outcome.success and bool(outcome.snapshot), f"not switched: {outcome.gate_text}")
         found = set(outcome.built)
         self._require(len(found) == built and names in (None, found), f"built other files: {sorted(found)}")
@@ -230,6 +218,52 @@ class FlightsStory(Story[StoryLine]):
             snapshot = observe(store, open_staging(self._spec())).snapshot
         assert snapshot is not None
         return snapshot
+
+
+# --- the control ---------------------------------------------------------------------------------
+
+
+def push_plainly(
+    pinot: HttpPinotClient, table: str, staging: Staging, new: Sequence[Output], old: Sequence[str]
+) -> None:
+    """Push the new segments one by one, then delete the old ones one by one, without a lineage.
+
+    It shows that the query load would have seen mixed answers, had there been any. The new ones get fresh
+    names: those that a rollback took back are spent.
+    """
+    for number, output in enumerate(new):
+        name = f"{table}_plain_{number}"
+        with temporary_folder("demo") as folder:
+            source, target = folder / "source", folder / "target"
+            staging.fetch_tar(output, source)
+            renamed = rename_tar(source, target, name=name)
+            plain = replace(
+                output,
+                segment=name,
+                crc=renamed.crc,
+                tar_bytes=renamed.tar.bytes,
+                tar_sha256=renamed.tar.sha256,
+            )
+            pinot.push(table, [plain], staged=_Files({plain.tar_uri: target}), mode=PushMode.TAR)
+        wait_online(pinot, table, [name], seconds=60)
+    for name in old:
+        pinot.delete_segments(table, [name])
+
+
+class _Files:
+    """Objects that do not lie in the staging area: files by URI."""
+
+    def __init__(self, paths: Mapping[str, Path]) -> None:
+        self._paths = paths
+
+    def read(self, uri: str) -> bytes:
+        return self._paths[uri].read_bytes()
+
+    def fetch_tar(self, output: Output, path: Path) -> None:
+        shutil.copyfile(self._paths[output.tar_uri], path)
+
+
+# --- the end -------------------------------------------------------------------------------------
 
 
 def show(console: Console, steps: list[StoryLine], report: LoadReport) -> bool:

@@ -33,7 +33,7 @@ from simulator.timing import Hardware, Stream, Table
 from simulator.view import realtime_state
 from simulator.world import World
 
-from demos.realtime_faults import kill, kill_committer
+from demos.stack import kill, kill_committer
 from pinot_assets.local.stack import Stack
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import Copy, RealtimeState, SegmentStatus
