@@ -32,8 +32,8 @@ def runs_at(home: Path) -> str | None:
 
     :param home: the stack's folder.
     """
-    running = _running(home)
-    return None if running is None else _url(running.port)
+    record = _read(home)
+    return _url(record.port) if record and processes.find(record.process) is not None else None
 
 
 def start(home: Path, project: Path) -> str:
@@ -50,9 +50,8 @@ def start(home: Path, project: Path) -> str:
                 why=f"{project} has no {name}",
                 hint="run this in the root of the project",
             )
-    running = _running(home)
-    if running is not None:
-        return _url(running.port)
+    if (url := runs_at(home)) is not None:
+        return url
     stop(home)  # what a `dagster dev` that was killed left behind: its daemon would launch runs, too
     dagster_home = Path(_dagster_home(home))
     dagster_home.mkdir(parents=True, exist_ok=True)
@@ -99,11 +98,6 @@ def _comes_up(record: _Record) -> bool:
     return processes.find(record.process) is not None and _listens(record)
 
 
-def _running(home: Path) -> _Record | None:
-    record = _read(home)
-    return record if record and processes.find(record.process) is not None else None
-
-
 def _read(home: Path) -> _Record | None:
     try:
         return _Record.model_validate_json(_path(home).read_bytes())
@@ -116,10 +110,8 @@ def _unrecorded(home: Path) -> list[ProcessRecord]:
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            is_dagster_dev = {"dagster", "dev"} <= {*process.cmdline()} and _session_of(
-                process
-            ) == process.pid
-            if is_dagster_dev and process.environ().get("DAGSTER_HOME") == _dagster_home(home):
+            leads = {"dagster", "dev"} <= {*process.cmdline()} and _session_of(process) == process.pid
+            if leads and process.environ().get("DAGSTER_HOME") == _dagster_home(home):
                 found.append(ProcessRecord(pid=process.pid, create_time=process.create_time()))
     return found
 

@@ -28,8 +28,7 @@ from pinot_assets.settings.cluster_fields import (
     WaitFields,
     variables_of,
 )
-from pinot_assets.settings.local_paths import default_home
-from pinot_assets.settings.local_stack import load_state
+from pinot_assets.settings.local_stack import default_home, load_state
 from pinot_assets.zookeeper.instances import ZooKeeperInstances
 
 TABLES: Final = "PINOT_ASSETS_TABLES"

@@ -1,6 +1,6 @@
 """Every variable of the environment that is read, in the words of docs/reference/configuration.md.
 
-The values themselves are read where they are used (`settings`, `ingest/spark/environment`, `local/paths`, …).
+The values themselves are read where they are used (`settings`, `ingest/spark/environment`, …).
 A test holds this list against the source.
 """
 

@@ -26,7 +26,7 @@ from pinot_assets.core.limits import MIB, RECEIPT
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
 from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.part import Site
+from pinot_assets.local.parts import Site
 from pinot_assets.settings.local_stack import Record
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.source import bucket_store, file_table

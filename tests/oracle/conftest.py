@@ -32,7 +32,7 @@ from py4j.java_gateway import (
 import pinot_assets.local
 from pinot_assets.core.java import find_java
 from pinot_assets.core.json_object import JsonMapping, JsonObject
-from pinot_assets.local.maven import resolve
+from pinot_assets.local.jars import resolve
 
 FILES = ("columns.psf", "index_map", "metadata.properties", "creation.meta")
 _POM = Path(__file__).with_name("pinot-segment.xml")

@@ -22,8 +22,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import ui
 from pinot_assets.local.sample_data import first_days, write_days
 from pinot_assets.local.stack import PartStatus, Stack, StartProgress
-from pinot_assets.settings.local_paths import default_home
-from pinot_assets.settings.local_stack import StackState
+from pinot_assets.settings.local_stack import StackState, default_home
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.apply_all import apply_each, exit_code_of, plan_each

@@ -35,10 +35,9 @@ from pinot_assets.core.java import find_java
 from pinot_assets.core.subprocesses import run_child
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import jars, maven, ports
+from pinot_assets.local import jars, ports
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
-from pinot_assets.settings.local_paths import default_cache, default_home
-from pinot_assets.settings.local_stack import Record, load_record
+from pinot_assets.settings.local_stack import Record, default_cache, default_home, load_record
 
 _GB = 10**9
 _STACK_MEMORY = 1.6 * _GB  # measured: six small JVMs
@@ -194,7 +193,7 @@ def _maven(cache: Path) -> Iterator[CheckResult]:
         return
     severity = Severity.ERROR if "pinot" in lacking else Severity.WARN  # the other two are optional
     try:
-        version = _maven_version(maven.find_maven())
+        version = _maven_version(jars.find_maven())
     except LocalStackError as error:
         yield replace(_refused("Maven", error), severity=severity)
         return
@@ -204,7 +203,7 @@ def _maven(cache: Path) -> Iterator[CheckResult]:
         return
     yield passed("Maven", f"Maven {version}; it still has to fetch: {', '.join(lacking)}.")
     try:
-        maven.check_reachable()
+        jars.check_reachable()
     except LocalStackError as error:
         yield replace(_refused("Maven repository", error), severity=severity)
     else:
@@ -247,7 +246,7 @@ def _memory(parts: list[PartStatus]) -> CheckResult:
 
 
 def _disks(home: Path, cache: Path) -> Iterator[CheckResult]:
-    to_fetch = 0 if jars.is_at_hand("pinot", cache=cache) else maven.MINIMUM_FREE_BYTES
+    to_fetch = 0 if jars.is_at_hand("pinot", cache=cache) else jars.MINIMUM_FREE_BYTES
     for name, folder, needed, move in (
         ("cache", cache, to_fetch, "PINOT_ASSETS_CACHE"),
         ("home", home, MINIMUM_FREE_BYTES, "PINOT_ASSETS_HOME"),

@@ -27,8 +27,7 @@ from fakes.realtime.operator_client import OperatorClient
 from pinot_assets.core.connections.pinot import PinotConnection
 from pinot_assets.core.java import find_java
 from pinot_assets.local import jars, maven
-from pinot_assets.local.optional import KAFKA
-from pinot_assets.local.part import Site
+from pinot_assets.local.parts import KAFKA, Site
 from pinot_assets.settings.local_stack import ProcessRecord, Record
 
 _HERE = Path(__file__).parent

@@ -22,7 +22,7 @@ from fakes.zookeeper.door import ZookeeperDoor
 
 from pinot_assets.core.java import find_java
 from pinot_assets.local import maven, ports, processes
-from pinot_assets.local.part import SMALL_JVM
+from pinot_assets.local.parts import SMALL_JVM
 from pinot_assets.settings.local_stack import ProcessRecord
 
 CLUSTER = "pinot"

@@ -10,7 +10,7 @@ from fakes.waiting import until
 
 from pinot_assets.core.java import find_java
 from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.part import Site
+from pinot_assets.local.parts import Site
 from pinot_assets.settings.local_stack import Record
 
 

@@ -22,7 +22,7 @@ from pinot_assets.core.connections.zookeeper import ZooKeeperAccess
 from pinot_assets.core.java import find_java
 from pinot_assets.errors import SessionError
 from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.part import Site
+from pinot_assets.local.parts import Site
 from pinot_assets.session.connect import open_session_store
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import Owner

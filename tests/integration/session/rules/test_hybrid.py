@@ -14,7 +14,7 @@ from pinot_assets.core.java import find_java
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.part import Site
+from pinot_assets.local.parts import Site
 from pinot_assets.pinot.hybrid import time_boundary_ms
 from pinot_assets.settings.local_stack import Record
 
