@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 
 import typer
@@ -40,6 +40,20 @@ def new_console(*, stderr: bool = False) -> Console:
 def show_json(values: object) -> None:
     """The whole answer of a command, for other programs."""
     typer.echo(json.dumps(values, indent=2, default=str))
+
+
+def show_answer(as_json: bool, values: object, lines: Iterable[RenderableType]) -> None:
+    """The answer of a command: plain JSON for other programs, lines for people otherwise."""
+    if as_json:
+        show_json(values)
+        return
+    for line in lines:
+        new_console().print(line)
+
+
+def fields(pairs: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
+    """A line for each label and its text, which may have markup."""
+    return (f"[bold]{label:<{width}}[/]  {text}" for label, text in pairs)
 
 
 @contextmanager

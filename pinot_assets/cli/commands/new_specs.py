@@ -9,7 +9,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +25,7 @@ from pinot_assets.authoring.importing.yaml_text import spec_text
 from pinot_assets.authoring.starter import BROKERS, TableType, starting_spec
 from pinot_assets.cli.commands.tables import DEFAULT_FOLDER, SpecsOption, app, findings_values, open_pinot
 from pinot_assets.cli.options import AsJson, TablesOption
-from pinot_assets.cli.terminal import new_console, show_json
+from pinot_assets.cli.terminal import show_answer
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.core.untrusted import read_json
@@ -113,10 +113,8 @@ def init(
     made = draft(table, sample, settings, target)
     spec = _written(target, made.text)
     doubts = {**made.doubts, **made.unlike, **trouble(spec, sample, settings)}
-    if as_json:
-        show_json(_draft_values(table, target, made, doubts))
-    else:
-        _show_draft(table, target, made, doubts)
+    lines = _draft_lines(table, target, made, doubts)
+    show_answer(as_json, _draft_values(table, target, made, doubts), lines)
 
 
 def _settings(options: Sequence[str]) -> dict[str, str]:
@@ -208,24 +206,23 @@ def _draft_values(table: str, target: Path, made: Draft, doubts: Mapping[str, st
     }
 
 
-def _show_draft(table: str, target: Path, made: Draft, doubts: Mapping[str, str]) -> None:
-    out = new_console()
-    out.print(f"looked at {escape(made.sampled)}: {made.input_format}")
+def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str]) -> Iterator[str]:
+    yield f"looked at {escape(made.sampled)}: {made.input_format}"
     for field in made.proposal.fields:
         role = field.role.value.lower().replace("_", "-")
         many = ", several a row" if field.multi else ""
-        out.print(
+        yield (
             f"  [bold]{escape(field.name)}[/]: {field.data_type}, {role}{many}  [dim]{escape(field.seen)}[/]"
         )
     for column, why in made.proposal.left_out.items():
-        out.print(f"  [yellow]left out[/] {escape(column)}: {escape(why)}")
-    out.print(f"time column: {escape(made.proposal.time or 'none found')}")
-    out.print(f"may be keys: {escape(', '.join(made.proposal.keys) or 'none found')}")
+        yield f"  [yellow]left out[/] {escape(column)}: {escape(why)}"
+    yield f"time column: {escape(made.proposal.time or 'none found')}"
+    yield f"may be keys: {escape(', '.join(made.proposal.keys) or 'none found')}"
     for file, why in doubts.items():
-        out.print(f"[yellow]look at[/] {escape(file)}: {escape(why)}")
-    out.print(f"[green]wrote[/] {escape(str(target))}")
+        yield f"[yellow]look at[/] {escape(file)}: {escape(why)}"
+    yield f"[green]wrote[/] {escape(str(target))}"
     found = escape(table + _tables_option(target))
-    out.print(
+    yield (
         f"look through it, then `pinot-assets tables apply {found}` makes the table, "
         f"and `pinot-assets run {found}` fills it"
     )
@@ -259,12 +256,9 @@ def init_to_start_from(
     if file.exists():
         raise SpecError(f"{file} is there already", hint="give another name, or edit that file")
     write_new_spec(file, starting_spec(table_type, name, brokers))
-    if as_json:
-        show_json({"table": name, "file": file})
-        return
-    console = new_console()
-    console.print(Text.assemble(("wrote ", "green"), str(file)))
-    console.print("edit it, then `pinot-assets tables validate` and `pinot-assets tables apply`")
+    next_step = "edit it, then `pinot-assets tables validate` and `pinot-assets tables apply`"
+    lines = Text.assemble(("wrote ", "green"), str(file)), next_step
+    show_answer(as_json, {"table": name, "file": file}, lines)
 
 
 # --- of a table config, or of an ingestion job ----------------------------------------------------
@@ -300,13 +294,12 @@ def import_(
     text = spec_text(f"{found.kind} of {name}", held, table, block, told)
     _write(target, text, "give --out")
     specs, problems, notes = check_files([target])
-    if as_json:
-        lines = [{"fate": line.fate, "key": line.key, "why": line.why} for line in told]
-        show_json(
-            {"file": target, "from": found.kind, "keys": lines, **findings_values(specs, problems, notes)}
-        )
-    else:
-        _show_import(target, told, secrets.variables, [str(problem) for problem in problems])
+    keys = [{"fate": line.fate, "key": line.key, "why": line.why} for line in told]
+    show_answer(
+        as_json,
+        {"file": target, "from": found.kind, "keys": keys, **findings_values(specs, problems, notes)},
+        _import_lines(target, told, secrets.variables, [str(problem) for problem in problems]),
+    )
     raise typer.Exit(ExitCode.ERROR if problems else ExitCode.DONE)
 
 
@@ -361,20 +354,21 @@ def _text(file: Path) -> str:
         raise SpecError(f"{file} cannot be read", why="it is no UTF-8 text") from None
 
 
-def _show_import(target: Path, told: list[ImportNote], variables: Sequence[str], problems: list[str]) -> None:
-    out = new_console()
+def _import_lines(
+    target: Path, told: list[ImportNote], variables: Sequence[str], problems: list[str]
+) -> Iterator[str]:
     for line in told:
         why = f": {escape(line.why)}" if line.why else ""
-        out.print(f"[{_COLOURS[line.fate]}]{line.fate:<8}[/] {escape(line.key)}{why}")
-    out.print(f"[green]wrote[/] {escape(str(target))}")
+        yield f"[{_COLOURS[line.fate]}]{line.fate:<8}[/] {escape(line.key)}{why}"
+    yield f"[green]wrote[/] {escape(str(target))}"
     if variables:
-        out.print(
+        yield (
             f"[yellow]set[/] {', '.join(variables)} in the environment, here and where Spark's executors run"
         )
     for problem in problems:
-        out.print(f"[red]problem[/] {escape(problem)}")
+        yield f"[red]problem[/] {escape(problem)}"
     if not problems:
-        out.print(
+        yield (
             "look through it, then `pinot-assets tables apply --dry-run` shows what it would change in Pinot"
         )
 

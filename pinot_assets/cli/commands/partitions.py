@@ -13,7 +13,7 @@ import typer
 from rich.progress import track
 
 from pinot_assets.cli.options import AsJson, TableName, one_table
-from pinot_assets.cli.terminal import Terminal, new_console, show_json
+from pinot_assets.cli.terminal import Terminal, new_console, show_answer, show_json
 from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.table_spec import TableSpec
@@ -36,19 +36,17 @@ def show(table: TableName, as_json: AsJson = False) -> None:
         history, now = found.history, found.now
         there = history.partitions()
         missing, gone = set(now.source) - there, there - set(now.source)
-        if as_json:
-            show_json(_spread_values(now) | {"notInDagster": sorted(missing), "gone": sorted(gone)})
-            return
-        console = new_console()
         files = now.rows.listed.num_rows
         spread = f"{plural(len(now.source), 'partition')} (`all files` is one of them)"
-        console.print(f"{plural(files, 'file')} in {spread}, by {now.partitioning.name}")
+        lines = [f"{plural(files, 'file')} in {spread}, by {now.partitioning.name}"]
         if missing or gone:
-            console.print(
+            lines.append(
                 f"{counted(len(missing), 'is', 'are')} not in Dagster yet, "
                 f"{counted(len(gone), 'has', 'have')} gone from the source: "
                 "the next tick of the files sensor, or an observation of source_files, sets them right"
             )
+        values = _spread_values(now) | {"notInDagster": sorted(missing), "gone": sorted(gone)}
+        show_answer(as_json, values, lines)
 
 
 @app.command()

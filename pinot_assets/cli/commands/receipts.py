@@ -6,16 +6,16 @@ is taken and Pinot is not asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice, tee, zip_longest
+from itertools import chain, islice, tee, zip_longest
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from pinot_assets.cli.options import AsJson, Newest, TableName, TablesOption, kept_snapshots, one_table
-from pinot_assets.cli.terminal import new_console, show_json
+from pinot_assets.cli.terminal import show_answer
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SessionError, SpecError
@@ -56,10 +56,7 @@ def why(
             hint="it may be staged and not published yet: `pinot-assets session show`",
         )
     values = _stay_values(stay) | _segment_values(stay, segment)
-    if as_json:
-        show_json(values)
-    else:
-        _show(values)
+    show_answer(as_json, values, _labelled(values))
 
 
 def where(
@@ -82,13 +79,9 @@ def where(
             f"`pinot-assets status {table}` tells what waits to be published",
         )
     rows = [_stay_values(stay) | {"segments": [one.segment for one in stay.file.outputs]} for stay in found]
-    if as_json:
-        show_json(rows)
-        return
-    for number, row in enumerate(rows):
-        if number:
-            new_console().print()
-        _show(row)
+    lines = chain.from_iterable(["", *_labelled(row)] for row in rows)
+    next(lines)  # blank lines stand between two only
+    show_answer(as_json, rows, lines)
 
 
 def history(
@@ -101,12 +94,7 @@ def history(
     kept, before = tee(_kept(one_table(table, tables)))
     next(before, None)
     rows = [_change(older, newer) for newer, older in islice(zip_longest(kept, before), newest)]
-    if as_json:
-        show_json(rows)
-    elif not rows:
-        new_console().print(f"{table} has never been published")
-    for row in [] if as_json else rows:
-        new_console().print(_line(row))
+    show_answer(as_json, rows, [*map(_line, rows)] or [f"{table} has never been published"])
 
 
 def diff(
@@ -144,20 +132,15 @@ def diff(
         "segmentsTo": list(found.segments_to),
         "segmentsFrom": list(found.segments_from),
     }
-    if as_json:
-        show_json(values)
-        return
-    out = new_console()
-    out.print(f"from {escape(_state(before))}")
-    out.print(f"to   {escape(_state(after))}")
-    out.print(_line(values))
-    for mark, files in (
-        ("[green]+[/]", found.added),
-        ("[red]-[/]", found.removed),
-        ("[yellow]~[/]", tuple(new for _, new in found.rewritten)),
-    ):
-        for line in _listed(mark, files):
-            out.print(line)
+    lines = (
+        f"from {escape(_state(before))}",
+        f"to   {escape(_state(after))}",
+        _line(values),
+        *_listed("[green]+[/]", found.added),
+        *_listed("[red]-[/]", found.removed),
+        *_listed("[yellow]~[/]", [new for _, new in found.rewritten]),
+    )
+    show_answer(as_json, values, lines)
 
 
 def _newest(spec: TableSpec) -> SnapshotRef | None:
@@ -247,16 +230,15 @@ def _state(snapshot: Snapshot) -> str:
     return f"{snapshot.session} of {utc_text(snapshot.published_ms)}, {plural(snapshot.rows, 'row')}"
 
 
-def _listed(mark: str, files: Iterable[PublishedFile]) -> Iterator[str]:
-    listed = list(files)
+def _listed(mark: str, listed: Sequence[PublishedFile]) -> Iterator[str]:
     for file in listed[:SHOWN]:
         yield f"  {mark} {escape(file.uri)} ({plural(file.rows, 'row')})"
     if len(listed) > SHOWN:
         yield f"  {mark} and {len(listed) - SHOWN} more; --json names them all"
 
 
-def _show(values: JsonMapping) -> None:
+def _labelled(values: JsonMapping) -> Iterator[str]:
     for label, value in values.items():
         if value is not None and value != []:
             text = ", ".join(value) if isinstance(value, list) else str(value)
-            new_console().print(f"[bold]{label:<12}[/]  {escape(text)}")
+            yield f"[bold]{label:<12}[/]  {escape(text)}"

@@ -21,7 +21,7 @@ from pinot_assets.cli.options import (
     kept_snapshots,
     one_table,
 )
-from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_json
+from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_answer, show_json
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
@@ -44,13 +44,8 @@ def snapshots(
     """
     with open_driver(one_table(table, tables), "snapshots") as driver:
         ways = driver.rollback_plans(newest)
-    if as_json:
-        show_json([_values(way) for way in ways])
-    elif ways:
-        for line in _listed(ways):
-            new_console().print(escape(line))
-    else:
-        new_console().print(f"{table} has never been published")
+    lines = map(escape, _listed(ways)) if ways else [f"{table} has never been published"]
+    show_answer(as_json, [_values(way) for way in ways], lines)
 
 
 def rollback(
@@ -107,11 +102,8 @@ def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = Fals
     """Let in again what a rollback of TABLE holds back. Exits 0, also when nothing was held."""
     with open_driver(one_table(table, tables), "resume") as driver:
         held = driver.resume()
-    if as_json:
-        show_json({"table": table, "letIn": held})
-        return
-    text = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
-    new_console().print(text)
+    line = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
+    show_answer(as_json, {"table": table, "letIn": held}, [line])
 
 
 def _roll_back_silently(driver: Driver, to: str, way: RollbackPlan, dry_run: bool) -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 from pinot_assets.audit import Finding
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, one_table
-from pinot_assets.cli.terminal import new_console, show_json
+from pinot_assets.cli.terminal import fields, new_console, show_answer, show_json
 from pinot_assets.core.text import plural
 from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.decide.decision import PlannedAction
@@ -116,12 +116,7 @@ def plan(table: TableName, tables: TablesOption = None, as_json: AsJson = False)
     """
     with open_driver(one_table(table, tables), "plan") as driver:
         found = driver.plan()
-    if as_json:
-        show_json(values(found))
-        return
-    console = new_console()
-    for line in shown(found):
-        console.print(line)
+    show_answer(as_json, values(found), shown(found))
 
 
 def shown(plan: PlanReport) -> Iterator[Text]:
@@ -180,11 +175,8 @@ def status(table: TableName, tables: TablesOption = None, as_json: AsJson = Fals
     with open_session_store(spec, load_settings()) as store:
         seen = observe(store, open_staging(spec))
     comparison = compare_listing(spec, list_source(spec, open_source(spec)), seen)
-    if as_json:
-        show_json(status_values(spec, seen, comparison))
-    else:
-        for label, text in status_lines(spec, seen, comparison, time.time_ns() // 1_000_000):
-            new_console().print(f"[bold]{label:<9}[/]  {text}")
+    lines = status_lines(spec, seen, comparison, time.time_ns() // 1_000_000)
+    show_answer(as_json, status_values(spec, seen, comparison), fields(lines, 9))
 
 
 def status_values(spec: TableSpec, seen: Observation, sighting: ListingComparison) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import chain
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from rich.markup import escape
 
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, Yes, one_table
-from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_json
+from pinot_assets.cli.terminal import fields, refuse_to_ask, show_answer
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
@@ -38,17 +39,12 @@ def list_sessions(table: TableName, tables: TablesOption = None, as_json: AsJson
     """List the sessions of TABLE that are kept, newest first: the two newest. Exits 0."""
     spec = one_table(table, tables)
     with open_session_store(spec, load_settings()) as store:
-        found, holder = kept_sessions(store), _holder(store)
-    if as_json:
-        show_json({"leaseHolder": holder, "sessions": [*map(_values, found)]})
-        return
-    console = new_console()
-    if not found:
-        console.print(f"{table} has had no session yet")
-    for session in found:
-        console.print(_line(session))
+        found, holder = kept_sessions(store), store.holder()
+    lines = [*map(_line, found)] or [f"{table} has had no session yet"]
     if holder is not None:
-        console.print(f"held by {escape(holder)}")
+        lines.append(f"held by {escape(str(holder))}")
+    held_by = None if holder is None else str(holder)
+    show_answer(as_json, {"leaseHolder": held_by, "sessions": [*map(_values, found)]}, lines)
 
 
 @app.command()
@@ -66,15 +62,9 @@ def show(
     with open_session_store(spec, load_settings()) as store:
         found = _chosen(store, session)
     states = [*files_of(open_staging(spec), found)] if files else []
-    if as_json:
-        listed = {"fileStates": [asdict(state) for state in states]} if files else {}
-        show_json(session_values(found) | listed)
-        return
-    console = new_console()
-    for label, text in _details(spec, found):
-        console.print(f"[bold]{label:<9}[/]  {text}")
-    for state in states:
-        console.print(_file_line(state))
+    listed = {"fileStates": [asdict(state) for state in states]} if files else {}
+    lines = chain(fields(_details(spec, found), 9), map(_file_line, states))
+    show_answer(as_json, session_values(found) | listed, lines)
 
 
 @app.command()
@@ -82,10 +72,8 @@ def clear(table: TableName, tables: TablesOption = None, as_json: AsJson = False
     """Drop the open session of TABLE and what it staged; what is published stays. Exits 0."""
     with open_driver(one_table(table, tables), "session clear") as driver:
         session = driver.clear()
-    if as_json:
-        show_json({"table": table, "cleared": None if session is None else session.id})
-        return
-    new_console().print(f"{session.id} cleared" if session else f"{table} has no open session")
+    line = f"{session.id} cleared" if session else f"{table} has no open session"
+    show_answer(as_json, {"table": table, "cleared": None if session is None else session.id}, [line])
 
 
 @app.command()
@@ -107,11 +95,8 @@ def rebuild(
         typer.confirm(f"Make the ledger of {table} anew, and drop its open session?", abort=True)
     with open_driver(one_table(table, tables), "session rebuild") as driver:
         found, notes = driver.rebuild(), driver.notes
-    if as_json:
-        show_json({"table": table, "session": found.session if found else None, "notes": list(notes)})
-        return
-    for note in notes:
-        new_console().print(escape(note))
+    values = {"table": table, "session": found.session if found else None, "notes": list(notes)}
+    show_answer(as_json, values, map(escape, notes))
 
 
 def _chosen(store: SessionStore, name: str | None) -> Session:
@@ -124,11 +109,6 @@ def _chosen(store: SessionStore, name: str | None) -> Session:
             f"{store.table} has no session {name}", hint=f"kept are the newest: {', '.join(nodes)}"
         )
     return store.session(node)
-
-
-def _holder(store: SessionStore) -> str | None:
-    holder = store.holder()
-    return None if holder is None else str(holder)
 
 
 def _values(session: Session | UnreadableSession) -> JsonObject:

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, DryRun, TableName, TablesOption, Yes, one_table
-from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_json
+from pinot_assets.cli.terminal import fields, new_console, refuse_to_ask, show_answer, show_json
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease
@@ -33,12 +33,8 @@ def show(table: TableName, tables: TablesOption = None, as_json: AsJson = False)
     Exits 0.
     """
     found = _look(one_table(table, tables))
-    if as_json:
-        show_json(_values(table, found))
-        return
-    console = new_console()
-    for label, text in _lines(found):
-        console.print(f"[bold]{label:<8}[/]  {escape(text)}")
+    lines = fields(((label, escape(text)) for label, text in _lines(found)), 8)
+    show_answer(as_json, _values(table, found), lines)
 
 
 @app.command()

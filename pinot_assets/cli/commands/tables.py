@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from pinot_assets.cli.options import AsJson, any_tables, table_names
 from pinot_assets.cli.program import error_values
-from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_json, stdout_to_stderr
+from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_answer, show_json, stdout_to_stderr
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SpecError
@@ -58,10 +58,8 @@ def validate(
     specs, problems, notes = check_named(paths or (), tables)
     if not specs and not problems:
         raise SpecError(f"there is no *.yaml in {tables}", hint=NO_DIRECTORY)
-    if as_json:
-        show_json(findings_values(specs, problems, notes))
-    else:
-        _show_findings(new_console(), specs, problems, notes)
+    lines = _findings(specs, problems, notes)
+    show_answer(as_json, findings_values(specs, problems, notes), lines)
     raise typer.Exit(ExitCode.ERROR if problems else ExitCode.DONE)
 
 
@@ -138,21 +136,21 @@ def show_failures(fates: Iterable[ApplyOutcome], left_out: Iterable[LeftOut]) ->
         err.print(f"[red]not applied[/]: left out: {escape(one.in_one_line)}")
 
 
-def _show_findings(
-    console: Console, specs: Iterable[AnyTableSpec], problems: Iterable[Problem], notes: Iterable[Note]
-) -> None:
+def _findings(
+    specs: Iterable[AnyTableSpec], problems: Iterable[Problem], notes: Iterable[Note]
+) -> Iterator[Text]:
     for problem in problems:
         line = Text.assemble((f"{problem.file}:{problem.line}: ", "bold"), ("problem ", "bold red"))
         line.append(f"{problem.key}: " if problem.key else "", "cyan").append(f"{problem.reason}.")
         if problem.fix:
             line.append(f"\n    → {problem.fix}", "green")
-        console.print(line)
+        yield line
     for note in notes:
         line = Text.assemble((f"{note.file}:{note.line}: ", "bold"), ("note ", "yellow"))
-        console.print(line.append(f"{note.key}: ", "cyan").append(f"{note.text}."))
+        yield line.append(f"{note.key}: ", "cyan").append(f"{note.text}.")
     for spec in specs:
         text = Text.assemble(("ok ", "bold green"), (spec.name, "bold"))
-        console.print(text.append(f" ({spec.path}): {kind_of(spec)}"))
+        yield text.append(f" ({spec.path}): {kind_of(spec)}")
 
 
 def _show_plan(console: Console, plan: ApplyPlan) -> None:

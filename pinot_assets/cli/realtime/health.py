@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from pinot_assets.cli.options import AsJson
 from pinot_assets.cli.realtime.table import DeepStore, RealtimeTableName, open_table
-from pinot_assets.cli.terminal import Terminal, new_console, show_json
+from pinot_assets.cli.terminal import Terminal, show_answer, show_json
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
@@ -40,7 +40,17 @@ def status(table: RealtimeTableName, as_json: AsJson = False) -> None:
         state = read_state(found.pinot, found.name)
     rows = segment_rows(state)
     if as_json:
-        show_json(_status_values(state, rows))
+        values = {
+            "table": state.table,
+            "readMs": state.read_ms,
+            "version": state.cluster.version,
+            "pauseless": state.settings.pauseless,
+            "paused": state.pause.reason,
+            "pausedTopics": sorted(state.pause.topics),
+            "segments": [row_values(row) for row in rows],
+            "unread": dict(state.unread),
+        }
+        show_json(values)
         return
     wide = Terminal(width=_WIDE, highlight=False)
     wide.print(_heading(state))
@@ -65,10 +75,14 @@ def health(
         state = read_state(found.pinot, found.name, deep_store=open_deep_store(found.pinot, deep_store))
     answers = examine(state)
     numbers = metrics(state, read_exporters(exporters or ()))
-    if as_json:
-        show_json(_health_values(state, answers, numbers))
-    else:
-        _show_health(new_console(), state, answers, numbers)
+    values = {
+        "table": state.table,
+        "readMs": state.read_ms,
+        "checks": [{**asdict(answer), "numbers": dict(answer.numbers)} for answer in answers],
+        "metrics": [asdict(metric) for metric in numbers],
+        "unread": dict(state.unread),
+    }
+    show_answer(as_json, values, _health_lines(state, answers, numbers))
     if not all(answer.passed for answer in answers):
         raise typer.Exit(ExitCode.REFUSED)
 
@@ -95,9 +109,7 @@ def segment_table(rows: Sequence[SegmentRow]) -> Table:
 
 
 def _states(row: SegmentRow) -> str:
-    counts: dict[str, int] = {}
-    for state in row.replicas.values():
-        counts[state] = counts.get(state, 0) + 1
+    counts = Counter(row.replicas.values())
     return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
 
 
@@ -120,40 +132,15 @@ def _heading(state: RealtimeState) -> str:
     )
 
 
-def _show_health(
-    out: Console, state: RealtimeState, answers: Sequence[CheckResult], numbers: Sequence[Metric]
-) -> None:
-    out.print(_heading(state))
+def _health_lines(
+    state: RealtimeState, answers: Sequence[CheckResult], numbers: Sequence[Metric]
+) -> Iterator[str]:
+    yield _heading(state)
     for answer in answers:
         mark = answer.pick("[green]ok  [/]", "[yellow]warn[/]", "[red]FAIL[/]")
-        out.print(f"{mark} [bold]{answer.name}[/]: {escape(answer.message)}")
+        yield f"{mark} [bold]{answer.name}[/]: {escape(answer.message)}"
         if answer.next_step:
-            out.print(f"      → {escape(answer.next_step)}")
+            yield f"      → {escape(answer.next_step)}"
     for metric in numbers:
         value = "?" if metric.value is None else f"{metric.value:g}"
-        out.print(f"[dim]{metric.name} = {value} ({metric.origin})[/]")
-
-
-def _status_values(state: RealtimeState, rows: Sequence[SegmentRow]) -> dict[str, object]:
-    return {
-        "table": state.table,
-        "readMs": state.read_ms,
-        "version": state.cluster.version,
-        "pauseless": state.settings.pauseless,
-        "paused": state.pause.reason,
-        "pausedTopics": sorted(state.pause.topics),
-        "segments": [row_values(row) for row in rows],
-        "unread": dict(state.unread),
-    }
-
-
-def _health_values(
-    state: RealtimeState, answers: Sequence[CheckResult], numbers: Sequence[Metric]
-) -> dict[str, object]:
-    return {
-        "table": state.table,
-        "readMs": state.read_ms,
-        "checks": [{**asdict(answer), "numbers": dict(answer.numbers)} for answer in answers],
-        "metrics": [asdict(metric) for metric in numbers],
-        "unread": dict(state.unread),
-    }
+        yield f"[dim]{metric.name} = {value} ({metric.origin})[/]"

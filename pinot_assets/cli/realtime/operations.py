@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Annotated
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from pinot_assets.cli.options import AsJson, DryRun, realtime_table
 from pinot_assets.cli.realtime.table import RUN, RealtimeTableName, open_work, tell
-from pinot_assets.cli.terminal import new_console, show_json, stdout_to_stderr
+from pinot_assets.cli.terminal import new_console, show_answer, show_json, stdout_to_stderr
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.interrupts import saying
 from pinot_assets.core.text import plural
@@ -23,7 +23,7 @@ from pinot_assets.realtime.model.table_settings import table_settings
 from pinot_assets.realtime.operations import restart_plan
 from pinot_assets.realtime.operations.commands import runs
 from pinot_assets.realtime.operations.drill import Drill, told
-from pinot_assets.realtime.operations.drill_plan import DrillObservation, Lengths
+from pinot_assets.realtime.operations.drill_plan import Lengths
 from pinot_assets.realtime.operations.pauseless import PauselessChange
 from pinot_assets.realtime.operations.pauseless_plan import Do, DrainMemory, Goal, may_pause, next_action
 from pinot_assets.realtime.operations.rebalance import End, Rebalance, preview
@@ -31,7 +31,6 @@ from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePl
 from pinot_assets.realtime.operations.rebalance_request import Request
 from pinot_assets.realtime.operations.restart import Restart, recalled
 from pinot_assets.realtime.operations.restart_plan import SUBJECT, RestartPlan, left_of
-from pinot_assets.realtime.operations.table_operation import TableOperation
 from pinot_assets.realtime.preflight.before_drain import before_drain
 from pinot_assets.realtime.read.metrics import peer_downloads
 from pinot_assets.settings.environment import tables_directory
@@ -61,7 +60,13 @@ def restart_from(
     with stdout_to_stderr() if as_json else nullcontext():
         found, deleted, code = _restart(table, segments, dry_run, confirm)
     if as_json:
-        show_json(_restart_values(found, deleted))
+        values = {
+            "delete": [segment.name for segment in found.going],
+            "refused": list(found.refusals),
+            "lostAllTheSame": list(found.warnings),
+            "deleted": list(deleted),
+        }
+        show_json(values)
     raise typer.Exit(code)
 
 
@@ -86,15 +91,6 @@ def _restart(
             deleted = Restart(work.pinot, work.read, lease, tell).run(segments)
     new_console().print(f"[green]read again from the stream[/]: {plural(len(deleted), 'segment')} deleted")
     return found, deleted, ExitCode.DONE
-
-
-def _restart_values(found: RestartPlan, deleted: Sequence[str]) -> dict[str, object]:
-    return {
-        "delete": [segment.name for segment in found.going],
-        "refused": list(found.refusals),
-        "lostAllTheSame": list(found.warnings),
-        "deleted": list(deleted),
-    }
 
 
 def _show_restart(found: RestartPlan) -> None:
@@ -145,13 +141,10 @@ def _change(table: str, goal: Goal, dry_run: bool, minutes: int, as_json: bool) 
         preflight = before_drain(work.pinot)
         if dry_run:
             state = work.read()
-            against = preflight(state, goal)
-            if as_json:
-                steps = [Text.from_markup(line).plain for line in _outline(state, goal)]
-                show_json({"table": work.table, "goal": goal, "refused": list(against), "steps": steps})
-                raise typer.Exit(ExitCode.REFUSED if against else ExitCode.DONE)
-            for line in (*(f"[red]refused[/]: {escape(one)}" for one in against), *_outline(state, goal)):
-                new_console().print(line)
+            against, outline = preflight(state, goal), _outline(state, goal)
+            steps = [Text.from_markup(line).plain for line in outline]
+            values = {"table": work.table, "goal": goal, "refused": list(against), "steps": steps}
+            show_answer(as_json, values, (*(f"[red]refused[/]: {escape(one)}" for one in against), *outline))
             raise typer.Exit(ExitCode.REFUSED if against else ExitCode.DONE)
         with work.hold(f"{RUN} pauseless {goal}") as lease:
             repair = work.repair(lease)
@@ -162,10 +155,8 @@ def _change(table: str, goal: Goal, dry_run: bool, minutes: int, as_json: bool) 
             with saying(paused):
                 last = drain.run(goal)
     done = last.do is Do.DONE
-    if as_json:
-        show_json({"table": work.table, "goal": goal, "done": done, "end": last.do, "why": last.why})
-    else:
-        new_console().print(f"[{'green' if done else 'red'}]{last.do}[/]: {escape(last.why)}")
+    end = {"table": work.table, "goal": goal, "done": done, "end": last.do, "why": last.why}
+    show_answer(as_json, end, [f"[{'green' if done else 'red'}]{last.do}[/]: {escape(last.why)}"])
     if not done:
         raise typer.Exit(ExitCode.REFUSED)
 
@@ -233,46 +224,31 @@ def rebalance(
     with open_work(table) as work:
         if not apply:
             told, judgement = preview(work.pinot, work.read, work.table, request)
-            _show_rebalance(told, judgement, as_json)
+            show_answer(as_json, _rebalance_values(told, judgement), _lines(told, judgement))
             raise typer.Exit(ExitCode.REFUSED if judgement.refused else ExitCode.DONE)
         with work.hold(f"{RUN} rebalance") as lease:
             if upload_first:
                 for _ in work.repair(lease).rounds(20):
                     pass
             report = Rebalance(work.pinot, work.read, lease, tell, minutes * 60.0).run(request)
-    if as_json:
-        show_json(asdict(report))
-    else:
-        new_console().print(f"{report.end}: {escape(report.text)}" if report.text else str(report.end))
+    line = f"{report.end}: {escape(report.text)}" if report.text else str(report.end)
+    show_answer(as_json, asdict(report), [line])
     if report.end not in (End.DONE, End.NOTHING):
         raise typer.Exit(ExitCode.REFUSED)
 
 
 def _request(options: Sequence[str]) -> Request:
-    """:raises PinotAssetsError: an option cannot be read, or Pinot does not know it."""
-    try:
-        return Request.of(**_parsed(options))
-    except ValueError as error:
-        raise PinotAssetsError("the options of the rebalance cannot be read", why=str(error)) from None
-
-
-def _parsed(options: Sequence[str]) -> dict[str, str]:
-    """:raises PinotAssetsError: one is not name=value, or is this command's own business."""
+    """:raises PinotAssetsError: an option cannot be read, is no business of users, or Pinot has none such."""
     found = {}
     for option in options:
         name, equals, value = option.partition("=")
         if not equals or name in ("dryRun", "preChecks", "type"):
             raise PinotAssetsError(f"--option {option} is not understood", hint="write name=value")
         found[name] = value
-    return found
-
-
-def _show_rebalance(told: Preview, judgement: RebalancePlan, as_json: bool) -> None:
-    if as_json:
-        show_json(_rebalance_values(told, judgement))
-        return
-    for line in _lines(told, judgement):
-        new_console().print(line)
+    try:
+        return Request.of(**found)
+    except ValueError as error:
+        raise PinotAssetsError("the options of the rebalance cannot be read", why=str(error)) from None
 
 
 def _lines(told: Preview, judgement: RebalancePlan) -> Iterator[str]:
@@ -350,32 +326,21 @@ def drill(
                 why=f"--yes-this-is-a-test-table names {test_table or 'no table'}",
                 hint="repeat the table's name there, if it is one that may be broken",
             )
+        broker = work.pinot.brokers_of(work.table)[0]
         with work.hold(f"{RUN} drill") as lease:
             found = Drill(
                 work.read,
                 runs(break_command),
                 runs(mend_command),
-                _query(work),
+                lambda: work.pinot.answered_rows(broker, work.table),
                 work.repair(lease),
                 runs(load_from_peers) if load_from_peers else None,
                 lambda: peer_downloads(exporters or (), work.table),
                 lengths=Lengths(before=seconds, outage=seconds),
                 tell=tell,
             ).run()
-    _show_drill(found, as_json)
+    marks = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[dim]·[/]"}
+    lines = (f"{marks[finding.passed]} {finding.name}: {escape(finding.text)}" for finding in found)
+    show_answer(as_json, told(found), lines)
     if any(finding.passed is False for finding in found):
         raise typer.Exit(ExitCode.REFUSED)
-
-
-def _query(work: TableOperation) -> Callable[[], object]:
-    broker = work.pinot.brokers_of(work.table)[0]
-    return lambda: work.pinot.answered_rows(broker, work.table)
-
-
-def _show_drill(found: Sequence[DrillObservation], as_json: bool) -> None:
-    if as_json:
-        show_json(told(found))
-        return
-    marks = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[dim]·[/]"}
-    for finding in found:
-        new_console().print(f"{marks[finding.passed]} {finding.name}: {escape(finding.text)}")

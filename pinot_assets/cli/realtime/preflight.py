@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from pinot_assets.cli.options import AsJson, TablesOption, realtime_table
 from pinot_assets.cli.realtime.table import RealtimeTableName, find_table
-from pinot_assets.cli.terminal import new_console, show_json
+from pinot_assets.cli.terminal import new_console, show_answer
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.exit_codes import ExitCode
-from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.preflight import Aim, judge, judge_change, refuse_unless_safe
@@ -43,10 +42,14 @@ def preflight(
         config = _config(pinot, table, tables)
         facts = gather(pinot, table, config, aim)
     answers = judge(facts)
-    if as_json:
-        show_json(values(facts, answers))
-    else:
-        show(new_console(), facts, answers)
+    values = {
+        "table": facts.table,
+        "for": sorted(facts.aims),
+        "version": facts.cluster.version,
+        "refused": any(answer.blocks for answer in answers),
+        "answers": [_values(answer) for answer in answers],
+    }
+    show_answer(as_json, values, _lines(facts, answers))
     if any(answer.blocks for answer in answers):
         raise typer.Exit(ExitCode.REFUSED)
 
@@ -60,7 +63,8 @@ def gate(plan: ApplyPlan) -> None:
     with RealtimePinot(load_settings().pinot) as pinot:
         facts = gather(pinot, spec.name, spec.table_json)
     answers = judge_change(facts)
-    show(new_console(), facts, answers)
+    for line in _lines(facts, answers):
+        new_console().print(line)
     refuse_unless_safe(facts.table, answers)
 
 
@@ -81,31 +85,16 @@ def _config(pinot: RealtimePinot, table: str, directory: Path | None) -> JsonMap
     return held
 
 
-def show(console: Console, facts: Facts, answers: Iterable[CheckResult]) -> None:
+def _lines(facts: Facts, answers: Sequence[CheckResult]) -> Iterator[str]:
     """One line for each rule, and its fix below."""
-    found = list(answers)
     aims = ", ".join(sorted(facts.aims)) or "neither bypass nor pauseless"
-    console.print(
-        f"[bold]{escape(facts.table)}[/] for {aims}, Pinot {facts.cluster.version or 'of no version'}"
-    )
-    for answer in found:
+    yield f"[bold]{escape(facts.table)}[/] for {aims}, Pinot {facts.cluster.version or 'of no version'}"
+    for answer in answers:
         mark = answer.pick("[green]✓[/]", "[yellow]![/]", "[red]✗[/]")
-        console.print(f"  {mark} {answer.name}: {escape(answer.message)}")
+        yield f"  {mark} {answer.name}: {escape(answer.message)}"
         if answer.next_step:
-            console.print(f"      [green]→ {escape(answer.next_step)}[/]")
-    console.print(summary(found))
-
-
-def values(facts: Facts, answers: Iterable[CheckResult]) -> JsonObject:
-    """The same for other programs."""
-    found = list(answers)
-    return {
-        "table": facts.table,
-        "for": sorted(facts.aims),
-        "version": facts.cluster.version,
-        "refused": any(answer.blocks for answer in found),
-        "answers": [_values(answer) for answer in found],
-    }
+            yield f"      [green]→ {escape(answer.next_step)}[/]"
+    yield summary(answers)
 
 
 def _values(answer: CheckResult) -> dict[str, str | None]:

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from pinot_assets.cli.options import AsJson
 from pinot_assets.cli.realtime.table import RUN, DeepStore, RealtimeTableName, open_work, tell
-from pinot_assets.cli.terminal import new_console, show_json
+from pinot_assets.cli.terminal import show_answer
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.operations.table_operation import TableOperation
@@ -52,13 +52,8 @@ def repair(
                     outcomes += done
         else:
             plan = preview(work.read(), _remembered(work), limits)
-    if as_json:
-        show_json(_values(plan, outcomes))
-    else:
-        for line in (*_outcome_lines(outcomes), *plan_lines(plan)):
-            new_console().print(line)
-        if plan.steps and not apply:
-            new_console().print("nothing was done; to do it, add [bold]--apply[/]")
+    hint = ["nothing was done; to do it, add [bold]--apply[/]"] if plan.steps and not apply else []
+    show_answer(as_json, _values(plan, outcomes), (*_outcome_lines(outcomes), *plan_lines(plan), *hint))
     if not plan.all_well:
         raise typer.Exit(ExitCode.REFUSED)
 
