@@ -9,6 +9,7 @@ from typing import TypedDict
 
 from dagster_aws.s3 import S3Resource
 
+from pinot_assets.core.addresses import s3_endpoint
 from pinot_assets.resources.consistent_push import ConsistentPushResource
 from pinot_assets.resources.pinot import PinotResource
 from pinot_assets.resources.spark import SparkResource
@@ -44,5 +45,5 @@ def object_store(environ: Mapping[str, str]) -> S3Resource:
     """S3 where AWS' own variables say it is: told to the executors, which may not have them."""
     return S3Resource(
         region_name=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or None,
-        endpoint_url=environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL") or None,
+        endpoint_url=s3_endpoint(environ),
     )

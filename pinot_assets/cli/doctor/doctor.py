@@ -85,9 +85,16 @@ def doctor(as_json: AsJson = False) -> None:
     checks = run_checks()
     if as_json:
         looked = look_at_pinot()
-        show_json(
-            {"checks": [_values(c) for c in checks], "pinot": None if looked is None else asdict(looked)}
-        )
+        rows = [
+            {
+                "name": check.name,
+                "outcome": check.pick("ok", "warn", "fail"),
+                "says": check.message,
+                "way_out": check.next_step or None,
+            }
+            for check in checks
+        ]
+        show_json({"checks": rows, "pinot": None if looked is None else asdict(looked)})
     else:
         _show(checks)
     if any(check.blocks for check in checks):
@@ -102,15 +109,6 @@ def _show(checks: Iterable[CheckResult]) -> None:
     console = Terminal()
     console.print(table)
     show_pinot(console)
-
-
-def _values(check: CheckResult) -> dict[str, str | None]:
-    return {
-        "name": check.name,
-        "outcome": check.pick("ok", "warn", "fail"),
-        "says": check.message,
-        "way_out": check.next_step or None,
-    }
 
 
 def _refused(name: str, error: LocalStackError) -> CheckResult:
@@ -252,17 +250,13 @@ def _disks(home: Path, cache: Path) -> Iterator[CheckResult]:
         ("home", home, MINIMUM_FREE_BYTES, "PINOT_ASSETS_HOME"),
         ("temporary files", Path(tempfile.gettempdir()), MINIMUM_FREE_BYTES, "TMPDIR"),
     ):
-        free = shutil.disk_usage(_existing(folder)).free
+        free = shutil.disk_usage(next(one for one in (folder, *folder.parents) if one.exists())).free
         says = f"{free / _GB:.1f} GB are free at {folder}."
         if free < needed:
             way_out = f"{needed / _GB:.1f} GB are needed: free some, or point {move} at a disk with room"
             yield failed(f"disk: {name}", says, way_out)
         else:
             yield passed(f"disk: {name}", says)
-
-
-def _existing(folder: Path) -> Path:
-    return next(parent for parent in (folder, *folder.parents) if parent.exists())
 
 
 def _ports(record: Record, parts: list[PartStatus]) -> CheckResult:

@@ -7,7 +7,6 @@ half way leaves its lineage entry behind, and Pinot refuses the next one that to
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rich.console import Console
@@ -59,7 +58,10 @@ def look_at_pinot() -> PinotLook | None:
         connection = replace(load_settings().pinot, timeouts=_TIMEOUTS)
         with HttpPinotClient(connection) as pinot:
             version = pinot.version()
-            guarded = _guards_open_replacements(pinot, version)
+            # As far as this release lets anybody switch it off.
+            guarded = (
+                not honours_lineage_settings(version) or pinot.controller_setting(EXCLUSIVE_DELETE) != "false"
+            )
             unaskable = _unaskable(pinot)
     except PinotAssetsError:
         return None
@@ -67,7 +69,12 @@ def look_at_pinot() -> PinotLook | None:
     look = PinotLook(connection.controller_url, version, guarded, traits, None, unaskable=unaskable)
     try:
         with HttpPinotClient(connection) as pinot:
-            return replace(look, open=tuple(_open_entries(pinot)))
+            entries = (
+                (table, entry)
+                for table in pinot.offline_tables()
+                for entry in pinot.lineage(table).in_state(LineageState.IN_PROGRESS)
+            )
+            return replace(look, open=tuple(entries))
     except PinotAssetsError as error:
         return replace(look, trouble=error.what)
 
@@ -108,7 +115,7 @@ def show_pinot(console: Console) -> None:
 
 def sheet(version: str) -> Table:
     """The rows of `pinot_assets.pinot.versions` that hold for that release."""
-    table = Table("what", "this Pinot", "so here", box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = _grid("what", "this Pinot", "so here")
     for trait in traits_of(version):
         table.add_row(trait.topic, trait.pinot, trait.here)
     return table
@@ -119,20 +126,15 @@ def open_replacements(entries: list[tuple[str, LineageEntry]], now_ms: int) -> T
 
     :param entries: each with the (raw) name of its table.
     """
-    rows = Table(
-        "table",
-        "lineage entry",
-        "open for",
-        "owner",
-        "way on",
-        box=None,
-        header_style="bold",
-        padding=(0, 2, 0, 0),
-    )
+    rows = _grid("table", "lineage entry", "open for", "owner", "way on")
     for table, entry in entries:
         age = f"{hours(now_ms - entry.timestamp_ms)} h"
         rows.add_row(table, entry.id, age, *_owner(table, entry))
     return rows
+
+
+def _grid(*columns: str) -> Table:
+    return Table(*columns, box=None, header_style="bold", padding=(0, 2, 0, 0))
 
 
 def _owner(table: str, entry: LineageEntry) -> tuple[str, str]:
@@ -145,14 +147,3 @@ def _owner(table: str, entry: LineageEntry) -> tuple[str, str]:
         ", ".join(f"cp{seq}" for seq in sessions),
         f"the next run of {table} ends it or takes it back; see: pinot-assets session show {table}",
     )
-
-
-def _open_entries(pinot: HttpPinotClient) -> Iterator[tuple[str, LineageEntry]]:
-    for table in pinot.offline_tables():
-        for entry in pinot.lineage(table).in_state(LineageState.IN_PROGRESS):
-            yield table, entry
-
-
-def _guards_open_replacements(pinot: HttpPinotClient, version: str) -> bool:
-    """Whether segments of an open replacement are safe, as far as this release lets anybody switch it off."""
-    return not honours_lineage_settings(version) or pinot.controller_setting(EXCLUSIVE_DELETE) != "false"

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import difflib
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
 from typing import Final
 from urllib.parse import urlsplit
 
 from pinot_assets.core import limits
-from pinot_assets.core.addresses import origin_of
+from pinot_assets.core.addresses import S3_ENDPOINTS, origin_of
 from pinot_assets.core.check_result import CheckResult, failed, passed, warned
 from pinot_assets.core.policy import POLICY
 from pinot_assets.errors import PinotAssetsError
@@ -37,8 +36,7 @@ from pinot_assets.zookeeper.client import cluster_client
 
 _TIMEOUTS: Final = Timeouts(connect=1.0, call=3.0)
 _PATIENCE_S: Final = 3.0
-_STORES: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-_URLS: Final = (*_STORES, "PINOT_ASSETS_WEBHOOK_URL", "DAGSTER_WEBSERVER_URL")
+_URLS: Final = (*S3_ENDPOINTS, "PINOT_ASSETS_WEBHOOK_URL", "DAGSTER_WEBSERVER_URL")
 _HALVES: Final = (("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), (USER, PASSWORD))
 _KNOWN: Final = frozenset(variable.name for section in VARIABLES.values() for variable in section)
 _PREFIX: Final = "PINOT_ASSETS_"
@@ -49,43 +47,43 @@ _SURELY_MEANT: Final = 0.93
 
 def check_environment(env: Mapping[str, str]) -> list[CheckResult]:
     """All checks, those first that others go by."""
-    profile, said = _profile(env)
-    checks = [said]
-    if profile is not None:
-        checks += chain(_pinot(env, profile), _policy(env), _spark(env, profile))
+    checks = [*_told("profile", _profile(env))]
+    if checks[0].passed:
+        profile = load_profile(env)
+        checks += _told("settings", _pinot(env, profile))
+        checks += _told("policy", _policy(env))
+        checks += _told("Spark", _spark(env, profile))
     return [*checks, *_tables(env), *_limits(env), *_urls(env), *_halves(env), *_unknown(env)]
 
 
-def _failed(
-    name: str, error: PinotAssetsError, way_out: str = "docs/deploy.md has the settings"
-) -> CheckResult:
-    return failed(name, f"{error.reason.rstrip('.')}.", error.hint or way_out)
-
-
-def _profile(env: Mapping[str, str]) -> tuple[Profile | None, CheckResult]:
+def _told(
+    name: str, checks: Iterable[CheckResult], way_out: str = "docs/deploy.md has the settings"
+) -> Iterator[CheckResult]:
+    """What these checks say; an error of theirs is a failure of that name."""
     try:
-        profile = load_profile(env)
+        yield from checks
     except PinotAssetsError as error:
-        return None, _failed("profile", error)
-    return profile, passed("profile", f"{profile}{'' if env.get(PROFILE) else ', since none is set'}.")
+        yield failed(name, f"{error.reason.rstrip('.')}.", error.hint or way_out)
+
+
+def _profile(env: Mapping[str, str]) -> Iterator[CheckResult]:
+    profile = load_profile(env)
+    yield passed("profile", f"{profile}{'' if env.get(PROFILE) else ', since none is set'}.")
 
 
 # --- Pinot ---------------------------------------------------------------------------------------
 
 
 def _pinot(env: Mapping[str, str], profile: Profile) -> Iterator[CheckResult]:
-    try:
-        settings = named_settings(env, profile)
-        if settings is None:
-            yield _local(env)
-            return
-        _use_files(settings)
-    except PinotAssetsError as error:
-        yield _failed("settings", error)
+    settings = named_settings(env, profile)
+    if settings is None:
+        yield _local(env)
         return
+    for tls in (settings.pinot.tls, settings.pinot.grpc.tls):  # for ZooKeeper its own check tells
+        tls.context()
     yield passed("settings", "they name a Pinot and its ZooKeeper.")
-    yield _asked("controller", lambda: _version(settings), "check PINOT_CONTROLLER_URL, and that it is up")
-    yield _asked("ZooKeeper", lambda: _cluster(settings), "check PINOT_ZOOKEEPER and PINOT_CLUSTER")
+    yield from _told("controller", _version(settings), "check PINOT_CONTROLLER_URL, and that it is up")
+    yield from _told("ZooKeeper", _cluster(settings), "check PINOT_ZOOKEEPER and PINOT_CLUSTER")
 
 
 def _local(env: Mapping[str, str]) -> CheckResult:
@@ -100,29 +98,16 @@ def _local(env: Mapping[str, str]) -> CheckResult:
     )
 
 
-def _use_files(settings: Settings) -> None:
-    """:raises SpecError: a certificate or a key cannot be used; for ZooKeeper its own check tells."""
-    for tls in (settings.pinot.tls, settings.pinot.grpc.tls):
-        tls.context()
-
-
-def _asked(name: str, ask: Callable[[], str], way_out: str) -> CheckResult:
-    try:
-        return passed(name, ask())
-    except PinotAssetsError as error:
-        return _failed(name, error, way_out)
-
-
-def _version(settings: Settings) -> str:
+def _version(settings: Settings) -> Iterator[CheckResult]:
     with HttpPinotClient(replace(settings.pinot, timeouts=_TIMEOUTS)) as pinot:
-        return f"it answers: Pinot {pinot.version() or 'without a version'}."
+        yield passed("controller", f"it answers: Pinot {pinot.version() or 'without a version'}.")
 
 
-def _cluster(settings: Settings) -> str:
+def _cluster(settings: Settings) -> Iterator[CheckResult]:
     with cluster_client(
         settings.zookeeper, settings.cluster, settings.zookeeper_access, timeout_s=_PATIENCE_S
     ):
-        return f"it answers, and has the cluster {settings.cluster}."
+        yield passed("ZooKeeper", f"it answers, and has the cluster {settings.cluster}.")
 
 
 # --- tables and what they may reach --------------------------------------------------------------
@@ -130,11 +115,7 @@ def _cluster(settings: Settings) -> str:
 
 def _policy(env: Mapping[str, str]) -> Iterator[CheckResult]:
     folder = tables_directory(env)
-    try:
-        policy_of(folder, env)
-    except PinotAssetsError as error:
-        yield _failed("policy", error)
-        return
+    policy_of(folder, env)
     notes = policy_notes(folder, env)
     for note in notes:
         way_out = f"mount it, or correct line {note.line} of {note.file}"
@@ -158,11 +139,8 @@ def _spark(env: Mapping[str, str], profile: Profile) -> Iterator[CheckResult]:
     # Here: it brings nothing of Spark's along, but much that no other check needs.
     from pinot_assets.ingest.spark.environment import check_settings
 
-    try:
-        if check_settings(env, profile):
-            yield passed("Spark", "its settings can be read.")
-    except PinotAssetsError as error:
-        yield _failed("Spark", error)
+    if check_settings(env, profile):
+        yield passed("Spark", "its settings can be read.")
 
 
 def _limits(env: Mapping[str, str]) -> Iterator[CheckResult]:
@@ -173,10 +151,13 @@ def _limits(env: Mapping[str, str]) -> Iterator[CheckResult]:
         *(lambda limit=limit: limit.bytes for limit in sized),
     ]
     for read in reads:
-        try:
-            read()
-        except PinotAssetsError as error:
-            yield _failed("limits", error)
+        yield from _told("limits", _silent(read))
+
+
+def _silent(read: Callable[[], object]) -> Iterator[CheckResult]:
+    """A value that can be read is no news."""
+    read()
+    yield from ()
 
 
 def _urls(env: Mapping[str, str]) -> Iterator[CheckResult]:
@@ -187,7 +168,7 @@ def _urls(env: Mapping[str, str]) -> Iterator[CheckResult]:
         if origin_of(url) is None:
             reason = f"{name} is no address that can be reached."
             yield failed("addresses", reason, "write http://host[:port] or https://host[:port]")
-        elif name in _STORES and not _listens(url):
+        elif name in S3_ENDPOINTS and not _listens(url):
             yield warned("addresses", f"nothing answers at the address of {name}.", "check it")
 
 

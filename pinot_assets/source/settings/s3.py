@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
+from pinot_assets.core.addresses import s3_endpoint
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SettingError, SourceError
 from pinot_assets.source.settings import endpoints
@@ -55,7 +56,7 @@ class S3Settings:
         :raises SourceError: no keys were found.
         """
         values = endpoints.resolve("S3", KNOWN_PROPS, props, policy)
-        endpoint = values.get("endpoint") or _endpoint_of_environment()
+        endpoint = values.get("endpoint") or s3_endpoint(os.environ)
         credentials, region = _credentials(values)
         config: S3Config = {"region": _checked_region(values.get("region") or region or "us-east-1")}
         if endpoint:
@@ -81,10 +82,6 @@ class S3Settings:
 
     def __repr__(self) -> str:
         return "S3Settings(…)"
-
-
-def _endpoint_of_environment() -> str | None:
-    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
 def _checked_region(region: str) -> str:
