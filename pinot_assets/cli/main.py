@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
-from pinot_assets.cli.commands import local, partitions, receipts, rollback, run, session, state, tables
+from pinot_assets.cli.commands import local, partitions, run, session, snapshots, state, tables
 from pinot_assets.cli.commands.gc import gc
 from pinot_assets.cli.commands.metrics import metrics
 from pinot_assets.cli.commands.new_specs import init
@@ -15,7 +18,6 @@ from pinot_assets.cli.commands.simulate import simulate
 from pinot_assets.cli.commands.watch import watch
 from pinot_assets.cli.doctor.doctor import doctor
 from pinot_assets.cli.program import Program, arrange, reflow, run_program
-from pinot_assets.cli.realtime.lazy_group import realtime_app
 
 app = typer.Typer(
     cls=Program,
@@ -24,6 +26,27 @@ app = typer.Typer(
     help="Files into Apache Pinot, all or nothing: consistent push, retries and rollback.",
     epilog="Start with `pinot-assets doctor`, then `pinot-assets local up`.",
 )
+
+
+class _RealtimeGroup(TyperGroup):
+    """Hands everything to `pinot_assets.cli.realtime.group`, loaded when one of its commands is asked for.
+
+    `Any`: typer's own types are private, and not the same in its releases.
+    """
+
+    @cached_property
+    def _whole(self) -> TyperGroup:
+        from pinot_assets.cli.realtime.group import app
+
+        return get_group(app)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, as the other group has them."""
+        return self._whole.list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """One command of the other group."""
+        return self._whole.get_command(ctx, cmd_name)
 
 
 def _show_version(asked: bool) -> None:
@@ -45,15 +68,24 @@ def _program(
 for command in (
     *(doctor, init, simulate, metrics, gc, watch, local.dev),
     *(run.run, run.plan, run.status),
-    *(receipts.why, receipts.where, receipts.history, receipts.diff),
-    *(rollback.snapshots, rollback.rollback, rollback.resume),
+    *(snapshots.snapshots, snapshots.why, snapshots.where, snapshots.history, snapshots.diff),
+    *(snapshots.rollback, snapshots.resume),
 ):
     app.command()(command)
 app.command("down")(local.down_with_ui)
 app.add_typer(local.app, name="local", help="A real Pinot with its ZooKeeper on this machine.")
 app.add_typer(tables.app, name="tables")
 app.add_typer(partitions.app, name="partitions")
-app.add_typer(realtime_app(), name="realtime")
+app.add_typer(
+    typer.Typer(
+        cls=_RealtimeGroup,
+        no_args_is_help=True,
+        help="REALTIME tables: check, watch and mend them, switch pauseless consumption, rebalance.",
+        epilog="Start with `pinot-assets realtime preflight TABLE`; docs/guides/realtime.md has a command "
+        "for each kind of trouble.",
+    ),
+    name="realtime",
+)
 app.add_typer(session.app, name="session")
 app.add_typer(state.app, name="state")
 arrange(app)

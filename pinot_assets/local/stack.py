@@ -20,7 +20,7 @@ import psutil
 
 from pinot_assets.core.java import Java, find_java
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import jars, parts, ports, processes
+from pinot_assets.local import jars, parts, processes
 from pinot_assets.local.helix import forget
 from pinot_assets.local.parts import Site, StackPart
 from pinot_assets.settings.local_stack import (
@@ -208,12 +208,12 @@ class Stack:
         save_record(self.home, record)
 
     def _check_ports(self, part: StackPart, record: Record) -> None:
-        taken = [port for port in record.ports[part.name].values() if not ports.is_free(port)]
+        taken = [port for port in record.ports[part.name].values() if not processes.is_free_port(port)]
         if not taken:
             return
         if part.name in record.settled:
             raise LocalStackError(
-                f"port {taken[0]} of {part.name} is taken by {ports.holder(taken[0])}",
+                f"port {taken[0]} of {part.name} is taken by {processes.port_holder(taken[0])}",
                 why="the data of the stack are bound to its ports",
                 hint="end that process, or start afresh with `pinot-assets local down --purge`",
             )
@@ -333,5 +333,5 @@ def _assign_ports(record: Record) -> None:
         of_part = record.ports.setdefault(part.name, {})
         for purpose in part.ports:
             if purpose not in of_part:
-                of_part[purpose] = ports.pick(taken)
+                of_part[purpose] = processes.free_port(taken)
                 taken.add(of_part[purpose])

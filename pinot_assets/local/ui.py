@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import ports, processes
+from pinot_assets.local import processes
 from pinot_assets.settings.local_stack import LOOPBACK, ProcessRecord
 
 PREFERRED_PORT = 3000  # Dagster's own
@@ -57,8 +57,8 @@ def start(home: Path, project: Path) -> str:
     dagster_home.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(project / "dagster.yaml", dagster_home / "dagster.yaml")
     os.environ["DAGSTER_HOME"] = _dagster_home(home)
-    first = PREFERRED_PORT if ports.is_free(PREFERRED_PORT) else ports.pick(())
-    for port in (first, ports.pick((first,))):
+    first = PREFERRED_PORT if processes.is_free_port(PREFERRED_PORT) else processes.free_port(())
+    for port in (first, processes.free_port((first,))):
         command = [sys.executable, "-m", "dagster", "dev", "-w", str(project / "workspace.yaml")]
         command += ["--host", LOOPBACK, "--port", str(port)]
         record = _Record(process=processes.spawn(command, _log(home)), port=port)
@@ -66,7 +66,7 @@ def start(home: Path, project: Path) -> str:
         if _comes_up(record):
             return _url(port)
         stop(home)
-        if ports.is_free(port):
+        if processes.is_free_port(port):
             break  # it was not the port that was wrong
     raise LocalStackError(
         "the Dagster UI does not come up",

@@ -14,7 +14,7 @@ import pinot_assets.assets
 import pinot_assets.sensors
 from pinot_assets.cli import program
 from pinot_assets.cli.commands import watch
-from pinot_assets.cli.doctor import pinot
+from pinot_assets.cli.doctor import environment as pinot
 from pinot_assets.cli.main import app
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.json_object import JsonObject
@@ -47,7 +47,7 @@ MEANINGS: JsonObject = {
     "cli.realtime.repair:step": repair.Step,
     "cli.realtime.repair:waiting": repair.Waiting,
     "realtime.health.rows:row": rows.SegmentRow,
-    "cli.commands.rollback:answer": RowCount,
+    "cli.commands.snapshots:answer": RowCount,
     "session.plan_report.rendering_json:found.to_json()": Fingerprint,
     "cli.commands.session:state": FileState,
     "cli.commands.tables:note": Note,

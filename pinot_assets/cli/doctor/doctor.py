@@ -25,8 +25,7 @@ from packaging.version import Version
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.cli.doctor.pinot import look_at_pinot, show_pinot
-from pinot_assets.cli.doctor.settings import check_environment
+from pinot_assets.cli.doctor.environment import check_environment, look_at_pinot, show_pinot
 from pinot_assets.cli.options import AsJson
 from pinot_assets.cli.terminal import Terminal, show_json
 from pinot_assets.core.check_result import CheckResult, Severity, failed, passed, warned
@@ -35,7 +34,7 @@ from pinot_assets.core.java import find_java
 from pinot_assets.core.subprocesses import run_child
 from pinot_assets.core.temporary_folders import temporary_folder
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import jars, ports
+from pinot_assets.local import jars, processes
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
 from pinot_assets.settings.local_stack import Record, default_cache, default_home, load_record
 
@@ -262,15 +261,15 @@ def _disks(home: Path, cache: Path) -> Iterator[CheckResult]:
 def _ports(record: Record, parts: list[PartStatus]) -> CheckResult:
     """A stack's ports stay its own while it is stopped, but nobody else knows that."""
     for part in parts:
-        taken = [port for port in part.ports.values() if not part.pid and not ports.is_free(port)]
+        taken = [port for port in part.ports.values() if not part.pid and not processes.is_free_port(port)]
         if taken and part.name in record.settled:
             return failed(
                 "ports",
-                f"port {taken[0]} of the stack's {part.name} is taken by {ports.holder(taken[0])}.",
+                f"port {taken[0]} of the stack's {part.name} is taken by {processes.port_holder(taken[0])}.",
                 "end that process, or start afresh with `pinot-assets local down --purge`",
             )
     try:
-        ports.pick(())
+        processes.free_port(())
     except LocalStackError as error:
         return _refused("ports", error)
     return passed("ports", "servers can listen on 127.0.0.1.")

@@ -324,7 +324,8 @@ _OTHERS: Mapping[str, Middle] = {
 def _usual(path: Sequence[str], command: TyperCommand) -> Middle:
     """A command that is told a table, is asked nothing, and waits for ZooKeeper or Pinot."""
     words = [*path]
-    if any(isinstance(one, TyperArgument) and (one.metavar, one.nargs) == ("TABLE", 1) for one in command.params):
+    arguments = [one for one in command.params if isinstance(one, TyperArgument)]
+    if any((one.metavar, one.nargs) == ("TABLE", 1) for one in arguments):
         words.append("clicks" if "realtime" in path else "flights")
     if any("--yes" in one.opts for one in command.params):
         words.append("--yes")

@@ -14,7 +14,7 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner, Result
 
-from pinot_assets.cli.commands import receipts
+from pinot_assets.cli.commands import snapshots as receipts
 from pinot_assets.cli.main import app
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError

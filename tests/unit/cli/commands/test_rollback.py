@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from pinot_assets.cli.commands import rollback
+from pinot_assets.cli.commands import snapshots as rollback
 from pinot_assets.cli.main import app
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import RollbackRefused
