@@ -7,6 +7,7 @@ asks for them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -69,7 +70,12 @@ def simulate(
     """
     if plot_format not in SUFFIXES:
         raise QuantityError(f"--format {plot_format!r} is not known", hint="give svg or png")
-    _needs_extra()
+    if missing := [name for name in ("matplotlib", "simpy") if find_spec(name) is None]:
+        raise PinotAssetsError(
+            "the simulation's libraries are not installed",
+            why=f"{missing[0]} is missing",
+            hint="pip install 'pinot-assets[simulate]'",
+        )
     from pinot_assets.sizing.flush import Flush
     from pinot_assets.sizing.forecast import simulate_day
     from pinot_assets.sizing.load import Load, UploadWay
@@ -105,24 +111,6 @@ def simulate(
     forecasts = {way: simulate_day(load, way) for way in UploadWay}
     _write(forecasts, html, plots, plot_format)
     _tell(load, forecasts, as_json)
-
-
-def _needs_extra() -> None:
-    """Simpy and matplotlib, which not every installation has.
-
-    :raises PinotAssetsError: naming what to install.
-    """
-    try:
-        import matplotlib
-        import simpy
-
-        del matplotlib, simpy
-    except ImportError as error:
-        raise PinotAssetsError(
-            "the simulation's libraries are not installed",
-            why=f"{error.name} is missing",
-            hint="pip install 'pinot-assets[simulate]'",
-        ) from error
 
 
 def _read(option: str, text: str, parse: Callable[[str], T]) -> T:

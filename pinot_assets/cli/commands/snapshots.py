@@ -70,7 +70,15 @@ def why(
             why=_kept_text(_kept(spec)),
             hint="it may be staged and not published yet: `pinot-assets session show`",
         )
-    values = _stay_values(stay) | _segment_values(stay, segment)
+    output = stay.output(segment)
+    values = _stay_values(stay) | {
+        "segment": segment,
+        "segmentRows": output.rows,
+        "crc": output.crc,
+        "tar": output.tar_uri,
+        "lineageEntry": (stay.since.lineage_entry_id or None) if stay.brought else None,
+        "audit": stay.since.audit.get("summary") if stay.brought else None,
+    }
     show_answer(as_json, values, _labelled(values))
 
 
@@ -197,18 +205,6 @@ def _stay_values(stay: Stay) -> JsonObject:
         "since": utc_text(stay.since.published_ms),
         "until": None if stay.until is None else utc_text(stay.until.published_ms),
         "replacedBy": None if stay.until is None else f"{stay.until.session} ({stay.until.mode})",
-    }
-
-
-def _segment_values(stay: Stay, segment: str) -> JsonObject:
-    output = stay.output(segment)
-    return {
-        "segment": segment,
-        "segmentRows": output.rows,
-        "crc": output.crc,
-        "tar": output.tar_uri,
-        "lineageEntry": (stay.since.lineage_entry_id or None) if stay.brought else None,
-        "audit": stay.since.audit.get("summary") if stay.brought else None,
     }
 
 

@@ -13,7 +13,6 @@ from rich.markup import escape
 from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, DryRun, TableName, TablesOption, Yes, one_table
 from pinot_assets.cli.terminal import fields, new_console, refuse_to_ask, show_answer, show_json
-from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.session.connect import open_session_store, open_staging
@@ -34,7 +33,19 @@ def show(table: TableName, tables: TablesOption = None, as_json: AsJson = False)
     """
     found = _look(one_table(table, tables))
     lines = fields(((label, escape(text)) for label, text in _lines(found)), 8)
-    show_answer(as_json, _values(table, found), lines)
+    values = {
+        "table": table,
+        "format": _format_of(found),
+        "needs": _needed(found) or None,
+        "release": version("pinot-assets"),
+        "newestKnown": NEWEST,
+        "readable": all(one.marks.is_known for one in found),
+        "objects": [
+            {"kind": one.kind, "name": one.name, "format": one.marks.format, "known": one.marks.is_known}
+            for one in found
+        ],
+    }
+    show_answer(as_json, values, lines)
 
 
 @app.command()
@@ -92,21 +103,6 @@ def _needed(found: Sequence[StoredObject]) -> str:
     """The oldest release that can work on the table; "" where that is not said."""
     newest = max((one.marks for one in found), key=lambda marks: marks.format, default=None)
     return "" if newest is None else newest.needs or RELEASES.get(newest.format, "")
-
-
-def _values(table: str, found: Sequence[StoredObject]) -> JsonObject:
-    return {
-        "table": table,
-        "format": _format_of(found),
-        "needs": _needed(found) or None,
-        "release": version("pinot-assets"),
-        "newestKnown": NEWEST,
-        "readable": all(one.marks.is_known for one in found),
-        "objects": [
-            {"kind": one.kind, "name": one.name, "format": one.marks.format, "known": one.marks.is_known}
-            for one in found
-        ],
-    }
 
 
 def _lines(found: Sequence[StoredObject]) -> Iterator[tuple[str, str]]:

@@ -107,7 +107,11 @@ def apply(
     if len(fates) == 1 and not chosen.left_out and fates[0].error is not None:
         raise fates[0].error
     if as_json:
-        show_json(fates_values(fates, chosen.left_out))
+        left_out = [
+            {"table": one.name, "file": one.file, "applied": False, **error_values(one.error)}
+            for one in chosen.left_out
+        ]
+        show_json([*map(_outcome_values, fates), *left_out])
     else:
         show_failures(fates, chosen.left_out)
     raise typer.Exit(exit_code_of(fates, chosen.left_out))
@@ -195,31 +199,18 @@ def findings_values(
     }
 
 
-def plan_values(plan: ApplyPlan) -> JsonObject:
-    """What `apply` would change."""
-    return {
-        "table": plan.spec.name_with_type,
-        "schema": _change_values(plan.schema),
-        "config": _change_values(plan.table),
-        "cannotBeTakenBack": list(plan.lasting),
-    }
-
-
-def fates_values(fates: Iterable[ApplyOutcome], left_out: Iterable[LeftOut]) -> list[JsonObject]:
-    """What became of each table that `apply` was asked for; of one that failed also the error."""
-    return [
-        *map(_fate_values, fates),
-        *(
-            {"table": one.name, "file": one.file, "applied": False, **error_values(one.error)}
-            for one in left_out
-        ),
-    ]
-
-
-def _fate_values(fate: ApplyOutcome) -> JsonObject:
-    planned = {"table": fate.table} if fate.plan is None else plan_values(fate.plan)
-    error = {} if fate.error is None else error_values(fate.error)
-    return {**planned, "applied": fate.applied, **error}
+def _outcome_values(outcome: ApplyOutcome) -> JsonObject:
+    """What `apply` would change, and what became of it; of a table that failed also the error."""
+    values: JsonObject = {"table": outcome.table}
+    if (plan := outcome.plan) is not None:
+        values = {
+            "table": plan.spec.name_with_type,
+            "schema": _change_values(plan.schema),
+            "config": _change_values(plan.table),
+            "cannotBeTakenBack": list(plan.lasting),
+        }
+    error = {} if outcome.error is None else error_values(outcome.error)
+    return {**values, "applied": outcome.applied, **error}
 
 
 def kind_of(spec: AnyTableSpec) -> str:

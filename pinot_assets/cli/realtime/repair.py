@@ -53,7 +53,14 @@ def repair(
         else:
             plan = preview(work.read(), _remembered(work), limits)
     hint = ["nothing was done; to do it, add [bold]--apply[/]"] if plan.steps and not apply else []
-    show_answer(as_json, _values(plan, outcomes), (*_outcome_lines(outcomes), *plan_lines(plan), *hint))
+    values = {
+        "done": [{"step": str(one.step), "result": one.result, "text": one.text} for one in outcomes],
+        "steps": [_step_values(step) for step in plan.steps],
+        "advice": [_step_values(step) for step in plan.advice],
+        "refusals": [asdict(refusal) for refusal in plan.refusals],
+        "waiting": [asdict(waiting) for waiting in plan.waiting],
+    }
+    show_answer(as_json, values, (*_outcome_lines(outcomes), *plan_lines(plan), *hint))
     if not plan.all_well:
         raise typer.Exit(ExitCode.REFUSED)
 
@@ -100,16 +107,6 @@ def _outcome_lines(outcomes: Iterable[StepOutcome]) -> Iterator[str]:
         mark = "[green]✓[/]" if outcome.helped else "[red]✗[/]"
         text = f": {outcome.text}" if outcome.text else ""
         yield f"{mark} {escape(str(outcome.step))}: {outcome.result}{escape(text)}"
-
-
-def _values(plan: RepairPlan, outcomes: Iterable[StepOutcome]) -> dict[str, object]:
-    return {
-        "done": [{"step": str(one.step), "result": one.result, "text": one.text} for one in outcomes],
-        "steps": [_step_values(step) for step in plan.steps],
-        "advice": [_step_values(step) for step in plan.advice],
-        "refusals": [asdict(refusal) for refusal in plan.refusals],
-        "waiting": [asdict(waiting) for waiting in plan.waiting],
-    }
 
 
 def _step_values(step: Step) -> dict[str, object]:
