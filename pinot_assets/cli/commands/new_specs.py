@@ -52,18 +52,6 @@ _COLOURS = {
     Disposition.TO_DO: "red",
 }
 
-Places = Annotated[
-    list[str],
-    typer.Argument(help="Some of the table's files, or their folder: a path, s3://…, gs://…, abfss://…"),
-]
-Name = Annotated[
-    str, typer.Option("--name", help="Of the table; else it is called as the folder, or the file.")
-]
-Out = Annotated[Path | None, typer.Option("--out", help="The file to write (default: <tables>/<name>.yaml).")]
-Props = Annotated[
-    list[str] | None,
-    typer.Option("--prop", help="How to reach a bucket: region=eu-west-1, secretKey='${TABLE_SECRET_KEY}'."),
-]
 Config = Annotated[
     Path | None,
     typer.Argument(help="JSON of the table config, of {OFFLINE: …}, or of TableConfigs.", metavar="CONFIG"),
@@ -85,11 +73,23 @@ JobSpec = Annotated[
 
 
 def init(
-    files: Places,
-    name: Name = "",
-    out: Out = None,
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Some of the table's files, or their folder: a path, s3://…, gs://…, abfss://…"),
+    ],
+    name: Annotated[
+        str, typer.Option("--name", help="Of the table; else it is called as the folder, or the file.")
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The file to write (default: <tables>/<name>.yaml).")
+    ] = None,
     tables: TablesOption = None,
-    props: Props = None,
+    props: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prop", help="How to reach a bucket: region=eu-west-1, secretKey='${TABLE_SECRET_KEY}'."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the spec of a table for FILES: columns, types, time column and keys, as a sample shows them.

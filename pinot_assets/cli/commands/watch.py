@@ -41,10 +41,6 @@ from pinot_assets.source import Inventory
 from pinot_assets.table_spec import LeftOut, TableSpec
 from pinot_assets.table_spec.tables.load import NO_DIRECTORY
 
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(help="Tables, as in tables/<name>.yaml.", metavar="TABLE", autocompletion=table_names),
-]
 Stop = Callable[[float], bool]
 """Waits so many seconds, less when the end is asked for; whether it is."""
 
@@ -99,7 +95,10 @@ _COLOURS = {TableState.RUNS: "cyan", TableState.REFUSED: "yellow", TableState.ER
 
 
 def watch(
-    names: Names = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Tables, as in tables/<name>.yaml.", metavar="TABLE", autocompletion=table_names),
+    ] = None,
     every_table: Annotated[bool, typer.Option("--all", help="All tables of the directory.")] = False,
     interval: Annotated[int, typer.Option("--interval", min=1, help="Seconds between two looks.")] = 30,
     once: Annotated[bool, typer.Option("--once", help="Look once at each, run what is due, end.")] = False,

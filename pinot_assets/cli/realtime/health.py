@@ -24,11 +24,6 @@ from pinot_assets.realtime.read.deep_store import open_deep_store
 from pinot_assets.realtime.read.metrics import Metric, metrics, read_exporters
 from pinot_assets.realtime.read.reading import read_state
 
-Exporters = Annotated[
-    list[str] | None,
-    typer.Option("--exporter", help="http://host:port of a JMX exporter, of controllers and servers."),
-]
-
 _WIDE = 1000
 """Columns: names of segments are copied into other commands, so none is cut; the terminal wraps."""
 _COLOURS = {"": "red", "COMMITTING": "yellow", "IN_PROGRESS": "cyan"}
@@ -65,7 +60,10 @@ def health(
     table: RealtimeTableName,
     as_json: AsJson = False,
     deep_store: DeepStore = None,
-    exporters: Exporters = None,
+    exporters: Annotated[
+        list[str] | None,
+        typer.Option("--exporter", help="http://host:port of a JMX exporter, of controllers and servers."),
+    ] = None,
 ) -> None:
     """Check TABLE: copies, commits, errors, consumption, answers.
 

@@ -37,19 +37,16 @@ from pinot_assets.settings.environment import tables_directory
 
 # --- restart-from ---------------------------------------------------------------------------------
 
-Segments = Annotated[
-    list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT")
-]
-Confirm = Annotated[
-    str, typer.Option("--confirm", help="The table's name once more: yes, delete these segments.")
-]
-
 
 def restart_from(
     table: RealtimeTableName,
-    segments: Segments,
+    segments: Annotated[
+        list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT")
+    ],
     dry_run: DryRun = False,
-    confirm: Confirm = "",
+    confirm: Annotated[
+        str, typer.Option("--confirm", help="The table's name once more: yes, delete these segments.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Delete lost segments of TABLE and all later ones of their partitions; read them again in order.
@@ -196,23 +193,19 @@ def _outline(state: RealtimeState, goal: Goal) -> tuple[str, ...]:
 
 # --- rebalance ------------------------------------------------------------------------------------
 
-Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")]
-Options = Annotated[
-    list[str] | None,
-    typer.Option("--option", help="One of Pinot's own, name=value: minAvailableReplicas=1, say."),
-]
-UploadFirst = Annotated[
-    bool, typer.Option("--upload-first", help="With --apply: repair first, so that all is in the deep store.")
-]
-FollowedFor = Annotated[int, typer.Option("--minutes", min=1, help="How long it is followed.")]
-
 
 def rebalance(
     table: RealtimeTableName,
-    apply: Apply = False,
-    options: Options = None,
-    upload_first: UploadFirst = False,
-    minutes: FollowedFor = 360,
+    apply: Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")] = False,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="One of Pinot's own, name=value: minAvailableReplicas=1, say."),
+    ] = None,
+    upload_first: Annotated[
+        bool,
+        typer.Option("--upload-first", help="With --apply: repair first, so that all is in the deep store."),
+    ] = False,
+    minutes: Annotated[int, typer.Option("--minutes", min=1, help="How long it is followed.")] = 360,
     as_json: AsJson = False,
 ) -> None:
     """Rebalance TABLE, unless rows that only servers have could be lost.

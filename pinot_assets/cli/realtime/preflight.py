@@ -24,13 +24,15 @@ from pinot_assets.realtime.preflight.judge import summary, verdict
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.table_spec.tables.apply import ApplyPlan
 
-For = Annotated[
-    Aim | None, typer.Option("--for", help="What is to be switched on; without it, what the config has on.")
-]
-
 
 def preflight(
-    table: RealtimeTableName, aim: For = None, tables: TablesOption = None, as_json: AsJson = False
+    table: RealtimeTableName,
+    aim: Annotated[
+        Aim | None,
+        typer.Option("--for", help="What is to be switched on; without it, what the config has on."),
+    ] = None,
+    tables: TablesOption = None,
+    as_json: AsJson = False,
 ) -> None:
     """Look whether bypass or pauseless consumption of TABLE would hold; changes nothing.
 

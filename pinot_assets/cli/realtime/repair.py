@@ -20,20 +20,19 @@ from pinot_assets.realtime.repair.memory import SUBJECT
 from pinot_assets.realtime.repair.model import USUAL_LIMITS, RepairLimits, RepairPlan, Step
 from pinot_assets.realtime.repair.words import call, manual
 
-Apply = Annotated[bool, typer.Option("--apply/--plan", help="Do what can be done, or only show it.")]
-AtOnce = Annotated[int, typer.Option("--limit", min=1, help="Steps at once.")]
-UploadGb = Annotated[float, typer.Option("--upload-gb", min=0.001, help="Gigabytes uploaded at once.")]
-Rounds = Annotated[
-    int, typer.Option("--rounds", min=1, help="Plans that are carried out, one after the other.")
-]
-
 
 def repair(
     table: RealtimeTableName,
-    apply: Apply = False,
-    limit: AtOnce = USUAL_LIMITS.steps,
-    upload_gb: UploadGb = USUAL_LIMITS.upload_bytes / 1024**3,
-    rounds: Rounds = 20,
+    apply: Annotated[
+        bool, typer.Option("--apply/--plan", help="Do what can be done, or only show it.")
+    ] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Steps at once.")] = USUAL_LIMITS.steps,
+    upload_gb: Annotated[
+        float, typer.Option("--upload-gb", min=0.001, help="Gigabytes uploaded at once.")
+    ] = USUAL_LIMITS.upload_bytes / 1024**3,
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, help="Plans that are carried out, one after the other.")
+    ] = 20,
     as_json: AsJson = False,
     deep_store: DeepStore = None,
 ) -> None:
