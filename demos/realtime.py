@@ -7,7 +7,7 @@ repair. A backlog waits at all times, so that it is Pinot, not the producer, tha
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.realtime.health.checks import examine
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.operations.drill import Drill
-from pinot_assets.realtime.operations.drill_plan import DrillObservation, Lengths, sample_of
+from pinot_assets.realtime.operations.drill_plan import Lengths, sample_of
 from pinot_assets.realtime.operations.table_operation import TableOperation
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.settings.environment import load_settings
@@ -124,8 +124,16 @@ class DrillStory:
         with self._repair() as repair:
             for _ in repair.rounds(ROUNDS):
                 pass
-        end = self._until("every replica is as it should be", _is_still)
-        self._show_health(end)
+        # While commits go on, some replica always is under way.
+        end = self._until(
+            "every replica is as it should be",
+            lambda s: all(r.ideal == r.external for segment in s.segments for r in segment.replicas),
+        )
+        answers = examine(end)
+        for answer in answers:
+            if not answer.passed:
+                self._console.print(f"   [red]✗[/] {answer.name}: {answer.message}", highlight=False)
+        self._say(f"health: {sum(answer.passed for answer in answers)} of {len(answers)} checks pass")
         return DrillSummary(
             self._producer.produced, min(end.queryable.values()), ratio, sample_of(end).only_servers
         )
@@ -133,8 +141,10 @@ class DrillStory:
     # --- the deep store goes -----------------------------------------------------------------------
 
     def _outage_drill(self) -> float:
+        """The ratio; that alone is judged at the end."""
         self._console.print("[bold](b) outage drill: the deep store goes while a backlog waits[/]")
-        outage, victim = StoreOutage(self._state), self._victim()
+        outage, address = StoreOutage(self._state), self._state.server_admin_urls[VICTIM]
+        victim = next(one.name for one in self._look().servers.values() if one.admin_url == address)
         broker = self._work.pinot.brokers_of(self._work.table)[0]
         lost: set[str] = set()
         with self._repair() as repair, ThreadPoolExecutor(1, "restart") as others:
@@ -161,21 +171,12 @@ class DrillStory:
         for finding in found:
             mark = {True: "[green]✓[/]", False: "[red]✗[/]", None: "·"}[finding.passed]
             self._console.print(f"   {mark} {finding.name}: {finding.text}", highlight=False)
-        return self._judged(found)
-
-    def _judged(self, found: Sequence[DrillObservation]) -> float:
-        """The ratio; that alone is judged at the end."""
         by_name = {finding.name: finding for finding in found}
         ratio = by_name.pop("ingestion").value
         wrong = [one.text for one in by_name.values() if one.passed is False]
         if wrong or ratio is None:
             raise StoryBroken("the outage drill did not hold", why="; ".join(wrong) or "nothing was measured")
         return ratio
-
-    def _victim(self) -> str:
-        """Instance name of the server that is to lose its disk."""
-        address = self._state.server_admin_urls[VICTIM]
-        return next(server.name for server in self._look().servers.values() if server.admin_url == address)
 
     def _loaded_by(self, server: str) -> set[str]:
         view = self._work.pinot.external_view(self._work.table)
@@ -186,7 +187,10 @@ class DrillStory:
     def _kill_drill(self) -> None:
         self._console.print("[bold](c) kill drill: a server dies while it commits[/]")
         self._until("all replicas serve again", _all_serve)
-        self._until("all replicas consume the same segments", _is_level)
+        self._until(  # no server is segments behind the other
+            "all replicas consume the same segments",
+            lambda s: all(r.external == r.ideal for one in s.latest().values() for r in one.replicas),
+        )
         with self._looking():
             server, segment = kill_committer(self._stack, self._work.pinot, self._work.table, PATIENCE_S)
         self._say(f"{server} was killed while it committed {segment}")
@@ -242,14 +246,6 @@ class DrillStory:
         all_sent = self._producer.produced == self._producer.wanted
         return all_sent and set(state.queryable.values()) == {self._producer.produced}
 
-    def _show_health(self, state: RealtimeState) -> None:
-        answers = examine(state)
-        for answer in answers:
-            if not answer.passed:
-                self._console.print(f"   [red]✗[/] {answer.name}: {answer.message}", highlight=False)
-        passed = sum(answer.passed for answer in answers)
-        self._say(f"health: {passed} of {len(answers)} checks pass")
-
     @contextmanager
     def _repair(self) -> Iterator[Repair]:
         """What `realtime repair --apply` does its work with."""
@@ -258,16 +254,6 @@ class DrillStory:
 
     def _say(self, line: str) -> None:
         self._console.print(f"   {escape(line)}", style="dim", highlight=False)
-
-
-def _is_still(state: RealtimeState) -> bool:
-    """Whether nothing is under way: while commits go on, some replica always is."""
-    return all(r.ideal == r.external for segment in state.segments for r in segment.replicas)
-
-
-def _is_level(state: RealtimeState) -> bool:
-    """Whether no server is segments behind the other."""
-    return all(r.external == r.ideal for segment in state.latest().values() for r in segment.replicas)
 
 
 def _all_serve(state: RealtimeState) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -108,11 +109,9 @@ class FlightsStory(Story[StoryLine]):
         for number in range(DAYS):
             self._world.add(self._world.day(number))
 
-        def change() -> str:
+        with self._step("a", f"{DAYS} days of flights", self._world.answer()) as built:
             self._expect_tick(f"{DAYS} new, 0 rewritten, 0 deleted")
-            return self._switch(built=DAYS)
-
-        self._step("a", f"{DAYS} days of flights", self._world.answer(), change)
+            built += self._switch(DAYS)
 
     def _sync(self) -> None:
         world = self._world
@@ -122,11 +121,9 @@ class FlightsStory(Story[StoryLine]):
         for day in new:
             world.add(day)
 
-        def change() -> str:
+        with self._step("b", "1 file rewritten, 2 new, 1 deleted", world.answer()) as built:
             self._expect_tick("2 new, 1 rewritten, 1 deleted")
-            return self._switch(built=3, names={world.path(day).name for day in (rewritten, *new)})
-
-        self._step("b", "1 file rewritten, 2 new, 1 deleted", world.answer(), change)
+            built += self._switch(3, {world.path(day).name for day in (rewritten, *new)})
 
     def _retry(self) -> None:
         world = self._world
@@ -136,16 +133,14 @@ class FlightsStory(Story[StoryLine]):
         broken = new[-1]
         world.corrupt(broken)
 
-        def change() -> str:
+        with self._step("c", "1 of 3 new files corrupt; repaired; retried", world.answer()) as built:
             failed = self._location.run()
             self._require(failed.gate is False and not failed.snapshot, "the gate let a broken file through")
             self._require(len(failed.built) == 2, f"the good files were not kept: {failed.built}")
             self._console.print(f"   gate shut: {failed.gate_text}", highlight=False)
             self._require_answer(self._answers[-1])
             world.repair(broken)
-            return self._switch(built=1, names={world.path(broken).name})
-
-        self._step("c", "1 of 3 new files corrupt; repaired; retried", world.answer(), change)
+            built += self._switch(1, {world.path(broken).name})
 
     def _swap(self) -> None:
         text = self._spec_file.read_text()
@@ -153,20 +148,18 @@ class FlightsStory(Story[StoryLine]):
         self._require(swap != text, f"{self._spec_file.name} has no consistentPushEnabled to change")
         self._spec_file.write_text(swap)
         self._world.replace_all([self._world.day(n) for n in range(DAYS + 5, 2 * DAYS + 5)])
-        self._step("d", "swap of the whole table", self._world.answer(), lambda: self._switch(built=DAYS))
+        with self._step("d", "swap of the whole table", self._world.answer()) as built:
+            built += self._switch(DAYS)
 
     def _rollback(self) -> None:
-        def change() -> str:
+        with self._step("e", "rollback of the swap, in one command", self._answers[-2]):
             command = [sys.executable, "-m", "pinot_assets", "rollback", TABLE, "--yes"]
             command += ["--tables", str(self._spec_file.parent)]
             done = run_child(command)
             self._require(done.returncode == 0, f"rollback: {done.stderr}")
-            return ""
-
-        self._step("e", "rollback of the swap, in one command", self._answers[-2], change)
 
     def _control(self, former: Snapshot, swapped: Snapshot) -> None:
-        def change() -> str:
+        with self._step(CONTROL, "control: the swap again, pushed plainly", self._answers[-2]):
             new, old = list(swapped.segments.values()), list(former.segments)
             push_plainly(self._pinot, TABLE, open_staging(self._spec()), new, old)
             # Brokers come to know of plain deletions one by one: until then they tell too much, or fail.
@@ -178,37 +171,37 @@ class FlightsStory(Story[StoryLine]):
             ):
                 with again:
                     self._require_answer(self._answers[-2])
-            return ""
-
-        self._step(CONTROL, "control: the swap again, pushed plainly", self._answers[-2], change)
 
     # --- one step --------------------------------------------------------------------------------
 
-    def _step(self, key: str, title: str, after: QueryAnswer, change: Callable[[], str]) -> None:
-        before = self._answers[-1]
+    @contextmanager
+    def _step(self, key: str, title: str, after: QueryAnswer) -> Iterator[list[str]]:
+        """A change under load, to this answer; the block adds "built of listed" where it builds."""
+        before, built = self._answers[-1], list[str]()
         self._require(before != after, "the step would change nothing")
         with self._under_load(key, title, [before, after]):
             start = time.monotonic()
-            built = change()
+            yield built
             seconds = time.monotonic() - start
             self._require_answer(after)
         self._answers.append(after)
         rows = sum(int(count) for _, count, _ in after)
-        self._steps.append(StoryLine(key, title, seconds, built, rows))
-        self._console.print(f"   {built and built + ' files built; '}{rows:,} rows, {seconds:.1f} s")
+        self._steps.append(StoryLine(key, title, seconds, "".join(built), rows))
+        files = "".join(f"{one} files built; " for one in built)
+        self._console.print(f"   {files}{rows:,} rows, {seconds:.1f} s")
 
     def _expect_tick(self, changes: str) -> None:
         launch, message = self._location.tick()
         self._require(launch and message.startswith(changes), f"the sensor said: {message}")
         self._console.print(f"   files sensor: {message}", highlight=False)
 
-    def _switch(self, *, built: int, names: set[str] | None = None) -> str:
+    def _switch(self, built: int, names: set[str] | None = None) -> list[str]:
         """A run of the job that ends in a switch; returns "built of listed"."""
         outcome = self._location.run()
         self._require(outcome.success and bool(outcome.snapshot), f"not switched: {outcome.gate_text}")
         found = set(outcome.built)
         self._require(len(found) == built and names in (None, found), f"built other files: {sorted(found)}")
-        return f"{built} of {outcome.segments['files_listed']}"
+        return [f"{built} of {outcome.segments['files_listed']}"]
 
     def _spec(self) -> TableSpec:
         return load_tables(self._spec_file.parent)[TABLE]
