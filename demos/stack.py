@@ -19,7 +19,7 @@ from rich.console import Console
 
 from pinot_assets.core.surviving_shell import deaf_shell
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local.helix import forget
+from pinot_assets.local.processes import forget
 from pinot_assets.local.stack import Stack, StartProgress
 from pinot_assets.pinot.realtime.clients import RealtimePinot
 from pinot_assets.realtime.model.state import SegmentStatus

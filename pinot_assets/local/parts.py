@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 from pinot_assets.core.untrusted import fields_of_json, listed
-from pinot_assets.local.helix import owner_of
+from pinot_assets.local.processes import owner_of
 from pinot_assets.settings.local_stack import BROKERS, CLUSTER, LOOPBACK, SERVERS, Record
 
 SMALL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # fast to start, small; not for benchmarks

@@ -21,8 +21,8 @@ import psutil
 from pinot_assets.core.java import Java, find_java
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import jars, parts, processes
-from pinot_assets.local.helix import forget
 from pinot_assets.local.parts import Site, StackPart
+from pinot_assets.local.processes import forget
 from pinot_assets.settings.local_stack import (
     BROKERS,
     LOOPBACK,

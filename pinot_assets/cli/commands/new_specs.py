@@ -315,19 +315,16 @@ def _read(
     if config is not None:
         document, held = table_and_schema(_json(config), told)
     else:
-        document, held = _held(raw_table_name(from_controller))
+        table = raw_table_name(from_controller)
+        with open_pinot() as pinot:
+            taken, held = pinot.get_table_config(table), pinot.get_schema(table)
+        if taken is None:
+            raise SpecError(f"Pinot has no OFFLINE table {table}")
+        document = taken
     held = held if schema is None else _json(schema)
     if not isinstance(held, dict):
         raise SpecError("there is no schema", hint="name its file with --schema")
     return document, held
-
-
-def _held(name: str) -> tuple[JsonObject, JsonObject | None]:
-    with open_pinot() as pinot:
-        config, schema = pinot.get_table_config(name), pinot.get_schema(name)
-    if config is None:
-        raise SpecError(f"Pinot has no OFFLINE table {name}")
-    return config, schema
 
 
 def _json(file: Path) -> JsonValue:

@@ -27,7 +27,7 @@ from pinot_assets.session.plan_report.history import (
     session_values,
 )
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.state import Session, utc_text
+from pinot_assets.session.values.state import AuditReceipt, Session, utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
 
@@ -120,60 +120,58 @@ def _values(session: Session | UnreadableSession) -> JsonObject:
 def _line(session: Session | UnreadableSession) -> str:
     if isinstance(session, UnreadableSession):
         return f"[bold]{session.node}[/]  [red]cannot be read: {escape(session.why)}[/]"
-    parts = [
+    parts = (
         session.mode.lower(),
         session.state.value,
         session.outcome.value or "open",
         f"retryCount {session.retry_count}",
-    ]
-    if session.attempt_started_ms:  # a rollback builds nothing
-        parts.append(f"attempt {session.attempt}")
-    parts.append(f"begun {utc_text(session.created_ms)}")
-    if session.done_ms:
-        parts.append(f"ended {utc_text(session.done_ms)}")
-    parts.append(counts_text(session))
-    if session.lineage_entry_id:
-        parts.append(f"switch {session.switch}, entry {session.lineage_entry_id}")
+        session.attempt_started_ms and f"attempt {session.attempt}",  # a rollback builds nothing
+        f"begun {utc_text(session.created_ms)}",
+        session.done_ms and f"ended {utc_text(session.done_ms)}",
+        counts_text(session),
+        session.lineage_entry_id and f"switch {session.switch}, entry {session.lineage_entry_id}",
+    )
+    told = ", ".join(str(part) for part in parts if part)
     error = f"\n  [red]{escape(session.last_error)}[/]" if session.last_error else ""
-    return f"[bold]{session.node}[/]  {', '.join(parts)}{error}"
+    return f"[bold]{session.node}[/]  {told}{error}"
 
 
 def _details(spec: TableSpec, session: Session) -> Iterator[tuple[str, str]]:
-    yield "session", f"{session.id} of {spec.name_with_type} ({session.mode.lower()})"
-    yield "state", session.state.value
-    yield "outcome", session.outcome.value or "open"
-    yield "retries", f"retryCount {session.retry_count} of {spec.ingestion.max_retries}"
-    if session.attempt_started_ms:  # a rollback builds nothing
-        yield "attempt", f"{session.attempt}, begun {_time(session.attempt_started_ms)}"
-    yield "begun", _time(session.created_ms)
-    if session.done_ms:
-        yield "ended", _time(session.done_ms)
-    yield "files", counts_text(session)
-    if session.switch:
-        yield "switch", f"{session.switch}, written {_time(session.switch_ms)}"
-    if session.lineage_entry_id:
-        ended = ", its end was sent" if session.end_issued == session.lineage_entry_id else ""
-        yield "entry", f"{session.lineage_entry_id}{ended}"
-    if session.audit is not None:
-        verdict = "[green]passed[/]" if session.audit.passed else "[red]failed[/]"
-        yield "audit", f"{verdict} at {_time(session.audit.at_ms)}: {escape(session.audit.summary)}"
-    if session.last_error:
-        yield "error", f"[red]{escape(session.last_error)}[/]"
+    entry, audit, attempt_ms = session.lineage_entry_id, session.audit, session.attempt_started_ms
+    ended = ", its end was sent" if session.end_issued == entry else ""
+    pairs = (
+        ("session", f"{session.id} of {spec.name_with_type} ({session.mode.lower()})"),
+        ("state", session.state.value),
+        ("outcome", session.outcome.value or "open"),
+        ("retries", f"retryCount {session.retry_count} of {spec.ingestion.max_retries}"),
+        # A rollback builds nothing.
+        ("attempt", attempt_ms and f"{session.attempt}, begun {_time(attempt_ms)}"),
+        ("begun", _time(session.created_ms)),
+        ("ended", session.done_ms and _time(session.done_ms)),
+        ("files", counts_text(session)),
+        ("switch", session.switch and f"{session.switch}, written {_time(session.switch_ms)}"),
+        ("entry", entry and f"{entry}{ended}"),
+        ("audit", audit and f"{_verdict(audit)} at {_time(audit.at_ms)}: {escape(audit.summary)}"),
+        ("error", session.last_error and f"[red]{escape(session.last_error)}[/]"),
+    )
+    return ((label, str(text)) for label, text in pairs if text)
+
+
+def _verdict(audit: AuditReceipt) -> str:
+    return "[green]passed[/]" if audit.passed else "[red]failed[/]"
 
 
 def _file_line(state: FileState) -> str:
     colour = {FileStatus.FAILED: "red", FileStatus.DONE: "green"}.get(state.status, "dim")
-    parts = [f"version {state.planned}"] if state.planned else []
-    if state.rows is not None:
-        parts.append(plural(state.rows, "row"))
-    if state.segments:
-        parts.append(", ".join(state.segments))
-    if state.receipt:
-        parts.append(state.receipt)
-    if state.failure:
-        parts.append(state.failure)
-    told = f"  {escape('; '.join(parts))}" if parts else ""
-    return f"[{colour}]{state.status:<7}[/]  {escape(state.uri)}{told}"
+    parts = (
+        state.planned and f"version {state.planned}",
+        "" if state.rows is None else plural(state.rows, "row"),
+        ", ".join(state.segments),
+        state.receipt,
+        state.failure,
+    )
+    told = "; ".join(part for part in parts if part)
+    return f"[{colour}]{state.status:<7}[/]  {escape(state.uri)}{told and '  ' + escape(told)}"
 
 
 def _time(ms: int) -> str:

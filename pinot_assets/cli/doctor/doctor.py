@@ -194,10 +194,6 @@ def _maven(cache: Path) -> Iterator[CheckResult]:
     except LocalStackError as error:
         yield replace(_refused("Maven", error), severity=severity)
         return
-    if version < _MINIMUM_MAVEN:
-        old = failed("Maven", f"Maven {version} is too old.", f"install Maven {_MINIMUM_MAVEN} or newer")
-        yield replace(old, severity=severity)
-        return
     yield passed("Maven", f"Maven {version}; it still has to fetch: {', '.join(lacking)}.")
     try:
         jars.check_reachable()
@@ -220,7 +216,10 @@ def _maven_version(executable: Path) -> Version:
             why=said.strip().splitlines()[0] if said.strip() else "it printed nothing",
             hint=f"install Maven {_MINIMUM_MAVEN} or newer",
         )
-    return Version(found.group(1))
+    version = Version(found.group(1))
+    if version < _MINIMUM_MAVEN:
+        raise LocalStackError(f"Maven {version} is too old", hint=f"install Maven {_MINIMUM_MAVEN} or newer")
+    return version
 
 
 # --- what the machine has room for ---------------------------------------------------------------

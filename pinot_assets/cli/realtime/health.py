@@ -31,8 +31,8 @@ _COLOURS = {"": "red", "COMMITTING": "yellow", "IN_PROGRESS": "cyan"}
 
 def status(table: RealtimeTableName, as_json: AsJson = False) -> None:
     """Show every segment of TABLE: status, age, where its copies are. Exits 0."""
-    with open_table(table) as found:
-        state = read_state(found.pinot, found.name)
+    with open_table(table) as (pinot, name):
+        state = read_state(pinot, name)
     rows = segment_rows(state)
     if as_json:
         values = {
@@ -69,8 +69,8 @@ def health(
 
     Exits 0 when every check passes, 2 when one fails or is not known, 1 when the table cannot be read.
     """
-    with open_table(table) as found:
-        state = read_state(found.pinot, found.name, deep_store=open_deep_store(found.pinot, deep_store))
+    with open_table(table) as (pinot, name):
+        state = read_state(pinot, name, deep_store=open_deep_store(pinot, deep_store))
     answers = examine(state)
     numbers = metrics(state, read_exporters(exporters or ()))
     values = {

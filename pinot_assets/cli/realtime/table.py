@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -35,27 +34,16 @@ RUN = "pinot-assets realtime"
 _AGAIN = "the same command looks at the table first and does what is left"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTable:
-    """A REALTIME table that Pinot has, and the client.
-
-    :ivar name: with `_REALTIME`.
-    """
-
-    pinot: RealtimePinot
-    name: str
-
-
 @contextmanager
-def open_table(name: str) -> Iterator[OpenTable]:
-    """Open a client of the Pinot of the environment, and find the table.
+def open_table(name: str) -> Iterator[tuple[RealtimePinot, str]]:
+    """A client of the Pinot of the environment, and the name of a table that it has, with `_REALTIME`.
 
     :param name: with or without `_REALTIME`.
     :raises PinotNotFound: there is no such table; says which there are.
     :raises PinotUnreachable: no Pinot answers.
     """
     with RealtimePinot(load_settings().pinot) as pinot:
-        yield OpenTable(pinot, find_table(pinot, name))
+        yield pinot, find_table(pinot, name)
 
 
 def find_table(pinot: RealtimePinot, name: str) -> str:
