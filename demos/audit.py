@@ -44,10 +44,7 @@ CASES = 3
 BY_FILE: Final = [{"check": "row_change", "of": "file", "min": "-20%"}]
 """Tier 1: a file that is written again does not lose more than a fifth of its rows."""
 BY_SERVERS: Final = [
-    {
-        "sql": f"SELECT month, day, COUNT(*) FROM {TABLE} GROUP BY month, day",
-        "expect": "after >= 0.8 * live",
-    }
+    {"sql": f"SELECT month, day, COUNT(*) FROM {TABLE} GROUP BY month, day", "expect": "after >= 0.8 * live"}
 ]
 """Tier 3: nor does any day, asked of the servers."""
 BY_SHADOW: Final = [

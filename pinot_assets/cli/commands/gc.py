@@ -56,8 +56,7 @@ def gc(
         bool, typer.Option("--apply/--plan", help="Take it away, or only say what would go and why.")
     ] = False,
     grace_hours: Annotated[
-        float,
-        typer.Option("--grace-hours", min=0, max=1e6, help="What is younger stays.", metavar="HOURS"),
+        float, typer.Option("--grace-hours", min=0, max=1e6, help="What is younger stays.", metavar="HOURS")
     ] = GRACE_HOURS,
     tables: TablesOption = None,
     as_json: AsJson = False,

@@ -80,10 +80,7 @@ def up(
 
 
 @app.command()
-def status(
-    as_json: AsJson = False,
-    home: Home = None,
-) -> None:
+def status(as_json: AsJson = False, home: Home = None) -> None:
     """Show each part: whether it is ready, its process, ports and log. Exits 0."""
     with _reported():
         found = Stack(home or default_home()).status()

@@ -77,12 +77,7 @@ def clear(table: TableName, tables: TablesOption = None, as_json: AsJson = False
 
 
 @app.command()
-def rebuild(
-    table: TableName,
-    yes: Yes = False,
-    tables: TablesOption = None,
-    as_json: AsJson = False,
-) -> None:
+def rebuild(table: TableName, yes: Yes = False, tables: TablesOption = None, as_json: AsJson = False) -> None:
     """Make the ledger of TABLE anew from what queries see, after a backup was restored.
 
     For a table that a run stopped, since ZooKeeper or the staging area is older than what queries see.

@@ -108,10 +108,7 @@ def where(
 
 
 def history(
-    table: TableName,
-    tables: TablesOption = None,
-    newest: Newest = 20,
-    as_json: AsJson = False,
+    table: TableName, tables: TablesOption = None, newest: Newest = 20, as_json: AsJson = False
 ) -> None:
     """List what each switch of TABLE changed, newest first, as far as snapshots are kept. Exits 0."""
     kept, before = tee(_kept(one_table(table, tables)))
@@ -259,10 +256,7 @@ def _labelled(values: JsonMapping) -> Iterator[str]:
 
 
 def snapshots(
-    table: TableName,
-    tables: TablesOption = None,
-    newest: Newest = 20,
-    as_json: AsJson = False,
+    table: TableName, tables: TablesOption = None, newest: Newest = 20, as_json: AsJson = False
 ) -> None:
     """List the kept snapshots of TABLE, newest first, and how each can be reached.
 
