@@ -11,7 +11,6 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from pinot_assets.cli.terminal import new_console
 from pinot_assets.core.interrupts import saying
-from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.lineage_events.sending import lineage_after
 from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.session.connect import open_clients
@@ -85,21 +84,17 @@ class ConsoleProgress:
 @contextmanager
 def open_driver(spec: TableSpec, command: str) -> Iterator[Driver]:
     """Drive a table on behalf of a command."""
+    # Imported here: half of this command's start-up time is PySpark's, and most commands never build.
+    from pinot_assets.ingest.spark.builder import SparkBuilder
+    from pinot_assets.ingest.spark.environment import environment_context, environment_session
+
     settings = load_settings()
     with (
         saying("what was done so far is stored, run it again to go on"),
         ConsoleProgress(new_console(stderr=True)) as progress,
-        open_clients(spec, settings, _spark_builder()) as clients,
+        open_clients(spec, settings, SparkBuilder(environment_session, environment_context)) as clients,
     ):
         driver = Driver(spec, clients, f"pinot-assets {command}", progress)
         controller = settings.pinot.controller_url
         with lineage_after(driver, controller, progress.note), pushed_after(driver, progress.note):
             yield driver
-
-
-def _spark_builder() -> Builder:
-    # Imported here: half of this command's start-up time is PySpark's, and most commands never build.
-    from pinot_assets.ingest.spark.builder import SparkBuilder
-    from pinot_assets.ingest.spark.environment import environment_context, environment_session
-
-    return SparkBuilder(environment_session, environment_context)

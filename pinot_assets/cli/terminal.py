@@ -63,12 +63,12 @@ def stdout_to_stderr() -> Iterator[None]:
         yield
 
 
-def refuse_to_ask(is_told: bool, hint: str = DRY_RUN) -> None:
+def refuse_to_ask(as_json: bool, is_told: bool, hint: str = DRY_RUN) -> None:
     """Whoever reads JSON answers no question.
 
     :param is_told: what the question would ask stands in the command.
     :param hint: what to add, of options that the command has.
     :raises PinotAssetsError: it does not.
     """
-    if not is_told:
+    if as_json and not is_told:
         raise PinotAssetsError("with --json nobody is asked", hint=hint)

@@ -95,7 +95,11 @@ def _comes_up(record: _Record) -> bool:
     if not poll_until(deadline, 0.5, answers, lambda up: up or processes.find(record.process) is None):
         return False
     # Its web server may answer still while it has died, and another server may answer for ours.
-    return processes.find(record.process) is not None and _listens(record)
+    ours = {process.pid for process in _processes(record.process)}
+    return processes.find(record.process) is not None and any(
+        c.laddr and c.laddr.port == record.port and c.status == psutil.CONN_LISTEN and c.pid in ours
+        for c in psutil.net_connections("tcp")
+    )
 
 
 def _read(home: Path) -> _Record | None:
@@ -121,15 +125,6 @@ def _processes(leader: ProcessRecord) -> list[psutil.Process]:
     if processes.find(leader) is None and psutil.pid_exists(leader.pid):
         return []  # the number went to another process, so the session has ended: it reserves the number
     return [p for p in psutil.process_iter() if _session_of(p) == leader.pid]
-
-
-def _listens(record: _Record) -> bool:
-    """Whether it is one of ours that answers at the port."""
-    ours = {process.pid for process in _processes(record.process)}
-    return any(
-        c.laddr and c.laddr.port == record.port and c.status == psutil.CONN_LISTEN and c.pid in ours
-        for c in psutil.net_connections("tcp")
-    )
 
 
 def _session_of(process: psutil.Process) -> int | None:

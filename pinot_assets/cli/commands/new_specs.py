@@ -221,17 +221,14 @@ def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str
     for file, why in doubts.items():
         yield f"[yellow]look at[/] {escape(file)}: {escape(why)}"
     yield f"[green]wrote[/] {escape(str(target))}"
-    found = escape(table + _tables_option(target))
+    folder = target.parent
+    # What the next commands need to find a spec that lies elsewhere.
+    option = "" if folder.resolve() == tables_directory() else f" --tables {shlex.quote(str(folder))}"
+    found = escape(table + option)
     yield (
         f"look through it, then `pinot-assets tables apply {found}` makes the table, "
         f"and `pinot-assets run {found}` fills it"
     )
-
-
-def _tables_option(target: Path) -> str:
-    """What the next commands need to find a spec that lies elsewhere."""
-    folder = target.parent
-    return "" if folder.resolve() == tables_directory() else f" --tables {shlex.quote(str(folder))}"
 
 
 # --- to start from --------------------------------------------------------------------------------

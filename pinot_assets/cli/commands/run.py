@@ -69,11 +69,9 @@ def run(
     with open_driver(spec, "run") as driver:
         # An empty plan, of a variable that was not set, is no leave to do anything.
         report = driver.trigger() if plan is None else driver.trigger_planned(plan)
-        if as_json:
-            outcome = finish(driver, report, lambda _: None)
-        else:
+        if not as_json:
             new_console().print(escape(report.summary))
-            outcome = finish(driver, report, _show_finding)
+        outcome = finish(driver, report, (lambda _: None) if as_json else _show_finding)
     if as_json:
         show_json({"table": spec.name_with_type, **outcome.values})
     else:

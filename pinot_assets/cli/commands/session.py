@@ -84,8 +84,7 @@ def rebuild(table: TableName, yes: Yes = False, tables: TablesOption = None, as_
     Queries see no change. The open session is dropped; the next run compares the source with what is
     published. A file whose receipt is lost counts as rewritten once it is touched. Exits 0.
     """
-    if as_json:
-        refuse_to_ask(yes, "add --yes to do it")
+    refuse_to_ask(as_json, yes, "add --yes to do it")
     if not yes:
         typer.confirm(f"Make the ledger of {table} anew, and drop its open session?", abort=True)
     with open_driver(one_table(table, tables), "session rebuild") as driver:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pinot_assets.sizing.plots import Forecasts
     from pinot_assets.sizing.protocol import Outage
 
-T = TypeVar("T")
 N = TypeVar("N", int, float)
 SUFFIXES = ("svg", "png")
 
@@ -113,7 +112,7 @@ def simulate(
     _tell(load, forecasts, as_json)
 
 
-def _read(option: str, text: str, parse: Callable[[str], T]) -> T:
+def _read(option: str, text: str, parse: Callable[[str], N]) -> N:
     try:
         return parse(text)
     except QuantityError as error:

@@ -291,8 +291,7 @@ def rollback(
     back stays out until `pinot-assets resume`, or until its files change again. Exits 0 when every
     broker counts the rows of that snapshot, 2 when one does not, 1 on any other error.
     """
-    if as_json:
-        refuse_to_ask(yes or dry_run)
+    refuse_to_ask(as_json, yes or dry_run)
     console = new_console()
     with open_driver(one_table(table, tables), "rollback") as driver:
         way = driver.rollback_plan(to)
@@ -315,8 +314,7 @@ def rollback(
     for answer in counted:
         mark = "[green]✓[/]" if answer.matches else "[red]✗[/]"
         console.print(f"  {mark} {escape(str(answer))}")
-    if not all(answer.matches for answer in counted):
-        raise typer.Exit(ExitCode.REFUSED)
+    raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
 
 
 def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
@@ -343,8 +341,7 @@ def _roll_back_silently(driver: Driver, to: str, way: RollbackPlan, dry_run: boo
     counted = driver.count(driver.rollback(to, way))
     brokers = [asdict(answer) | {"right": answer.matches} for answer in counted]
     show_json(values | {"rolledBack": True, "brokers": brokers})
-    if not all(answer.matches for answer in counted):
-        raise typer.Exit(ExitCode.REFUSED)
+    raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
 
 
 def _ways(ways: tuple[RollbackPlan, ...]) -> Iterator[str]:

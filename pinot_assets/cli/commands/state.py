@@ -62,8 +62,7 @@ def upgrade(
     began with. Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run).
     It cannot be taken back. Exits 0, also when nothing was to be done.
     """
-    if as_json:
-        refuse_to_ask(yes or dry_run)
+    refuse_to_ask(as_json, yes or dry_run)
     spec = one_table(table, tables)
     found = _look(spec)
     for one in found:

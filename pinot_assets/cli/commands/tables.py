@@ -85,8 +85,7 @@ def apply(
     specs say (or would, with --dry-run), 1 when a table is left out or the answer is no, 2 when only a
     preflight refuses.
     """
-    if as_json:
-        refuse_to_ask(yes or dry_run)
+    refuse_to_ask(as_json, yes or dry_run)
     chosen = any_tables(names or [], tables).unless_empty()
     with open_pinot() as store, stdout_to_stderr() if as_json else nullcontext():
         console = new_console()

@@ -96,8 +96,7 @@ def doctor(as_json: AsJson = False) -> None:
         show_json({"checks": rows, "pinot": None if looked is None else asdict(looked)})
     else:
         _show(checks)
-    if any(check.blocks for check in checks):
-        raise typer.Exit(ExitCode.ERROR)
+    raise typer.Exit(ExitCode.ERROR if any(check.blocks for check in checks) else ExitCode.DONE)
 
 
 def _show(checks: Iterable[CheckResult]) -> None:

@@ -81,8 +81,7 @@ def health(
         "unread": dict(state.unread),
     }
     show_answer(as_json, values, _health_lines(state, answers, numbers))
-    if not all(answer.passed for answer in answers):
-        raise typer.Exit(ExitCode.REFUSED)
+    raise typer.Exit(ExitCode.DONE if all(answer.passed for answer in answers) else ExitCode.REFUSED)
 
 
 def segment_table(rows: Sequence[SegmentRow]) -> Table:
@@ -98,17 +97,12 @@ def segment_table(rows: Sequence[SegmentRow]) -> Table:
             f"[{colour}]{row.status or 'no status'}[/]",
             _age(row.age_s),
             "" if row.status == SegmentStatus.IN_PROGRESS else row.copy,
-            _states(row),
+            ", ".join(f"{count} {state}" for state, count in sorted(Counter(row.replicas.values()).items())),
             "" if row.rows is None else f"{row.rows:,}",
             f"{row.start_offset or '?'}–{row.end_offset or ''}",
             f"[red]{escape(row.note)}[/]" if row.note else "",
         )
     return shown
-
-
-def _states(row: SegmentRow) -> str:
-    counts = Counter(row.replicas.values())
-    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
 
 
 def _age(seconds: float | None) -> str:

@@ -154,8 +154,7 @@ def _change(table: str, goal: Goal, dry_run: bool, minutes: int, as_json: bool) 
     done = last.do is Do.DONE
     end = {"table": work.table, "goal": goal, "done": done, "end": last.do, "why": last.why}
     show_answer(as_json, end, [f"[{'green' if done else 'red'}]{last.do}[/]: {escape(last.why)}"])
-    if not done:
-        raise typer.Exit(ExitCode.REFUSED)
+    raise typer.Exit(ExitCode.DONE if done else ExitCode.REFUSED)
 
 
 def _agrees(raw: str, goal: Goal) -> None:
@@ -226,8 +225,7 @@ def rebalance(
             report = Rebalance(work.pinot, work.read, lease, tell, minutes * 60.0).run(request)
     line = f"{report.end}: {escape(report.text)}" if report.text else str(report.end)
     show_answer(as_json, asdict(report), [line])
-    if report.end not in (End.DONE, End.NOTHING):
-        raise typer.Exit(ExitCode.REFUSED)
+    raise typer.Exit(ExitCode.DONE if report.end in (End.DONE, End.NOTHING) else ExitCode.REFUSED)
 
 
 def _request(options: Sequence[str]) -> Request:
@@ -335,5 +333,5 @@ def drill(
     marks = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[dim]·[/]"}
     lines = (f"{marks[finding.passed]} {finding.name}: {escape(finding.text)}" for finding in found)
     show_answer(as_json, told(found), lines)
-    if any(finding.passed is False for finding in found):
-        raise typer.Exit(ExitCode.REFUSED)
+    fails = any(finding.passed is False for finding in found)
+    raise typer.Exit(ExitCode.REFUSED if fails else ExitCode.DONE)

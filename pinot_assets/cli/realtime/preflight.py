@@ -44,16 +44,16 @@ def preflight(
         config = _config(pinot, table, tables)
         facts = gather(pinot, table, config, aim)
     answers = judge(facts)
+    refused = any(answer.blocks for answer in answers)
     values = {
         "table": facts.table,
         "for": sorted(facts.aims),
         "version": facts.cluster.version,
-        "refused": any(answer.blocks for answer in answers),
+        "refused": refused,
         "answers": [_values(answer) for answer in answers],
     }
     show_answer(as_json, values, _lines(facts, answers))
-    if any(answer.blocks for answer in answers):
-        raise typer.Exit(ExitCode.REFUSED)
+    raise typer.Exit(ExitCode.REFUSED if refused else ExitCode.DONE)
 
 
 def gate(plan: ApplyPlan) -> None:

@@ -60,8 +60,7 @@ def repair(
         "waiting": [asdict(waiting) for waiting in plan.waiting],
     }
     show_answer(as_json, values, (*_outcome_lines(outcomes), *plan_lines(plan), *hint))
-    if not plan.all_well:
-        raise typer.Exit(ExitCode.REFUSED)
+    raise typer.Exit(ExitCode.DONE if plan.all_well else ExitCode.REFUSED)
 
 
 def _remembered(work: TableOperation) -> str:

@@ -21,7 +21,7 @@ from fakes.pinot.stand_in_server import StandInServer
 from fakes.zookeeper.door import ZookeeperDoor
 
 from pinot_assets.core.java import find_java
-from pinot_assets.local import maven, processes
+from pinot_assets.local import jars, processes
 from pinot_assets.local.parts import SMALL_JVM
 from pinot_assets.settings.local_stack import ProcessRecord
 
@@ -62,7 +62,7 @@ class RealController:
 
     def _jars(self) -> Sequence[Path]:
         """What every process here has on its class path."""
-        return maven.resolve(_HERE / "controller.xml")
+        return jars.resolve(_HERE / "controller.xml")
 
     def _port(self) -> int:
         self._taken.add(port := processes.free_port(self._taken))
