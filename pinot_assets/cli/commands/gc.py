@@ -83,8 +83,9 @@ def gc(
     for answer in [] if as_json else answers:
         if answer.error:
             err.print(escape(f"{answer.table}: {answer.error}"))
-        for line in () if answer.error else lines(answer.garbage, answer.collected):
-            new_console().print(escape(f"{answer.table}: {line}"))
+        else:
+            for line in lines(answer.garbage, answer.collected):
+                new_console().print(escape(f"{answer.table}: {line}"))
     if any(answer.error for answer in answers):
         raise typer.Exit(ExitCode.ERROR)
     if any(answer.collected and answer.collected.failed for answer in answers):

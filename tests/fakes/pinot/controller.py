@@ -27,7 +27,7 @@ from pinot_assets.settings.local_stack import ProcessRecord
 
 CLUSTER = "pinot"
 _HERE = Path(__file__).parent
-_LOG4J = Path(maven.__file__).with_name("log4j2.xml")
+_LOG4J = Path(jars.__file__).with_name("log4j2.xml")
 _PATIENCE = 300.0  # a JVM on a machine that is busy with other tests
 
 
