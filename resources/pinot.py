@@ -1,7 +1,5 @@
 """Where Pinot is, as a Dagster resource."""
 
-from typing import Any
-
 import dagster as dg
 from dagster._check import CheckError
 from pydantic import Field
@@ -26,7 +24,7 @@ class PinotResource(ClusterFields, dg.ConfigurableResource):  # type: ignore[typ
         default="", description="`local`, `staging` or `production`; empty for PINOT_ASSETS_PROFILE."
     )
 
-    def get_resource_definition(self) -> Any:
+    def get_resource_definition(self) -> dg.ResourceDefinition:
         """As Dagster takes it in, and shows it.
 
         :raises PinotAssetsError: a secret is written out.

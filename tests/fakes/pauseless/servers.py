@@ -31,7 +31,7 @@ from pinot_assets.local.parts import KAFKA, Site
 from pinot_assets.settings.local_stack import ProcessRecord, Record
 
 _HERE = Path(__file__).parent
-_KAFKA_POM = Path(maven.__file__).with_name("kafka.xml")
+_KAFKA_POM = Path(jars.__file__).with_name("kafka.xml")
 _SESSION_MS = 10_000
 """After that long without a word, ZooKeeper takes a server for dead."""
 

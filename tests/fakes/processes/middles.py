@@ -24,7 +24,7 @@ from pathlib import Path
 import psutil
 from fakes.tables import write_files, write_table
 from typer.core import TyperArgument, TyperCommand
-from typer.main import get_command
+from typer.main import get_group
 
 from pinot_assets.cli.main import app
 from tools.docs.cli_page import commands
@@ -333,7 +333,7 @@ def _usual(path: Sequence[str], command: TyperCommand) -> Middle:
 
 
 MIDDLES: Mapping[str, Middle] = {
-    **{" ".join(path): _usual(path, command) for path, command in commands(get_command(app))},
+    **{" ".join(path): _usual(path, command) for path, command in commands(get_group(app))},
     **_OTHERS,
 }
 """By the name of the command."""
