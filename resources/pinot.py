@@ -2,6 +2,7 @@
 
 import dagster as dg
 from dagster._check import CheckError
+from dagster._config.pythonic_config.resource import ConfigurableResourceFactoryResourceDefinition
 from pydantic import Field
 
 from pinot_assets.errors import PinotAssetsError
@@ -24,7 +25,7 @@ class PinotResource(ClusterFields, dg.ConfigurableResource):  # type: ignore[typ
         default="", description="`local`, `staging` or `production`; empty for PINOT_ASSETS_PROFILE."
     )
 
-    def get_resource_definition(self) -> dg.ResourceDefinition:
+    def get_resource_definition(self) -> ConfigurableResourceFactoryResourceDefinition:
         """As Dagster takes it in, and shows it.
 
         :raises PinotAssetsError: a secret is written out.
