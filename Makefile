@@ -33,10 +33,10 @@ demo: $(DONE) ## Run the main job on real data, on a local Pinot of its own, and
 	@$(BIN)/python -m demos
 
 realtime-demo: $(DONE) ## Take the deep store, then a server, from a REALTIME table on Kafka, and show what happened (six minutes)
-	@$(BIN)/python -m demos.realtime
+	@$(BIN)/python -m demos realtime
 
 audit-demo: $(DONE) ## Lose half of a file's rows in three ways; each tier of the audit stops one of them (three minutes)
-	@$(BIN)/python -m demos.audit
+	@$(BIN)/python -m demos audit
 
 test: check ## Run all tests, integration included, after the static checks
 	@$(BIN)/pytest $(SPREAD) --maxfail=20

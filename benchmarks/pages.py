@@ -17,7 +17,7 @@ import httpx
 from in_memory import NAME
 from playwright.sync_api import Request, sync_playwright
 
-from pinot_assets.local import ports
+from pinot_assets.local import processes
 
 PATIENCE_S = 300
 
@@ -25,7 +25,7 @@ PATIENCE_S = 300
 @contextmanager
 def webserver(home: Path, tables: Path) -> Iterator[str]:
     """`dagster-webserver` on the code location with these tables; its URL."""
-    port = ports.pick(())
+    port = processes.free_port(())
     env = {**os.environ, "DAGSTER_HOME": str(home), "PINOT_ASSETS_TABLES": str(tables)}
     command = [sys.executable, "-m", "dagster_webserver", "-m", "pinot_assets.definitions"]
     command += ["--host", "127.0.0.1", "--port", str(port)]

@@ -18,7 +18,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, launch
 from samples import Sample
 
 from pinot_assets.core.machine import find_java
-from pinot_assets.local.maven import resolve
+from pinot_assets.local.jars import resolve
 
 HERE = Path(__file__).parent
 SPARK_JARS = Path(pyspark.__file__).with_name("jars")

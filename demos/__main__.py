@@ -1,16 +1,40 @@
-"""`python -m demos`: the story of `make demo`."""
+"""`python -m demos [audit | realtime]`: the stories of `make demo`, `audit-demo` and `realtime-demo`."""
+
+from __future__ import annotations
 
 import sys
+from importlib import import_module
+from pathlib import Path
 
-from demos.story import tell
-from demos.told import told
 from pinot_assets.cli.terminal import Terminal
+from pinot_assets.core.interrupts import SAID, end_at_once_from_now_on, take_signals
+from pinot_assets.errors import PinotAssetsError
+
+FOLDERS = {"story": "demo", "audit": "audit-demo", "realtime": "realtime-demo"}
+"""Where the stack of each story lives, below `.pinot-assets`; each is a module with a function `tell`."""
 
 
 def main() -> int:
-    """Tell the story; 0 when no query saw a mixed answer and the control did."""
+    """Tell a story on a stack of its own.
+
+    :returns: the exit code: 0 if all was as it must be, 130 after Ctrl-C, which leaves nothing running
+        either.
+    """
+    name = sys.argv[1] if len(sys.argv) > 1 else "story"
     # A log has no width of its own: wide enough for the table at the end.
-    return told("demo", tell, Terminal(width=None if sys.stdout.isatty() else 120))
+    console = Terminal(width=None if sys.stdout.isatty() else 120, soft_wrap=name == "realtime")
+    take_signals()
+    try:
+        folder = Path(".pinot-assets", FOLDERS[name]).resolve()
+        return 0 if import_module(f"demos.{name}").tell(folder, console) else 1
+    except PinotAssetsError as error:
+        console.print(f"[red]error[/]: {error}", highlight=False, soft_wrap=True)
+        return 1
+    except KeyboardInterrupt:
+        console.print(SAID)
+        return 130
+    finally:
+        end_at_once_from_now_on()
 
 
 if __name__ == "__main__":

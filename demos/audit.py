@@ -1,17 +1,306 @@
-"""`python -m demos.audit`: the story of `make audit-demo`."""
+"""Half of a file's rows are lost, three times: each time another tier of the audit keeps the gate shut, while
+four threads ask both brokers.
 
-import sys
+Tier 1 looks at what was built, tier 2 at what the servers loaded, tier 3 asks queries of it. Every case goes
+on to the repaired file, which the same audit lets through: one that stops everything would prove nothing.
+"""
 
-from demos.audit_story import tell
-from demos.told import told
-from pinot_assets.cli.terminal import Terminal
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Final, cast
+from urllib.parse import unquote, urlsplit
+
+from rich.console import Console
+from rich.table import Table
+
+from demos.load import LoadReport, QueryAnswer, QueryLoad
+from demos.steps import LEAST_ANSWERS, TABLE, Story, World, flights_under_load, show_queries
+from pinot_assets.audit.checks import Finding
+from pinot_assets.errors import SnapshotIncomplete
+from pinot_assets.ingest.spark.builder import SparkBuilder
+from pinot_assets.ingest.spark.environment import environment_context, environment_session
+from pinot_assets.pinot import HttpPinotClient, PinotClient, PushReport
+from pinot_assets.pinot.shadow_table import shadow_tables
+from pinot_assets.segment import rename_tar
+from pinot_assets.session.connect import open_clients
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.values.report import TriggerResult
+from pinot_assets.settings.environment import load_settings, tables_directory
+from pinot_assets.snapshot.receipt import Output
+from pinot_assets.table_spec import TableSpec, load_tables
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
+from pinot_assets.table_spec.yaml.writer import dumped
+
+DAYS = 10
+CASES = 3
+
+BY_FILE: Final = [{"check": "row_change", "of": "file", "min": "-20%"}]
+"""Tier 1: a file that is written again does not lose more than a fifth of its rows."""
+BY_SERVERS: Final = [
+    {"sql": f"SELECT month, day, COUNT(*) FROM {TABLE} GROUP BY month, day", "expect": "after >= 0.8 * live"}
+]
+"""Tier 3: nor does any day, asked of the servers."""
+BY_SHADOW: Final = [
+    {
+        "sql": f"SELECT month, day, DISTINCTCOUNT(tailnum) FROM {TABLE} GROUP BY month, day",
+        "expect": "after >= 0.8 * live",
+        "via": "shadow",
+    }
+]
+"""Tier 3: nor do a fifth of the aircraft of any day stay away, which only a broker can count."""
 
 
-def main() -> int:
-    """Tell the story; 0 when each tier stopped its bad files, and no query ever saw them."""
-    # A log has no width of its own: wide enough for the table at the end.
-    return told("audit-demo", tell, Terminal(width=None if sys.stdout.isatty() else 120))
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """One line of the table at the end.
+
+    :ivar tier: the tier that it shows, 0 for none.
+    :ivar stopped_by: names of the findings that kept the gate shut; none: it was switched.
+    """
+
+    key: str
+    title: str
+    tier: int
+    seconds: float
+    stopped_by: tuple[str, ...]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+@dataclass(frozen=True, slots=True)
+class StorySummary:
+    """What the steps and the load come to.
+
+    :ivar stopped: tiers that stopped their bad file.
+    :ivar mixed: answers that were neither the table before a step nor the one after it.
+    :ivar errors: queries without an answer.
+    :ivar answers: those that were judged.
+    """
+
+    stopped: int
+    mixed: int
+    errors: int
+    answers: int
+
+    @property
+    def well(self) -> bool:
+        """Whether the demo shows what it promises."""
+        return self.stopped == CASES and self.mixed == self.errors == 0 and self.answers >= LEAST_ANSWERS
+
+    def __str__(self) -> str:
+        return f"stopped by tiers: {self.stopped} of {CASES}, mixed answers: {self.mixed}"
+
+
+def verdict(steps: Sequence[AuditLine], report: LoadReport) -> StorySummary:
+    """What is counted at the end."""
+    stopped = {step.tier for step in steps if step.tier and step.stopped_by}
+    return StorySummary(len(stopped), report.mixed, report.errors, report.queries - report.errors)
+
+
+def tell(home: Path, console: Console) -> bool:
+    """Start a stack of its own, tell the story on it, stop and purge it.
+
+    :param home: folder for stack, files and tables; removed before and after.
+    :returns: whether each tier stopped its case, and no query saw any of it.
+    :raises PinotAssetsError: a step did not do what it promises.
+    """
+    with flights_under_load(home, console) as (pinot, load):
+        steps = AuditStory(home, console, pinot, load).tell()
+    return show(console, steps, load.report())
+
+
+def write_spec(folder: Path, audit: Sequence[dict[str, str]]) -> None:
+    """The sample table with this `audit:` block; none where it is empty."""
+    name = f"{TABLE}.yaml"
+    text = (tables_directory() / name).read_text()
+    block = dumped({"audit": list(audit)}) if audit else ""
+    (folder / name).write_text(f"{text}\n{block}")
+
+
+def wrong_on_the_way(pinot: PinotClient, other: Path) -> PinotClient:
+    """A Pinot to which another tar comes than the one that lies in the staging area.
+
+    While a push is under way another segment's tar stands in the place of each, under its name; before and
+    after it, everything is as it was built. Every other call goes on as it is.
+
+    :param pinot: the real one.
+    :param other: the tar that stands there instead.
+    """
+    return cast(PinotClient, _WrongOnTheWay(pinot, other))
+
+
+class _WrongOnTheWay:
+    """It has the methods of `PinotClient` by passing on whatever it is asked for."""
+
+    def __init__(self, pinot: PinotClient, other: Path) -> None:
+        self._pinot = pinot
+        self._other = other
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._pinot, name)
+
+    def push(self, table: str, outputs: Sequence[Output], **options: object) -> PushReport:
+        """The push, of the wrong tars."""
+        tars = {output.segment: tar_of(output) for output in outputs}
+        built = {tar: tar.read_bytes() for tar in tars.values()}
+        push: Callable[..., PushReport] = self._pinot.push
+        try:
+            for name, tar in tars.items():
+                rename_tar(self._other, tar, name=name)
+            return push(table, outputs, **options)
+        finally:
+            for tar, content in built.items():
+                tar.write_bytes(content)
+
+
+def tar_of(output: Output) -> Path:
+    """Where the tar lies on this machine."""
+    return Path(unquote(urlsplit(output.tar_uri).path))
+
+
+class AuditStory(Story[AuditLine]):
+    """Three cases under load, each a bad file and then the good one."""
+
+    def __init__(self, home: Path, console: Console, pinot: HttpPinotClient, load: QueryLoad) -> None:
+        super().__init__(console, pinot, load)
+        self._tables = home / "tables"
+        self._half = home / "half.tar.gz"
+        self._world = World(home / "data" / TABLE, DAYS)
+        self._builder = SparkBuilder(environment_session, environment_context)
+        self._seen: QueryAnswer = ()
+
+    def tell(self) -> list[AuditLine]:
+        """All steps, in order."""
+        write_spec(self._tables, ())
+        apply_plan(plan_apply(self._spec(), self._pinot), self._pinot)
+        for number in range(DAYS):
+            self._world.add(self._world.day(number))
+        self._passes("0", f"{DAYS} days of flights", 0)
+        self._lost_at_the_source()
+        self._lost_on_the_way()
+        self._lost_without_a_bound()
+        return self._steps
+
+    # --- the cases -------------------------------------------------------------------------------
+
+    def _lost_at_the_source(self) -> None:
+        write_spec(self._tables, BY_FILE)
+        day = self._bad_file(2)
+        self._stops("1a", "a file lost half of its rows at the source", 1, ["row_change of file"])
+        self._world.repair(day)
+        self._passes("1b", "the file, whole", 1)
+
+    def _lost_on_the_way(self) -> None:
+        """The file is whole, and so is its tar; what Pinot got is neither."""
+        self._world.rewrite(self._world.day(4))
+        title = "a tar lost half of its rows on its way to Pinot"
+        self._stops(
+            "2a", title, 2, ["crc_on_servers", "rows_as_built"], lambda it: wrong_on_the_way(it, self._half)
+        )
+        self._passes("2b", "the tar, as it was built", 2)
+
+    def _lost_without_a_bound(self) -> None:
+        write_spec(self._tables, BY_SERVERS)
+        day = self._bad_file(6)
+        self._stops("3a", "a file lost half of its rows; servers are asked", 3, ["sql"])
+        write_spec(self._tables, BY_SHADOW)
+        self._stops("3b", "the same; a shadow table is asked", 3, ["sql via shadow"])
+        self._world.repair(day)
+        self._passes("3c", "the file, whole", 3)
+
+    def _bad_file(self, number: int) -> date:
+        """A day is written again, and half of it is lost."""
+        day = self._world.day(number)
+        self._world.rewrite(day)
+        self._world.halve(day)
+        return day
+
+    # --- one step --------------------------------------------------------------------------------
+
+    def _stops(
+        self,
+        key: str,
+        title: str,
+        tier: int,
+        by: Sequence[str],
+        meddle: Callable[[PinotClient], PinotClient] = lambda pinot: pinot,
+    ) -> None:
+        """A run that has to end at the gate, by these checks alone; queries see what they saw."""
+        with self._step(key, title, tier, [self._seen]) as stopped_by:
+            stopped_by += self._run(meddle)
+            as_told = bool(stopped_by) and set(stopped_by) <= set(by)
+            self._require(as_told, f"stopped by {stopped_by}, expected {list(by)}")
+            self._require_answer(self._seen)
+
+    def _passes(self, key: str, title: str, tier: int) -> None:
+        """A run that has to end in a switch."""
+        after = self._world.answer()
+        self._require(after != self._seen, "the step would change nothing")
+        with self._step(key, title, tier, [self._seen, after]) as stopped_by:
+            stopped_by += self._run(lambda pinot: pinot)
+            self._require(not stopped_by, f"stopped by {stopped_by}")
+            self._require_answer(after)
+        self._seen = after
+
+    @contextmanager
+    def _step(self, key: str, title: str, tier: int, allowed: Sequence[QueryAnswer]) -> Iterator[list[str]]:
+        with self._under_load(key, title, allowed):
+            start, stopped_by = time.monotonic(), list[str]()
+            yield stopped_by
+            seconds = time.monotonic() - start
+        self._steps.append(AuditLine(key, title, tier, seconds, tuple(stopped_by)))
+        left = shadow_tables(self._pinot, self._pinot.offline_tables())
+        self._require(not left, f"{left} were left behind")
+
+    def _run(self, meddle: Callable[[PinotClient], PinotClient]) -> list[str]:
+        """Build, stage, audit and, if the gate lets it, switch; what kept the gate shut, by name."""
+        spec, settings = self._spec(), load_settings()
+        with open_clients(spec, settings, self._builder) as clients:
+            clients = replace(clients, pinot=meddle(clients.pinot))
+            with Driver(spec, clients, "audit-demo") as driver:
+                report = driver.trigger()
+                self._require(report.result is TriggerResult.STAGED, f"not staged: {report.summary}")
+                if report.built and not self._half.exists() and self._steps:
+                    shutil.copyfile(tar_of(report.built[0].outputs[0]), self._half)
+                _, findings = driver.audit()
+                shut = [finding for finding in findings if finding.blocks]
+                for finding in shut:
+                    self._console.print(f"   gate shut: {finding.name}: {finding.message}", highlight=False)
+                try:
+                    driver.publish()
+                except SnapshotIncomplete:
+                    self._require(bool(shut), "the gate is shut, and no finding says why")
+                else:
+                    self._require(not shut, "the gate let it through")
+        return [kind_of(finding) for finding in shut]
+
+    def _spec(self) -> TableSpec:
+        return load_tables(self._tables)[TABLE]
+
+
+def kind_of(finding: Finding) -> str:
+    """The check, without what it was asked."""
+    return finding.name.partition(":")[0].partition(" (")[0]
+
+
+def show(console: Console, steps: Sequence[AuditLine], report: LoadReport) -> bool:
+    """The table of steps and the line that counts; returns whether it is as it must be."""
+    phases = {phase.name: phase for phase in report.phases}
+    table = Table("step", "", "seconds", "stopped by", "queries", "errors", "mixed answers")
+    for name in ("seconds", "queries", "errors", "mixed answers"):
+        next(column for column in table.columns if column.header == name).justify = "right"
+    for step in steps:
+        phase = phases[step.key]
+        figures = [str(phase.queries), str(phase.errors), str(phase.mixed)]
+        stopped_by = ", ".join(step.stopped_by) or "nothing: switched"
+        table.add_row(step.key, step.title, f"{step.seconds:.1f}", stopped_by, *figures)
+    console.print(table)
+    found = verdict(steps, report)
+    show_queries(console, report, found.answers)
+    console.print(str(found), highlight=False)
+    return found.well

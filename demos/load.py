@@ -11,7 +11,7 @@ import itertools
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Final, Self
 
@@ -33,12 +33,13 @@ def answer(rows: Iterable[Sequence[Cell]]) -> QueryAnswer:
     return tuple(tuple(row) for row in rows)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PhaseReport:
     """What one phase saw.
 
-    :ivar queries: how many were asked and came back, errors included.
+    :ivar allowed: the answers that are right in it.
     :ivar seen: how often each allowed answer came, in the order in which they were given.
+    :ivar in_flight: queries that are under way.
     :ivar mixed: answers that were none of those.
     :ivar errors: queries without an answer.
     :ivar first_mixed: the first mixed answer.
@@ -46,12 +47,29 @@ class PhaseReport:
     """
 
     name: str
-    queries: int
-    seen: tuple[int, ...]
-    mixed: int
-    errors: int
-    first_mixed: QueryAnswer | None
-    first_error: str | None
+    allowed: tuple[QueryAnswer, ...]
+    seen: list[int]
+    in_flight: int = 0
+    mixed: int = 0
+    errors: int = 0
+    first_mixed: QueryAnswer | None = None
+    first_error: str | None = None
+
+    @property
+    def queries(self) -> int:
+        """How many were asked and came back, errors included."""
+        return sum(self.seen) + self.mixed + self.errors
+
+    def record(self, result: QueryAnswer | Exception) -> None:
+        """One query came back."""
+        if isinstance(result, Exception):
+            self.errors += 1
+            self.first_error = self.first_error or f"{type(result).__name__}: {result}"
+        elif result in self.allowed:
+            self.seen[self.allowed.index(result)] += 1
+        else:
+            self.mixed += 1
+            self.first_mixed = self.first_mixed or result
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,43 +92,6 @@ class LoadReport:
     def errors(self) -> int:
         """Queries without an answer, of all phases."""
         return sum(phase.errors for phase in self.phases)
-
-
-@dataclass(slots=True)
-class _Phase:
-    name: str
-    allowed: tuple[QueryAnswer, ...]
-    seen: list[int] = field(default_factory=list)
-    in_flight: int = 0
-    mixed: int = 0
-    errors: int = 0
-    first_mixed: QueryAnswer | None = None
-    first_error: str | None = None
-
-    @property
-    def queries(self) -> int:
-        return sum(self.seen) + self.mixed + self.errors
-
-    def record(self, result: QueryAnswer | Exception) -> None:
-        if isinstance(result, Exception):
-            self.errors += 1
-            self.first_error = self.first_error or f"{type(result).__name__}: {result}"
-        elif result in self.allowed:
-            self.seen[self.allowed.index(result)] += 1
-        else:
-            self.mixed += 1
-            self.first_mixed = self.first_mixed or result
-
-    def report(self) -> PhaseReport:
-        return PhaseReport(
-            name=self.name,
-            queries=self.queries,
-            seen=tuple(self.seen),
-            mixed=self.mixed,
-            errors=self.errors,
-            first_mixed=self.first_mixed,
-            first_error=self.first_error,
-        )
 
 
 class QueryLoad:
@@ -143,7 +124,7 @@ class QueryLoad:
         self._timeout_s = timeout_s
         self._changed = threading.Condition()
         self._stopping = threading.Event()
-        self._phases: list[_Phase] = []
+        self._phases: list[PhaseReport] = []
         self._threads = [
             threading.Thread(target=self._ask_on, args=(n,), name=f"query-load-{n}", daemon=True)
             for n in range(threads)
@@ -171,7 +152,7 @@ class QueryLoad:
         """
         with self._changed:
             before = self._phases[-1] if self._phases else None
-            self._phases.append(_Phase(name, tuple(allowed), seen=[0] * len(allowed)))
+            self._phases.append(PhaseReport(name, tuple(allowed), [0] * len(allowed)))
             self._changed.notify_all()
             if before is not None:
                 self._changed.wait_for(lambda: before.in_flight == 0)
@@ -194,7 +175,7 @@ class QueryLoad:
     def report(self) -> LoadReport:
         """What was seen so far; complete once the `with` block has ended."""
         with self._changed:
-            return LoadReport(tuple(phase.report() for phase in self._phases))
+            return LoadReport(tuple(replace(phase, seen=[*phase.seen]) for phase in self._phases))
 
     def _ask_on(self, number: int) -> None:
         urls = itertools.islice(itertools.cycle(self._urls), number, None)
@@ -208,7 +189,7 @@ class QueryLoad:
                     self._changed.notify_all()
                 self._stopping.wait(self._pause_s)
 
-    def _begin(self) -> _Phase | None:
+    def _begin(self) -> PhaseReport | None:
         with self._changed:
             self._changed.wait_for(lambda: self._phases or self._stopping.is_set())
             if self._stopping.is_set():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,32 +75,29 @@ class Location:
             partition_key=ALL_FILES,
             raise_on_error=False,
         )
-        segments: JsonObject = {}
-        snapshot: JsonObject = {}
-        built: list[str] = []
-        for event in result.get_asset_observation_events():
-            observation = event.asset_observation_data.asset_observation
-            if observation.asset_key.path[-1] == "segments":
-                segments = _values(observation)
-        for event in result.get_asset_materialization_events():
-            materialization = event.materialization
-            if materialization.asset_key.path[-1] == "snapshot":
-                snapshot = _values(materialization)
-            elif (materialization.tags or {}).get(DATA_VERSION_TAG, "").startswith(STAGED):
-                built.append(str(materialization.partition))
+        observed = [e.asset_observation_data.asset_observation for e in result.get_asset_observation_events()]
+        made = [event.materialization for event in result.get_asset_materialization_events()]
+        built = (
+            str(one.partition)
+            for one in made
+            if one.asset_key.path[-1] != "snapshot"
+            if (one.tags or {}).get(DATA_VERSION_TAG, "").startswith(STAGED)
+        )
         checks = result.get_asset_check_evaluations()
         if not result.success and not checks:
             failures = [e.step_failure_data.error_display_string for e in result.get_step_failure_events()]
             raise PinotAssetsError("the run failed", why=(failures or ["no step ran"])[0])
         return JobRun(
             success=result.success,
-            segments=segments,
+            segments=_values(observed, "segments"),
             built=tuple(sorted(built)),
             gate=checks[0].passed if checks else None,
             gate_text=(checks[0].description or "") if checks else "",
-            snapshot=snapshot,
+            snapshot=_values(made, "snapshot"),
         )
 
 
-def _values(event: dg.AssetMaterialization | dg.AssetObservation) -> JsonObject:
-    return {key: value.value for key, value in event.metadata.items()}
+def _values(events: Sequence[dg.AssetMaterialization | dg.AssetObservation], asset: str) -> JsonObject:
+    """Metadata of the event of an asset."""
+    of_asset = (event for event in events if event.asset_key.path[-1] == asset)
+    return {key: value.value for event in of_asset for key, value in event.metadata.items()}

@@ -1,16 +1,264 @@
-"""`python -m demos.realtime`: the story of `make realtime-demo`."""
+"""Two drills on a REALTIME table, on real Kafka and Pinot: the deep store goes, then a committer dies.
 
-import sys
+Everything is done with what the commands use: the preflight before the table is made, the drill, health, the
+repair. A backlog waits at all times, so that it is Pinot, not the producer, that sets the pace.
+"""
 
-from demos.realtime_story import tell
-from demos.told import told
-from pinot_assets.cli.terminal import Terminal
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+from rich.console import Console
+from rich.markup import escape
+
+from demos.realtime_table import TABLE, Producer, create_topic, write_spec
+from demos.stack import StoreOutage, kill, kill_committer, lose_disk, own_stack
+from demos.steps import StoryBroken
+from pinot_assets.cli.realtime.preflight import gate
+from pinot_assets.cli.realtime.table import open_work
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.local.stack import Stack
+from pinot_assets.pinot import HttpPinotClient
+from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
+from pinot_assets.realtime.operations.drill import Drill, Lengths, sample_of
+from pinot_assets.realtime.operations.table_operation import TableOperation
+from pinot_assets.realtime.repair.apply import Repair
+from pinot_assets.settings.environment import load_settings
+from pinot_assets.settings.local_stack import SERVERS, StackState
+from pinot_assets.table_spec import load_tables
+from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
+
+BACKLOG: Final = 10_000
+"""Messages that wait: more than Pinot takes between two looks."""
+LENGTHS: Final = Lengths(before=45, outage=45, downloads=10, longest=180)
+PATIENCE_S: Final = 180.0
+PAUSE_S: Final = 1.0
+ROUNDS: Final = 20
+VICTIM: Final = 1
+"""Which server loses its disk, counted from 0."""
 
 
-def main() -> int:
-    """Tell the story; 0 when no row was lost, ingestion kept its rate, and every segment is stored."""
-    return told("realtime-demo", tell, Terminal(soft_wrap=True))
+@dataclass(frozen=True, slots=True)
+class DrillSummary:
+    """What the line at the end says.
+
+    :ivar queryable: rows that whichever broker finds fewest of them finds.
+    :ivar ratio: messages a second in the outage, divided by those before.
+    :ivar missing: committed segments without a copy in the deep store, after the repair.
+    """
+
+    produced: int
+    queryable: int
+    ratio: float
+    missing: int
+
+    @property
+    def well(self) -> bool:
+        """Whether all is as it must be."""
+        return self.produced == self.queryable and self.ratio >= LENGTHS.ratio and self.missing == 0
+
+    def __str__(self) -> str:
+        return (
+            f"produced {self.produced}, queryable {self.queryable}, ingest rate during outage / before: "
+            f"{self.ratio:.2f}, missing deep-store copies after repair: {self.missing}"
+        )
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def tell(home: Path, console: Console) -> bool:
+    """Run the demo from a clean start; nothing of it is left at the end.
+
+    :param home: for the stack and the spec; removed before and after.
+    :returns: whether no row was lost, ingestion kept its rate, and every segment is in the deep store.
+    :raises PinotAssetsError: a step did not do what it promises.
+    """
+    with own_stack(home, console, realtime=True) as (stack, state):
+        assert state.kafka_bootstrap is not None
+        create_topic(state.kafka_bootstrap)
+        console.print("[bold](a) a table with two replicas and a peer scheme[/]")
+        write_spec(home / "tables", state.kafka_bootstrap)
+        with HttpPinotClient(load_settings().pinot) as pinot:
+            plan = plan_apply(load_tables(home / "tables").realtime[TABLE], pinot)
+            gate(plan)  # as `pinot-assets tables apply` does it
+            apply_plan(plan, pinot)
+        producer = Producer(state.kafka_bootstrap)
+        with open_work(TABLE) as work, producer.running():
+            outcome = DrillStory(console, stack, state, work, producer).tell()
+    console.print(str(outcome), highlight=False)
+    return outcome.well
+
+
+class DrillStory:
+    """The drills."""
+
+    def __init__(
+        self, console: Console, stack: Stack, state: StackState, work: TableOperation, producer: Producer
+    ) -> None:
+        self._console = console
+        self._stack = stack
+        self._state = state
+        self._work = work
+        self._producer = producer
+        self._keeps_waiting = True
+
+    def tell(self) -> DrillSummary:
+        """All of it, in order."""
+        self._producer.have_waiting(BACKLOG, 0)
+        self._until(
+            "each partition has committed a segment",
+            lambda s: min(sample_of(s).commits.values(), default=0) > 0,
+        )
+        ratio = self._outage_drill()
+        self._kill_drill()
+        self._console.print("[bold](d) the producer stops; what waits is consumed, what is missing stored[/]")
+        self._keeps_waiting = False
+        self._until("every broker finds every row", self._is_consumed)
+        with self._repair() as repair:
+            for _ in repair.rounds(ROUNDS):
+                pass
+        # While commits go on, some replica always is under way.
+        end = self._until(
+            "every replica is as it should be",
+            lambda s: all(r.ideal == r.external for segment in s.segments for r in segment.replicas),
+        )
+        answers = examine(end)
+        for answer in answers:
+            if not answer.passed:
+                self._console.print(f"   [red]✗[/] {answer.name}: {answer.message}", highlight=False)
+        self._say(f"health: {sum(answer.passed for answer in answers)} of {len(answers)} checks pass")
+        return DrillSummary(
+            self._producer.produced, min(end.queryable.values()), ratio, sample_of(end).only_servers
+        )
+
+    # --- the deep store goes -----------------------------------------------------------------------
+
+    def _outage_drill(self) -> float:
+        """The ratio; that alone is judged at the end."""
+        self._console.print("[bold](b) outage drill: the deep store goes while a backlog waits[/]")
+        outage, address = StoreOutage(self._state), self._state.server_admin_urls[VICTIM]
+        victim = next(one.name for one in self._look().servers.values() if one.admin_url == address)
+        broker = self._work.pinot.brokers_of(self._work.table)[0]
+        lost: set[str] = set()
+        with self._repair() as repair, ThreadPoolExecutor(1, "restart") as others:
+
+            def load_from_peers() -> None:
+                lost.update(self._loaded_by(victim))
+                kill(self._stack, self._state, SERVERS[VICTIM])
+                lose_disk(self._state, SERVERS[VICTIM])
+                self._say(f"{SERVERS[VICTIM]} was killed and has lost its disk; it starts, the store is away")
+                others.submit(self._stack.up)
+
+            found = Drill(
+                self._look,
+                outage.begin,
+                outage.end,
+                lambda: self._work.pinot.answered_rows(broker, self._work.table),
+                repair,
+                load_from_peers,
+                # With its disk lost and the store away, there is no other place that it has them from.
+                lambda: len(lost & self._loaded_by(victim)),
+                LENGTHS,
+                self._say,
+            ).run()
+        for finding in found:
+            mark = {True: "[green]✓[/]", False: "[red]✗[/]", None: "·"}[finding.passed]
+            self._console.print(f"   {mark} {finding.name}: {finding.text}", highlight=False)
+        by_name = {finding.name: finding for finding in found}
+        ratio = by_name.pop("ingestion").value
+        wrong = [one.text for one in by_name.values() if one.passed is False]
+        if wrong or ratio is None:
+            raise StoryBroken("the outage drill did not hold", why="; ".join(wrong) or "nothing was measured")
+        return ratio
+
+    def _loaded_by(self, server: str) -> set[str]:
+        view = self._work.pinot.external_view(self._work.table)
+        return {name for name, states in view.items() if states.get(server) == "ONLINE"}
+
+    # --- a committer dies --------------------------------------------------------------------------
+
+    def _kill_drill(self) -> None:
+        self._console.print("[bold](c) kill drill: a server dies while it commits[/]")
+        self._until("all replicas serve again", _all_serve)
+        self._until(  # no server is segments behind the other
+            "all replicas consume the same segments",
+            lambda s: all(r.external == r.ideal for one in s.latest().values() for r in one.replicas),
+        )
+        with self._looking():
+            server, segment = kill_committer(self._stack, self._work.pinot, self._work.table, PATIENCE_S)
+        self._say(f"{server} was killed while it committed {segment}")
+        self._say(f"health fails: {', '.join(_failing(self._look()))}")
+        self._until(
+            f"the other server has committed {segment}",
+            lambda s: (segment, SegmentStatus.DONE) in [(one.name, one.status) for one in s.segments],
+        )
+        self._stack.up()
+        self._until("it is back, all replicas serve", _all_serve)
+
+    # --- looking -----------------------------------------------------------------------------------
+
+    def _look(self) -> RealtimeState:
+        """The table's state; sees to the backlog as well."""
+        state = self._work.read()
+        if self._keeps_waiting:
+            self._producer.have_waiting(BACKLOG, sample_of(state).consumed)
+        return state
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """Look at the table all the time, so that messages never cease to wait."""
+        over = Event()
+
+        def look() -> None:
+            while not over.wait(PAUSE_S):
+                with suppress(PinotAssetsError):  # a server may be dying just now
+                    self._look()
+
+        with ThreadPoolExecutor(1, "looking") as thread:
+            thread.submit(look)
+            try:
+                yield
+            finally:
+                over.set()
+
+    def _until(self, what: str, holds: Callable[[RealtimeState], bool]) -> RealtimeState:
+        began = time.monotonic()
+        while not holds(state := self._look()):
+            if self._producer.failure is not None:
+                raise StoryBroken("the producer stopped", why=repr(self._producer.failure))
+            if time.monotonic() - began > PATIENCE_S:
+                raise StoryBroken(
+                    f"after {PATIENCE_S:.0f} s it still was not so that {what}",
+                    why=f"health fails: {', '.join(_failing(state))}",
+                )
+            time.sleep(PAUSE_S)
+        self._say(f"{what} ({time.monotonic() - began:.0f} s)")
+        return state
+
+    def _is_consumed(self, state: RealtimeState) -> bool:
+        all_sent = self._producer.produced == self._producer.wanted
+        return all_sent and set(state.queryable.values()) == {self._producer.produced}
+
+    @contextmanager
+    def _repair(self) -> Iterator[Repair]:
+        """What `realtime repair --apply` does its work with."""
+        with self._work.hold("pinot-assets realtime demo") as lease:
+            yield replace(self._work.repair(lease), read=self._look, tell=self._say)
+
+    def _say(self, line: str) -> None:
+        self._console.print(f"   {escape(line)}", style="dim", highlight=False)
+
+
+def _all_serve(state: RealtimeState) -> bool:
+    """Whether servers and replicas are well, as health judges that."""
+    return not {"servers", "replicas", "error_segments"} & set(_failing(state))
+
+
+def _failing(state: RealtimeState) -> list[str]:
+    return [answer.name for answer in examine(state) if not answer.passed]

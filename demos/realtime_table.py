@@ -122,7 +122,11 @@ class Producer:
             while not over.is_set() or self.produced < self.wanted:
                 until = min(self.wanted, self.produced + PRODUCED_A_SECOND // 10)
                 sent = [
-                    producer.send(TABLE, _message(number), partition=number % PARTITIONS)
+                    producer.send(
+                        TABLE,
+                        b'{"id": %d, "at": %d}' % (number, time.time() * 1000),
+                        partition=number % PARTITIONS,
+                    )
                     for number in range(self.produced, until)
                 ]
                 for future in sent:
@@ -133,7 +137,3 @@ class Producer:
             self.failure = error
         finally:
             producer.close()
-
-
-def _message(number: int) -> bytes:
-    return b'{"id": %d, "at": %d}' % (number, time.time() * 1000)

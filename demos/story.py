@@ -7,12 +7,12 @@ table before a step nor the table after it is *mixed*.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import dagster as dg
@@ -20,19 +20,20 @@ from rich.console import Console
 from rich.table import Table
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from demos.control import push_plainly
-from demos.load import FLIGHTS_SQL, LoadReport, QueryAnswer, QueryLoad
-from demos.location import JobRun, Location
-from demos.own_stack import own_stack
-from demos.steps import LEAST_ANSWERS, LEAST_PER_STEP, TABLE, Story, show_queries
-from demos.world import World
+from demos.load import LoadReport, QueryAnswer, QueryLoad
+from demos.location import Location
+from demos.steps import LEAST_ANSWERS, TABLE, Story, World, flights_under_load, show_queries
+from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.machine import run_child
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.pinot import HttpPinotClient
+from pinot_assets.pinot import HttpPinotClient, PushMode, wait_online
+from pinot_assets.segment import rename_tar
 from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.detect.observe import observe
+from pinot_assets.session.stores.staging import Staging
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec import TableSpec, load_tables
 from pinot_assets.table_spec.tables.apply import apply_plan, plan_apply
 
@@ -62,19 +63,12 @@ def tell(home: Path, console: Console) -> bool:
     :returns: whether no query saw a mixed answer, and the control did.
     :raises PinotAssetsError: a step did not do what it promises.
     """
-    os.environ["PINOT_ASSETS_DATA"] = str(home / "data")
-    os.environ["PINOT_ASSETS_STAGING"] = str(home / "staging")
-    with own_stack(home, console) as (_, state):
-        (home / "tables").mkdir()
+    with flights_under_load(home, console) as (pinot, load):
         shutil.copy(tables_directory() / f"{TABLE}.yaml", home / "tables")
         (home / "dagster").mkdir()
-        with (
-            HttpPinotClient(load_settings().pinot) as pinot,
-            dg.DagsterInstance.local_temp(
-                str(home / "dagster"), overrides={"telemetry": {"enabled": False}}
-            ) as instance,
-            QueryLoad(state.broker_urls, FLIGHTS_SQL, threads=4) as load,
-        ):
+        with dg.DagsterInstance.local_temp(
+            str(home / "dagster"), overrides={"telemetry": {"enabled": False}}
+        ) as instance:
             steps = FlightsStory(home, console, pinot, instance, load).tell()
     return show(console, steps, load.report())
 
@@ -90,9 +84,7 @@ class FlightsStory(Story[StoryLine]):
         instance: dg.DagsterInstance,
         load: QueryLoad,
     ) -> None:
-        super().__init__(pinot)
-        self._console = console
-        self._load = load
+        super().__init__(console, pinot, load)
         self._spec_file = home / "tables" / f"{TABLE}.yaml"
         self._location = Location(home / "tables", TABLE, instance)
         self._world = World(home / "data" / TABLE, 2 * DAYS + 5)
@@ -117,11 +109,9 @@ class FlightsStory(Story[StoryLine]):
         for number in range(DAYS):
             self._world.add(self._world.day(number))
 
-        def change() -> str:
+        with self._step("a", f"{DAYS} days of flights", self._world.answer()) as built:
             self._expect_tick(f"{DAYS} new, 0 rewritten, 0 deleted")
-            return self._switch(built=DAYS)
-
-        self._step("a", f"{DAYS} days of flights", self._world.answer(), change)
+            built += self._switch(DAYS)
 
     def _sync(self) -> None:
         world = self._world
@@ -131,11 +121,9 @@ class FlightsStory(Story[StoryLine]):
         for day in new:
             world.add(day)
 
-        def change() -> str:
+        with self._step("b", "1 file rewritten, 2 new, 1 deleted", world.answer()) as built:
             self._expect_tick("2 new, 1 rewritten, 1 deleted")
-            return self._switch(built=3, names={world.path(day).name for day in (rewritten, *new)})
-
-        self._step("b", "1 file rewritten, 2 new, 1 deleted", world.answer(), change)
+            built += self._switch(3, {world.path(day).name for day in (rewritten, *new)})
 
     def _retry(self) -> None:
         world = self._world
@@ -145,16 +133,14 @@ class FlightsStory(Story[StoryLine]):
         broken = new[-1]
         world.corrupt(broken)
 
-        def change() -> str:
+        with self._step("c", "1 of 3 new files corrupt; repaired; retried", world.answer()) as built:
             failed = self._location.run()
             self._require(failed.gate is False and not failed.snapshot, "the gate let a broken file through")
             self._require(len(failed.built) == 2, f"the good files were not kept: {failed.built}")
             self._console.print(f"   gate shut: {failed.gate_text}", highlight=False)
             self._require_answer(self._answers[-1])
             world.repair(broken)
-            return self._switch(built=1, names={world.path(broken).name})
-
-        self._step("c", "1 of 3 new files corrupt; repaired; retried", world.answer(), change)
+            built += self._switch(1, {world.path(broken).name})
 
     def _swap(self) -> None:
         text = self._spec_file.read_text()
@@ -162,20 +148,18 @@ class FlightsStory(Story[StoryLine]):
         self._require(swap != text, f"{self._spec_file.name} has no consistentPushEnabled to change")
         self._spec_file.write_text(swap)
         self._world.replace_all([self._world.day(n) for n in range(DAYS + 5, 2 * DAYS + 5)])
-        self._step("d", "swap of the whole table", self._world.answer(), lambda: self._switch(built=DAYS))
+        with self._step("d", "swap of the whole table", self._world.answer()) as built:
+            built += self._switch(DAYS)
 
     def _rollback(self) -> None:
-        def change() -> str:
+        with self._step("e", "rollback of the swap, in one command", self._answers[-2]):
             command = [sys.executable, "-m", "pinot_assets", "rollback", TABLE, "--yes"]
             command += ["--tables", str(self._spec_file.parent)]
             done = run_child(command)
             self._require(done.returncode == 0, f"rollback: {done.stderr}")
-            return ""
-
-        self._step("e", "rollback of the swap, in one command", self._answers[-2], change)
 
     def _control(self, former: Snapshot, swapped: Snapshot) -> None:
-        def change() -> str:
+        with self._step(CONTROL, "control: the swap again, pushed plainly", self._answers[-2]):
             new, old = list(swapped.segments.values()), list(former.segments)
             push_plainly(self._pinot, TABLE, open_staging(self._spec()), new, old)
             # Brokers come to know of plain deletions one by one: until then they tell too much, or fail.
@@ -187,40 +171,37 @@ class FlightsStory(Story[StoryLine]):
             ):
                 with again:
                     self._require_answer(self._answers[-2])
-            return ""
-
-        self._step(CONTROL, "control: the swap again, pushed plainly", self._answers[-2], change)
 
     # --- one step --------------------------------------------------------------------------------
 
-    def _step(self, key: str, title: str, after: QueryAnswer, change: Callable[[], str]) -> None:
-        before = self._answers[-1]
+    @contextmanager
+    def _step(self, key: str, title: str, after: QueryAnswer) -> Iterator[list[str]]:
+        """A change under load, to this answer; the block adds "built of listed" where it builds."""
+        before, built = self._answers[-1], list[str]()
         self._require(before != after, "the step would change nothing")
-        self._console.print(f"[bold]({key}) {title}[/]")
-        self._load.phase(key, [before, after])
-        self._load.wait_for(LEAST_PER_STEP)
-        start = time.monotonic()
-        built = change()
-        seconds = time.monotonic() - start
-        self._require_answer(after)
-        self._load.wait_for(self._load.report().phases[-1].queries + LEAST_PER_STEP)
+        with self._under_load(key, title, [before, after]):
+            start = time.monotonic()
+            yield built
+            seconds = time.monotonic() - start
+            self._require_answer(after)
         self._answers.append(after)
         rows = sum(int(count) for _, count, _ in after)
-        self._steps.append(StoryLine(key, title, seconds, built, rows))
-        self._console.print(f"   {built and built + ' files built; '}{rows:,} rows, {seconds:.1f} s")
+        self._steps.append(StoryLine(key, title, seconds, "".join(built), rows))
+        files = "".join(f"{one} files built; " for one in built)
+        self._console.print(f"   {files}{rows:,} rows, {seconds:.1f} s")
 
     def _expect_tick(self, changes: str) -> None:
         launch, message = self._location.tick()
         self._require(launch and message.startswith(changes), f"the sensor said: {message}")
         self._console.print(f"   files sensor: {message}", highlight=False)
 
-    def _switch(self, *, built: int, names: set[str] | None = None) -> str:
+    def _switch(self, built: int, names: set[str] | None = None) -> list[str]:
         """A run of the job that ends in a switch; returns "built of listed"."""
-        outcome: JobRun = self._location.run()
+        outcome = self._location.run()
         self._require(outcome.success and bool(outcome.snapshot), f"not switched: {outcome.gate_text}")
         found = set(outcome.built)
         self._require(len(found) == built and names in (None, found), f"built other files: {sorted(found)}")
-        return f"{built} of {outcome.segments['files_listed']}"
+        return [f"{built} of {outcome.segments['files_listed']}"]
 
     def _spec(self) -> TableSpec:
         return load_tables(self._spec_file.parent)[TABLE]
@@ -230,6 +211,52 @@ class FlightsStory(Story[StoryLine]):
             snapshot = observe(store, open_staging(self._spec())).snapshot
         assert snapshot is not None
         return snapshot
+
+
+# --- the control ---------------------------------------------------------------------------------
+
+
+def push_plainly(
+    pinot: HttpPinotClient, table: str, staging: Staging, new: Sequence[Output], old: Sequence[str]
+) -> None:
+    """Push the new segments one by one, then delete the old ones one by one, without a lineage.
+
+    It shows that the query load would have seen mixed answers, had there been any. The new ones get fresh
+    names: those that a rollback took back are spent.
+    """
+    for number, output in enumerate(new):
+        name = f"{table}_plain_{number}"
+        with temporary_folder("demo") as folder:
+            source, target = folder / "source", folder / "target"
+            staging.fetch_tar(output, source)
+            renamed = rename_tar(source, target, name=name)
+            plain = replace(
+                output,
+                segment=name,
+                crc=renamed.crc,
+                tar_bytes=renamed.tar.bytes,
+                tar_sha256=renamed.tar.sha256,
+            )
+            pinot.push(table, [plain], staged=_Files({plain.tar_uri: target}), mode=PushMode.TAR)
+        wait_online(pinot, table, [name], seconds=60)
+    for name in old:
+        pinot.delete_segments(table, [name])
+
+
+class _Files:
+    """Objects that do not lie in the staging area: files by URI."""
+
+    def __init__(self, paths: Mapping[str, Path]) -> None:
+        self._paths = paths
+
+    def read(self, uri: str) -> bytes:
+        return self._paths[uri].read_bytes()
+
+    def fetch_tar(self, output: Output, path: Path) -> None:
+        shutil.copyfile(self._paths[output.tar_uri], path)
+
+
+# --- the end -------------------------------------------------------------------------------------
 
 
 def show(console: Console, steps: list[StoryLine], report: LoadReport) -> bool:

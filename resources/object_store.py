@@ -34,7 +34,10 @@ def with_object_store(spec: TableSpec, s3: S3Resource) -> TableSpec:
     """
     defaults = object_store_defaults(s3)
     own = spec.ingestion
-    policy = spec.policy.with_resource(*_named_by(defaults))
+    # Whoever wrote the code location allows the variables and endpoints of the resource.
+    variables = {name for text in defaults.values() for name in referenced(text)}
+    endpoints = (defaults["endpoint"],) if "endpoint" in defaults else ()
+    policy = spec.policy.with_resource(variables, endpoints)
     update = {
         name: _completed(props, defaults)
         for name, props, uri in (
@@ -68,17 +71,11 @@ def object_store_defaults(s3: S3Resource) -> dict[str, str]:
             )
     if not s3.use_ssl:
         found["allowHttp"] = "true"
-    return {name: _text(value) for name, value in found.items() if value}
-
-
-def _text(value: str) -> str:
-    return "${" + value.env_var_name + "}" if isinstance(value, dg.EnvVar) else value
-
-
-def _named_by(defaults: Mapping[str, str]) -> tuple[set[str], tuple[str, ...]]:
-    """The variables and endpoints of the resource: whoever wrote the code location allows them."""
-    variables = {name for text in defaults.values() for name in referenced(text)}
-    return variables, (defaults["endpoint"],) if "endpoint" in defaults else ()
+    return {
+        name: "${" + value.env_var_name + "}" if isinstance(value, dg.EnvVar) else value
+        for name, value in found.items()
+        if value
+    }
 
 
 def _completed(own: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:

@@ -1,9 +1,8 @@
 """Where Pinot is, as a Dagster resource."""
 
-from typing import Any
-
 import dagster as dg
 from dagster._check import CheckError
+from dagster._config.pythonic_config.resource import ConfigurableResourceFactoryResourceDefinition
 from pydantic import Field
 
 from pinot_assets.errors import PinotAssetsError
@@ -26,7 +25,7 @@ class PinotResource(ClusterFields, dg.ConfigurableResource):  # type: ignore[typ
         default="", description="`local`, `staging` or `production`; empty for PINOT_ASSETS_PROFILE."
     )
 
-    def get_resource_definition(self) -> Any:
+    def get_resource_definition(self) -> ConfigurableResourceFactoryResourceDefinition:
         """As Dagster takes it in, and shows it.
 
         :raises PinotAssetsError: a secret is written out.

@@ -1,10 +1,9 @@
 """Spark on any master, as a Dagster resource that starts nothing until a file is to be built."""
 
-from typing import Any
-
 from dagster_pyspark import LazyPySparkResource
 from dagster_spark.utils import flatten_dict
 from pydantic import Field, PrivateAttr
+from pyspark import SparkContext
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.ingest.spark.environment import environment_context, environment_session
@@ -25,10 +24,10 @@ class SparkResource(LazyPySparkResource):
         default="", description="`local`, `staging` or `production`; empty for PINOT_ASSETS_PROFILE."
     )
 
-    _context: Any = PrivateAttr(default=None)
+    _context: SparkContext | None = PrivateAttr(default=None)
 
     @property
-    def spark_context(self) -> Any:
+    def spark_context(self) -> SparkContext:
         """The context, without a session, which builds without SQL never need."""
         if self._context is None or is_stopped(self._context):
             self._context = environment_context(*self._asked())

@@ -16,7 +16,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.settings.local_paths import default_home
+from pinot_assets.settings.local_stack import default_home
 from pinot_assets.table_spec import TableSpec
 
 

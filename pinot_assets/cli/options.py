@@ -1,20 +1,60 @@
-"""What commands have in common: the table's name, where its spec lies, plain JSON, and a terminal."""
+"""What commands have in common: which tables they work on, how the shell completes them, and plain JSON.
+
+A table whose file is wrong keeps no other from its turn; it is named.
+"""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Generic, TypeVar
 
 import typer
-from rich.console import Console
+from rich.markup import escape
 
-from pinot_assets.cli.completion import table_names
-from pinot_assets.cli.terminal import Terminal
+from pinot_assets.cli.terminal import new_console
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.settings.environment import tables_directory
+from pinot_assets.table_spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, read_tables
+from pinot_assets.table_spec.tables.specs import spec_error
+
+_SUFFIXES = (".yaml", ".yml")
+Spec = TypeVar("Spec", bound=AnyTableSpec)
+
+
+# --- completion ----------------------------------------------------------------------------------
+# Nothing is said when something is wrong: a completion that fails would write into the line that is typed.
+
+
+def table_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Tables of the directory that the command looks at, by the names of their files: none is read."""
+    try:
+        found = sorted(path.stem for path in _directory(ctx).iterdir() if path.suffix in _SUFFIXES)
+    except OSError:
+        return []
+    return [name for name in found if name.startswith(incomplete)]
+
+
+def kept_snapshots(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Numbers of the snapshots that are kept of the table that was named before, newest first."""
+    from pinot_assets.session.connect import open_staging
+    from pinot_assets.session.stores.stored_snapshots import snapshot_refs
+
+    try:
+        spec = read_tables(_directory(ctx)).choose([str(ctx.params.get("table"))])[0]
+        keys = [ref.key for ref in snapshot_refs(open_staging(spec))]
+    except (PinotAssetsError, OSError):
+        return []
+    numbers = [str(int(key.removeprefix("snapshots/").partition("-")[0])) for key in keys]
+    return [number for number in dict.fromkeys(numbers) if number.startswith(incomplete)]
+
+
+def _directory(ctx: typer.Context) -> Path:
+    return Path(ctx.params.get("tables") or tables_directory())
+
+
+# --- options -------------------------------------------------------------------------------------
 
 TableName = Annotated[
     str,
@@ -27,37 +67,75 @@ TablesOption = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Newest = Annotated[int, typer.Option("--newest", min=1, help="How many to show.")]
 
 
-def new_console() -> Console:
-    """Long lines are the terminal's to wrap: in a pipe or a log they stay whole.
+# --- the tables that are meant -------------------------------------------------------------------
 
-    Made at each use: the output of today's command, not of the one that imported this first.
+
+@dataclass(frozen=True, slots=True)
+class Chosen(Generic[Spec]):
+    """What a command that takes several tables works on.
+
+    :ivar specs: the tables that can be used.
+    :ivar left_out: those that were asked for and whose files are wrong.
     """
-    return Terminal(soft_wrap=True, highlight=False)
+
+    specs: Sequence[Spec]
+    left_out: Sequence[LeftOut] = ()
+
+    def unless_empty(self) -> Chosen[Spec]:
+        """The same.
+
+        :raises SpecError: all files are wrong; lists every problem.
+        """
+        if self.left_out and not self.specs:
+            raise spec_error([problem for one in self.left_out for problem in one.problems])
+        return self
 
 
-def show_json(values: Any) -> None:
-    """The whole answer of a command, for other programs."""
-    typer.echo(json.dumps(values, indent=2, default=str))
+def one_table(name: str, directory: Path | None = None) -> TableSpec:
+    """The OFFLINE table of that name. Other files that are wrong are named on standard error.
 
-
-@contextmanager
-def stdout_to_stderr() -> Iterator[None]:
-    """What is told to people meanwhile goes to standard error: standard output is JSON alone."""
-    with redirect_stdout(sys.stderr):
-        yield
-
-
-DRY_RUN = "add --yes to do it, or --dry-run to see what it would do"
-
-
-def refuse_to_ask(is_told: bool, hint: str = DRY_RUN) -> None:
-    """Whoever reads JSON answers no question.
-
-    :param is_told: what the question would ask stands in the command.
-    :param hint: what to add, of options that the command has.
-    :raises PinotAssetsError: it does not.
+    :raises SpecError: there is no such table, or its file is wrong.
     """
-    if not is_told:
-        raise PinotAssetsError("with --json nobody is asked", hint=hint)
+    tables = read_tables(directory or tables_directory())
+    (spec,) = tables.choose([name])
+    warn_of(tables.left_out)
+    return spec
+
+
+def realtime_table(name: str, directory: Path) -> RealtimeTableSpec | None:
+    """As `one_table`, of a REALTIME table by its raw name; None where no file is about it.
+
+    :raises SpecError: its file is wrong.
+    """
+    tables = read_tables(directory)
+    spec = tables.find_realtime(name)
+    warn_of(tables.left_out)
+    return spec
+
+
+def offline_tables(names: Iterable[str], directory: Path | None = None) -> Chosen[TableSpec]:
+    """The OFFLINE tables of these names; all of them where no name is given.
+
+    :raises SpecError: there is no table of one of the names.
+    """
+    return Chosen(*read_tables(directory or tables_directory()).sort_out_offline(names))
+
+
+def any_tables(names: Iterable[str], directory: Path | None = None) -> Chosen[AnyTableSpec]:
+    """The tables of these names, of either type; all of them where no name is given.
+
+    :raises SpecError: there is no table of one of the names.
+    """
+    return Chosen(*read_tables(directory or tables_directory()).sort_out(names))
+
+
+def warn_of(left_out: Iterable[LeftOut]) -> None:
+    """Name each on standard error, with its first problem."""
+    err = new_console(stderr=True)
+    for one in left_out:
+        err.print(f"[yellow]warning[/]: left out: {escape(one.in_one_line)}")

@@ -1,4 +1,7 @@
-"""How the program ends: errors as sentences, or as JSON for who asked for that; never a traceback.
+"""The program as a whole: how its `--help` looks, and how it ends.
+
+`--help` has commands in groups, as somebody meets them, and texts that flow. At the end, errors are
+sentences, or JSON for who asked for that; never a traceback.
 
 One that is interrupted says so in one line. Typer would say nothing, or "Aborted" where it asked a question.
 """
@@ -6,8 +9,8 @@ One that is interrupted says so in one line. Typer would say nothing, or "Aborte
 from __future__ import annotations
 
 import errno
+import inspect
 import io
-import json
 import logging
 import os
 import signal
@@ -20,18 +23,55 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
-from pinot_assets.cli.terminal import Terminal
+from pinot_assets.cli.terminal import new_console, show_json
 from pinot_assets.core import interrupts
 from pinot_assets.core.exit_codes import ExitCode, code_of
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.errors import PinotAssetsError
+from pinot_assets.errors import PinotAssetsError, TypedWrong
 
 JSON = "--json"
 _WRONG_TYPING: type[Exception] = typer.BadParameter.__mro__[2]
 """Click's ClickException, of which newer releases of Typer have a copy of their own."""
 
-
 _INTERRUPTED = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+
+PANELS = {
+    "Set up": ("doctor", "local", "init", "tables"),
+    "Publish files": ("plan", "run", "watch", "status", "session"),
+    "Ask what was published": ("snapshots", "history", "diff", "why", "where"),
+    "Go back, clear up": ("rollback", "resume", "gc", "state"),
+    "REALTIME tables": ("realtime", "simulate"),
+    "Dagster and monitoring": ("dev", "down", "partitions", "metrics"),
+}
+"""Every command and group of the program."""
+
+
+def arrange(app: typer.Typer) -> None:
+    """Put the commands of a program into `PANELS`, and in their order.
+
+    :raises KeyError: a command has no place there.
+    """
+    places = {name: panel for panel, names in PANELS.items() for name in names}
+    order = [*places]
+    for command in app.registered_commands:
+        command.rich_help_panel = places[_name(command)]
+    for group in app.registered_groups:
+        group.rich_help_panel = places[str(group.name)]
+    app.registered_commands.sort(key=lambda command: order.index(_name(command)))
+
+
+def reflow(app: typer.Typer) -> None:
+    """Let the terminal wrap what `--help` tells: the line breaks of a docstring are those of its editor."""
+    for command in app.registered_commands:
+        text = command.help or inspect.getdoc(command.callback) or ""
+        command.help = "\n\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            reflow(group.typer_instance)
+
+
+def _name(command: typer.models.CommandInfo) -> str:
+    return command.name or (command.callback.__name__ if command.callback else "")
 
 
 class Program(TyperGroup):
@@ -47,7 +87,7 @@ class Program(TyperGroup):
             line = interrupts.SAID
         except KeyboardInterrupt as error:
             line = error.args[0] if error.args else interrupts.SAID
-        Terminal(stderr=True, soft_wrap=True, highlight=False).print(escape(line))
+        new_console(stderr=True).print(escape(line))
         by_sigterm = interrupts.received() == signal.SIGTERM
         raise typer.Exit(ExitCode.TERMINATED if by_sigterm else ExitCode.INTERRUPTED)
 
@@ -57,7 +97,11 @@ def run_program(app: typer.Typer) -> None:
 
     :raises SystemExit: always.
     """
-    _quiet_libraries()
+    # Py4J logs Ctrl-C with its own tracebacks before it passes it on.
+    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in str(record.msg))
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # Kazoo logs each of its attempts; that none of them came through is our own error's to say.
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)
     words = sys.argv[1:]
     try:
         code = _with_json(app) if JSON in words else _with_text(app)
@@ -79,19 +123,14 @@ def tell(error: PinotAssetsError, words: Sequence[str]) -> ExitCode:
     :returns: the exit code.
     """
     code = code_of(error)
-    if JSON not in words or not _echoed(json.dumps(error_values(error), indent=2)):
-        Terminal(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error[/]: {escape(str(error))}")
+    if JSON in words:
+        try:
+            show_json(error_values(error))
+            return code
+        except OSError:  # what is wrong may be that standard output takes nothing, on a full disk
+            _close_output()
+    new_console(stderr=True).print(f"[red]error[/]: {escape(str(error))}")
     return code
-
-
-def _echoed(text: str) -> bool:
-    """Whether standard output takes it: what is wrong may be that it does not, on a full disk."""
-    try:
-        typer.echo(text)
-    except OSError:
-        _close_output()
-        return False
-    return True
 
 
 def _close_output() -> None:
@@ -102,11 +141,13 @@ def _close_output() -> None:
 
 def error_values(error: PinotAssetsError) -> JsonObject:
     """An error for other programs: the one shape that docs/cli.md has."""
-    return _values(error.what, error.why, error.hint, code_of(error))
+    return {"error": error.what, "why": error.why, "hint": error.hint, "exit": int(code_of(error))}
 
 
-def of_system(error: OSError) -> PinotAssetsError:
-    """What the system refuses, as an error of ours."""
+def of_system(error: PinotAssetsError | OSError) -> PinotAssetsError:
+    """What the system refuses, as an error of ours; one of ours as it is."""
+    if isinstance(error, PinotAssetsError):
+        return error
     name = f"{error.filename} " if error.filename else ""
     return PinotAssetsError(
         f"the system refuses {name}".rstrip(),
@@ -131,31 +172,12 @@ def _with_json(app: typer.Typer) -> int:
     try:
         ended = app(standalone_mode=False)
     except _WRONG_TYPING as error:
-        _tell_json(_message(error), "the command was typed wrong", "see --help", ExitCode.REFUSED)
-        return ExitCode.REFUSED
+        message = getattr(error, "format_message")()  # noqa: B009
+        raise TypedWrong(message, why="the command was typed wrong", hint="see --help") from None
     except (typer.Abort, KeyboardInterrupt):
         ended = ExitCode.INTERRUPTED
     if ended in _INTERRUPTED:  # people are told on standard error
-        _tell_json(interrupts.SAID, None, "run it again to go on", ended)
+        show_json(
+            {"error": interrupts.SAID, "why": None, "hint": "run it again to go on", "exit": int(ended)}
+        )
     return ended if isinstance(ended, int) else ExitCode.DONE
-
-
-def _message(error: Exception) -> str:
-    told: str = getattr(error, "format_message")()  # noqa: B009
-    return told
-
-
-def _tell_json(what: str, why: str | None, hint: str | None, code: int) -> None:
-    typer.echo(json.dumps(_values(what, why, hint, code), indent=2))
-
-
-def _values(what: str, why: str | None, hint: str | None, code: int) -> JsonObject:
-    return {"error": what, "why": why, "hint": hint, "exit": int(code)}
-
-
-def _quiet_libraries() -> None:
-    # Py4J logs Ctrl-C with its own tracebacks before it passes it on.
-    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in str(record.msg))
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    # Kazoo logs each of its attempts; that none of them came through is our own error's to say.
-    logging.getLogger("kazoo").setLevel(logging.CRITICAL)

@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 
 from pinot_assets.errors import PinotAssetsError, SpecError
 
+S3_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+"""Variables that say where S3 is; the first one that is set counts."""
 _PORTS: Final = {"http": 80, "https": 443}
 _SERVICES: Final = {
     **_PORTS,
@@ -38,6 +40,11 @@ def origin_of(url: str) -> str | None:
     None, too, of a URL in which clients could find different hosts: one with a user, a backslash or a blank.
     """
     return _origin(url, _PORTS)
+
+
+def s3_endpoint(environ: Mapping[str, str]) -> str | None:
+    """Where S3 is, as AWS' own variables say it; None for AWS itself."""
+    return next((environ[name] for name in S3_ENDPOINTS if environ.get(name)), None)
 
 
 def service_of(url: str) -> str | None:

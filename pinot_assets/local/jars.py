@@ -1,16 +1,37 @@
-"""The class paths of the local stack's parts: from Maven's pinned poms, or from an unpacked Pinot."""
+"""The class paths of the local stack's parts: from an unpacked Pinot, or resolved by Maven once per user.
+
+A pinned pom says which jars these are. They live in the user's cache under the hash of the pom, so a changed
+pom is a new folder and a finished folder never changes. A folder appears by rename only when all its jars are
+in it; a file lock makes a second process wait for the first instead of resolving the same again.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from pinot_assets.core.files import temporary_folder
+from pinot_assets.core.machine import child, find_java, run_child
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import maven
+from pinot_assets.settings.local_stack import default_cache
+
+MINIMUM_FREE_BYTES = 1_000_000_000
+"""A cold cache takes about 300 MB here and as much in Maven's own repository."""
 
 _SPI = re.compile(r"(?:\d{3}-)?pinot-(?:spi|all)-(\d[\w.]*?)(?:-jar-with-dependencies|-shaded)?\.jar")
+_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
+_TIME_OUTS = (  # in ms; the first two are read by Maven 3.8 and older, the others by 3.9 and newer
+    "-Dmaven.wagon.http.connectionTimeout=20000",
+    "-Dmaven.wagon.rto=60000",
+    "-Daether.connector.connectTimeout=20000",
+    "-Daether.connector.requestTimeout=60000",
+)
 
 
 def pom(jars: str) -> Path:
@@ -27,14 +48,14 @@ def class_path(
     """
     if jars == "pinot" and (pinot_home := os.environ.get("PINOT_HOME")):
         return _distribution(Path(pinot_home))
-    return maven.resolve(pom(jars), cache=cache, progress=progress)
+    return resolve(pom(jars), cache=cache, progress=progress)
 
 
 def is_at_hand(jars: str, *, cache: Path | None = None) -> bool:
     """Whether `class_path` would answer without Maven."""
     if jars == "pinot" and os.environ.get("PINOT_HOME"):
         return True
-    return maven.is_resolved(pom(jars), cache=cache)
+    return is_resolved(pom(jars), cache=cache)
 
 
 def pinot_version(jars: list[Path]) -> str:
@@ -52,3 +73,181 @@ def _distribution(home: Path) -> list[Path]:
             hint="point PINOT_HOME at an unpacked Pinot distribution, or unset it to use Maven's",
         )
     return jars
+
+
+def resolve(
+    pom: Path, *, cache: Path | None = None, progress: Callable[[str], None] | None = None
+) -> list[Path]:
+    """The jars that `pom` needs at run time, in class path order, fetched by Maven the first time only.
+
+    :param pom: a pom file with pinned versions; its `artifactId` names the folder in the cache.
+    :param cache: the user's cache, `default_cache()` when None.
+    :param progress: called with one short line whenever there is something new to show.
+    :raises LocalStackError: no Maven, no usable Java, a dead download, a full disk; names Maven's log.
+    """
+    content = pom.read_bytes()
+    jars = _folder(pom, content, cache or default_cache())
+    if not jars.is_dir():
+        try:
+            jars.parent.mkdir(parents=True, exist_ok=True)
+            with jars.with_name(f"{jars.name}.lock").open("w") as lock:
+                # The kernel lets go of it when the process ends, however it ends.
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not jars.is_dir():
+                    _fetch(pom, jars, progress or (lambda _: None))
+        except OSError as error:
+            raise LocalStackError(
+                f"the cache {jars.parent} could not be written",
+                why=str(error),
+                hint="free some disk space, or point PINOT_ASSETS_CACHE at a folder with room",
+            ) from error
+    return sorted(jars.iterdir())
+
+
+def is_resolved(pom: Path, *, cache: Path | None = None) -> bool:
+    """Whether `resolve` would answer without Maven."""
+    return _folder(pom, pom.read_bytes(), cache or default_cache()).is_dir()
+
+
+def find_maven() -> Path:
+    """The `mvn` on `PATH`.
+
+    :raises LocalStackError: there is none.
+    """
+    found = shutil.which("mvn")
+    if found is None:
+        raise LocalStackError(
+            "no Maven was found",
+            why="no mvn is on PATH",
+            hint="install Maven 3.6 or newer; it is needed once, to fetch the jars of the local stack",
+        )
+    return Path(found)
+
+
+def check_reachable() -> None:
+    """Let Maven fetch one small file, through whatever mirror or proxy its settings name.
+
+    :raises LocalStackError: it could not; says why.
+    """
+    with temporary_folder("maven") as scratch:
+        # A parent pom is fetched before anything else, and nothing else is when there is no module to build.
+        pom = scratch / "reachable.xml"
+        pom.write_text(
+            "<project><modelVersion>4.0.0</modelVersion><artifactId>reachable</artifactId>"
+            "<packaging>pom</packaging><parent><groupId>org.apache</groupId><artifactId>apache</artifactId>"
+            "<version>29</version><relativePath/></parent></project>"
+        )
+        log = scratch / "log"
+        empty = f"-Dmaven.repo.local={scratch / 'repository'}"
+        command = [str(find_maven()), "--batch-mode", "--file", str(pom), *_TIME_OUTS, empty, "validate"]
+        with log.open("w") as lines:
+            answer = run_child(command, cwd=scratch, stdout=lines, stderr=lines)
+        if answer.returncode != 0:
+            why, way_out = _reason(log)
+            raise LocalStackError("Maven cannot fetch from its repository", why=why, hint=way_out)
+
+
+def require_room(folder: Path, needed: int, what_for: str, variable: str) -> None:
+    """:raises LocalStackError: fewer bytes are free than needed; `variable` points at another disk."""
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise LocalStackError(
+            f"too little disk space {what_for}",
+            why=f"{free // 10**6} MB are free at {folder}, {needed // 10**6} MB are needed",
+            hint=f"free some disk space, or point {variable} at a folder with room",
+        )
+
+
+def _folder(pom: Path, content: bytes, cache: Path) -> Path:
+    return cache / "jars" / f"{pom.stem}-{hashlib.sha256(content).hexdigest()[:16]}"
+
+
+def _fetch(pom: Path, jars: Path, progress: Callable[[str], None]) -> None:
+    require_room(jars.parent, MINIMUM_FREE_BYTES, f"to fetch the jars of {pom.name}", "PINOT_ASSETS_CACHE")
+    find_java()  # Maven's own message about a wrong Java does not say what to do
+    log = jars.with_name(f"{jars.name}.log")
+    # Beside its target, where a rename is one step; a folder of two hundred jars must not stay after a kill.
+    with temporary_folder("jars", jars.parent) as scratch:
+        class_path = scratch / "class-path"
+        _run_maven(pom, class_path, log, progress)
+        filling = scratch / "jars"
+        filling.mkdir()
+        for number, jar in enumerate(class_path.read_text().strip().split(os.pathsep)):
+            # The number keeps the order of the class path and tells jars of one name apart.
+            _link_or_copy(Path(jar), filling / f"{number:03d}-{Path(jar).name}")
+        filling.rename(jars)
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)  # no second copy on disk where Maven's repository is on the same one
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _run_maven(pom: Path, class_path: Path, log: Path, progress: Callable[[str], None]) -> None:
+    command = [
+        str(find_maven()), "--batch-mode", "--strict-checksums",
+        # -U: what failed once, because the network was down, is tried again.
+        "--update-snapshots",
+        "--file", str(pom.resolve()), *_TIME_OUTS,
+        _GOAL, f"-Dmdep.outputFile={class_path}", "-DincludeScope=runtime",
+    ]  # fmt: skip
+    progress(f"{pom.stem}: Maven resolves the jars (once per user)")
+    fetched = 0
+    with (
+        log.open("w") as lines,
+        child(
+            command,
+            cwd=class_path.parent,  # no project's .mvn folder may change what is resolved
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        ) as maven,
+    ):
+        assert maven.stdout is not None
+        for line in maven.stdout:
+            lines.write(line)
+            if "Downloaded from" in line:
+                fetched += 1
+                progress(f"{pom.stem}: Maven has fetched {fetched} files")
+    if maven.returncode != 0 or not class_path.is_file():
+        why, way_out = _reason(log)
+        hint = f"{way_out} (Maven's log: {log})"
+        raise LocalStackError(f"Maven could not resolve the jars of {pom.name}", why=why, hint=hint)
+
+
+_REASONS = (
+    (
+        "No space left on device",
+        "the disk is full",
+        "free some disk space, or move Maven's repository with -Dmaven.repo.local in MAVEN_OPTS",
+    ),
+    (
+        "checksum",
+        "a download arrived damaged",
+        "try again; if it stays, delete the named artifact from Maven's local repository",
+    ),
+    (
+        "Could not transfer|Connect(ion)? (refused|reset)|Unknown ?host|timed out|timeout",
+        "a download died",
+        "check the network and the mirror or proxy in Maven's settings.xml, then try again",
+    ),
+    (
+        "Could not find artifact",
+        "an artifact is not in the repositories that Maven asks",
+        "check the mirror in Maven's settings.xml: it has to carry Maven Central",
+    ),
+)
+
+
+def _reason(log: Path) -> tuple[str, str]:
+    """Why Maven failed, and the way out, as far as its log tells."""
+    text = log.read_text(errors="replace")
+    errors = [
+        line.removeprefix("[ERROR]").strip() for line in text.splitlines() if line.startswith("[ERROR]")
+    ]
+    said = "\n".join(errors) or text
+    for pattern, why, way_out in _REASONS:
+        if re.search(pattern, said, re.IGNORECASE):
+            return why, way_out
+    return said.strip().split("\n")[0][:300] or "it did not say why", "read what it said"

@@ -1,4 +1,4 @@
-"""Start, recognise and stop processes that outlive the command that started them.
+"""Start, recognise and stop processes that outlive the command that started them; and free ports for them.
 
 A process is recognised by pid *and* creation time, so a recycled pid is never taken for ours. Each also
 carries the stack's name in its command line, which finds the one whose start could not be written down.
@@ -8,19 +8,32 @@ from __future__ import annotations
 
 import operator
 import os
+import random
 import signal
-from collections.abc import Iterable
+import socket
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import psutil
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
 
 from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
-from pinot_assets.settings.local_stack import ProcessRecord
+from pinot_assets.core.untrusted import fields_of_json
+from pinot_assets.errors import LocalStackError
+from pinot_assets.settings.local_stack import CLUSTER, ProcessRecord
 
 _USUAL_SIGNALS = [signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
 """What a child would inherit as ignored: SIGPIPE, which Python ignores, and others after `nohup`, in the
 background of a shell or under some supervisors. A service that ignores SIGTERM takes the whole grace of each
 stop."""
+
+
+# Below the range that Linux hands out for outgoing connections, so that none of those takes one of these.
+_RANGE = range(20_000, 32_000)
+# Not the module's own generator, which a test may have seeded alike in several processes.
+_RANDOM = random.SystemRandom()
 
 
 def spawn(command: list[str], log: Path) -> ProcessRecord:
@@ -91,6 +104,47 @@ def tail(log: Path, *, lines: int = 15) -> str:
     return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"
 
 
+def free_port(taken: Collection[int]) -> int:
+    """A port that is free now and not in `taken`.
+
+    :raises LocalStackError: none was found.
+    """
+    for _ in range(200):
+        port = _RANDOM.choice(_RANGE)
+        if port not in taken and is_free_port(port):
+            return port
+    raise LocalStackError(
+        f"no free port was found between {_RANGE.start} and {_RANGE.stop}",
+        why="200 of them could not be bound",
+        hint="end some of the servers on this machine",
+    )
+
+
+def is_free_port(port: int) -> bool:
+    """Whether a server could listen on `port`, on loopback and on all interfaces (some of Pinot's can only
+    do the latter).
+    """
+    for host in ("127.0.0.1", "0.0.0.0"):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Java's servers do
+            try:
+                probe.bind((host, port))
+            except OSError:
+                return False
+    return True
+
+
+def port_holder(port: int) -> str:
+    """Who listens on `port`, as far as this user may see it."""
+    try:
+        for connection in psutil.net_connections("tcp"):
+            if connection.laddr and connection.laddr.port == port and connection.pid:
+                return f"process {connection.pid} ({psutil.Process(connection.pid).name()})"
+    except psutil.Error:
+        pass
+    return "another process"
+
+
 def _ended(process: psutil.Process) -> bool:
     """A zombie has ended: how soon its pid goes is up to its parent, which may be slow or this process."""
     try:
@@ -119,3 +173,53 @@ def _signal(process: psutil.Process, number: signal.Signals) -> None:
         process.send_signal(number)
     except psutil.NoSuchProcess:
         return
+
+
+# --- of a cluster --------------------------------------------------------------------------------
+
+_LIVE = f"/{CLUSTER}/LIVEINSTANCES"
+_LEADER = f"/{CLUSTER}/CONTROLLER/LEADER"
+
+
+def forget(zookeeper: str, pid: int) -> None:
+    """Make the cluster forget the dead process `pid`, so that its successor need not wait.
+
+    ZooKeeper keeps a dead process's ephemeral nodes until its session times out, and Helix lets an instance
+    of the same name wait for that and a little longer: 25 seconds for every repair. When ZooKeeper does not
+    answer, time will do it.
+
+    :param zookeeper: `host:port`.
+    """
+    client = KazooClient(zookeeper, timeout=5)
+    try:
+        client.start(timeout=5)
+        names = client.get_children(_LIVE) if client.exists(_LIVE) else []
+        for path in (*(f"{_LIVE}/{name}" for name in names), _LEADER):
+            _forget_node(client, path, pid)
+    except KazooTimeoutError:
+        return
+    finally:
+        client.stop()
+        client.close()
+
+
+def _forget_node(client: KazooClient, path: str, pid: int) -> None:
+    try:
+        content, found = client.get(path)
+        if owner_of(content).split("@")[0] == str(pid):
+            client.delete(path, version=found.version)
+    except (NoNodeError, ValueError):
+        return
+
+
+def owner_of(content: bytes) -> str:
+    """The process that a node of Helix says it is of: `pid@host`.
+
+    :param content: the node's, or a controller's answer that holds it.
+    :raises ValueError: it says none.
+    """
+    simple = fields_of_json(content).get("simpleFields")
+    owner = simple.get("LIVE_INSTANCE") if isinstance(simple, dict) else None
+    if not isinstance(owner, str):
+        raise ValueError("it names no process")
+    return owner

@@ -100,20 +100,9 @@ def write_flights(path: Path, rows: Sequence[Flight]) -> None:
     os.replace(partial, path)
 
 
-def expected_totals(days: Iterable[date]) -> dict[str, tuple[int, int]]:
-    """Per carrier, in order: number of flights and sum of their distances in miles."""
-    return totals(row for rows in flights(days).values() for row in rows)
-
-
-def expected_counts(days: Iterable[date]) -> dict[str, int]:
-    """Per carrier, in order: number of flights."""
-    return {carrier: count for carrier, (count, _) in expected_totals(days).items()}
-
-
 def totals(rows: Iterable[Flight]) -> dict[str, tuple[int, int]]:
-    """As `expected_totals`, of any rows."""
-    count: Counter[str] = Counter()
-    distance: Counter[str] = Counter()
+    """Per carrier, in order: number of flights and sum of their distances in miles."""
+    count, distance = Counter[str](), Counter[str]()
     for row in rows:
         count[row["carrier"]] += 1
         distance[row["carrier"]] += int(row["distance"])

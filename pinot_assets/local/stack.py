@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +20,9 @@ import psutil
 
 from pinot_assets.core.machine import Java, find_java
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.helix import forget
-from pinot_assets.local.part import Site, StackPart
+from pinot_assets.local import jars, parts, processes
+from pinot_assets.local.parts import Site, StackPart
+from pinot_assets.local.processes import forget
 from pinot_assets.settings.local_stack import (
     BROKERS,
     LOOPBACK,
@@ -101,7 +101,13 @@ class Stack:
             wanted += [parts.KAFKA] if kafka or "kafka" in record.processes else []
             wanted += [parts.S3] if s3 or "s3" in record.processes else []
             if segment_store and not record.segment_store:
-                _refuse_running_servers(running)
+                if servers := [name for name in SERVERS if name in running]:
+                    raise LocalStackError(
+                        f"{' and '.join(servers)} run without a segment store",
+                        why="a server reads its settings when it starts",
+                        hint="stop the stack with `pinot-assets local down`, then start it with "
+                        "--segment-store",
+                    )
                 record.segment_store = True
             to_start = [part for part in wanted if part.name not in running]
             starter = self._starter(record, running, to_start) if to_start else None
@@ -161,7 +167,7 @@ class Stack:
         """Check and fetch all that starting needs, before the first process starts."""
         java = find_java()
         self.home.mkdir(parents=True, exist_ok=True)
-        _check_disk(self.home)
+        jars.require_room(self.home, MINIMUM_FREE_BYTES, "for the local stack", "PINOT_ASSETS_HOME")
         class_paths = {
             name: jars.class_path(name, cache=self._cache, progress=self._progress.doing)
             for name in sorted({part.jars for part in to_start})
@@ -177,14 +183,18 @@ class Stack:
             record.pinot_version = version
         _assign_ports(record)
         for name, class_path in class_paths.items():
-            self._write_class_path(name, class_path)
+            file = self._class_path_file(name)  # an argument file, so that a process list stays readable
+            file.parent.mkdir(parents=True, exist_ok=True)
+            joined = ":".join(str(jar).replace("\\", "\\\\") for jar in class_path)
+            file.write_text(f'-cp "{joined}"\n')
         save_record(self.home, record)
         return lambda part: self._start(part, record, java)
 
     def _start(self, part: StackPart, record: Record, java: Java) -> None:
         self._check_ports(part, record)
         self._progress.doing(f"{part.name} starts")
-        self._site_folders(part)
+        for folder in (self.home / "logs", self.home / "data" / part.name):
+            folder.mkdir(parents=True, exist_ok=True)
         if part.jars == "pinot" and part.after and (dead := record.processes.get(part.name)):
             forget(f"{LOOPBACK}:{record.ports['zookeeper']['client']}", dead.pid)
         command = [
@@ -198,12 +208,12 @@ class Stack:
         save_record(self.home, record)
 
     def _check_ports(self, part: StackPart, record: Record) -> None:
-        taken = [port for port in record.ports[part.name].values() if not ports.is_free(port)]
+        taken = [port for port in record.ports[part.name].values() if not processes.is_free_port(port)]
         if not taken:
             return
         if part.name in record.settled:
             raise LocalStackError(
-                f"port {taken[0]} of {part.name} is taken by {ports.holder(taken[0])}",
+                f"port {taken[0]} of {part.name} is taken by {processes.port_holder(taken[0])}",
                 why="the data of the stack are bound to its ports",
                 hint="end that process, or start afresh with `pinot-assets local down --purge`",
             )
@@ -230,7 +240,9 @@ class Stack:
                 if (missing := self._missing(part, record)) is None:
                     waiting.remove(part)
                     ready.add(part.name)
-                    self._settle(part, record)
+                    if part.name not in record.settled:
+                        record.settled.add(part.name)
+                        save_record(self.home, record)
                     if part.name not in running:
                         seconds = time.monotonic() - since[part.name]
                         self._progress.done(f"{part.name} is ready ({seconds:.1f} s)")
@@ -245,11 +257,6 @@ class Stack:
         if process is None:
             raise self._failed(part, "its process ended")
         return part.missing(Site(self.home, record, process.pid))
-
-    def _settle(self, part: StackPart, record: Record) -> None:
-        if part.name not in record.settled:
-            record.settled.add(part.name)
-            save_record(self.home, record)
 
     def _failed(self, part: StackPart, why: str) -> LocalStackError:
         log = self._log(part)
@@ -292,19 +299,8 @@ class Stack:
     def _log(self, part: StackPart) -> Path:
         return self.home / "logs" / f"{part.name}.log"
 
-    def _site_folders(self, part: StackPart) -> None:
-        for folder in (self.home / "logs", self.home / "data" / part.name):
-            folder.mkdir(parents=True, exist_ok=True)
-
     def _class_path_file(self, name: str) -> Path:
         return self.home / "conf" / f"{name}.class-path"
-
-    def _write_class_path(self, name: str, class_path: list[Path]) -> None:
-        """An argument file, so that a process list stays readable."""
-        file = self._class_path_file(name)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        joined = ":".join(str(jar).replace("\\", "\\\\") for jar in class_path)
-        file.write_text(f'-cp "{joined}"\n')
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -337,24 +333,5 @@ def _assign_ports(record: Record) -> None:
         of_part = record.ports.setdefault(part.name, {})
         for purpose in part.ports:
             if purpose not in of_part:
-                of_part[purpose] = ports.pick(taken)
+                of_part[purpose] = processes.free_port(taken)
                 taken.add(of_part[purpose])
-
-
-def _refuse_running_servers(running: Iterable[str]) -> None:
-    if servers := [name for name in SERVERS if name in running]:
-        raise LocalStackError(
-            f"{' and '.join(servers)} run without a segment store",
-            why="a server reads its settings when it starts",
-            hint="stop the stack with `pinot-assets local down`, then start it with --segment-store",
-        )
-
-
-def _check_disk(folder: Path) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < MINIMUM_FREE_BYTES:
-        raise LocalStackError(
-            "too little disk space for the local stack",
-            why=f"{free // 10**6} MB are free at {folder}, {MINIMUM_FREE_BYTES // 10**6} MB are needed",
-            hint="free some disk space, or point PINOT_ASSETS_HOME at a folder with room",
-        )

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import ports, processes
+from pinot_assets.local import processes
 from pinot_assets.settings.local_stack import LOOPBACK, ProcessRecord
 
 PREFERRED_PORT = 3000  # Dagster's own
@@ -32,8 +32,8 @@ def runs_at(home: Path) -> str | None:
 
     :param home: the stack's folder.
     """
-    running = _running(home)
-    return None if running is None else _url(running.port)
+    record = _read(home)
+    return _url(record.port) if record and processes.find(record.process) is not None else None
 
 
 def start(home: Path, project: Path) -> str:
@@ -50,16 +50,15 @@ def start(home: Path, project: Path) -> str:
                 why=f"{project} has no {name}",
                 hint="run this in the root of the project",
             )
-    running = _running(home)
-    if running is not None:
-        return _url(running.port)
+    if (url := runs_at(home)) is not None:
+        return url
     stop(home)  # what a `dagster dev` that was killed left behind: its daemon would launch runs, too
     dagster_home = Path(_dagster_home(home))
     dagster_home.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(project / "dagster.yaml", dagster_home / "dagster.yaml")
     os.environ["DAGSTER_HOME"] = _dagster_home(home)
-    first = PREFERRED_PORT if ports.is_free(PREFERRED_PORT) else ports.pick(())
-    for port in (first, ports.pick((first,))):
+    first = PREFERRED_PORT if processes.is_free_port(PREFERRED_PORT) else processes.free_port(())
+    for port in (first, processes.free_port((first,))):
         command = [sys.executable, "-m", "dagster", "dev", "-w", str(project / "workspace.yaml")]
         command += ["--host", LOOPBACK, "--port", str(port)]
         record = _Record(process=processes.spawn(command, _log(home)), port=port)
@@ -67,7 +66,7 @@ def start(home: Path, project: Path) -> str:
         if _comes_up(record):
             return _url(port)
         stop(home)
-        if ports.is_free(port):
+        if processes.is_free_port(port):
             break  # it was not the port that was wrong
     raise LocalStackError(
         "the Dagster UI does not come up",
@@ -96,12 +95,11 @@ def _comes_up(record: _Record) -> bool:
     if not poll_until(deadline, 0.5, answers, lambda up: up or processes.find(record.process) is None):
         return False
     # Its web server may answer still while it has died, and another server may answer for ours.
-    return processes.find(record.process) is not None and _listens(record)
-
-
-def _running(home: Path) -> _Record | None:
-    record = _read(home)
-    return record if record and processes.find(record.process) is not None else None
+    ours = {process.pid for process in _processes(record.process)}
+    return processes.find(record.process) is not None and any(
+        c.laddr and c.laddr.port == record.port and c.status == psutil.CONN_LISTEN and c.pid in ours
+        for c in psutil.net_connections("tcp")
+    )
 
 
 def _read(home: Path) -> _Record | None:
@@ -116,10 +114,8 @@ def _unrecorded(home: Path) -> list[ProcessRecord]:
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            is_dagster_dev = {"dagster", "dev"} <= {*process.cmdline()} and _session_of(
-                process
-            ) == process.pid
-            if is_dagster_dev and process.environ().get("DAGSTER_HOME") == _dagster_home(home):
+            leads = {"dagster", "dev"} <= {*process.cmdline()} and _session_of(process) == process.pid
+            if leads and process.environ().get("DAGSTER_HOME") == _dagster_home(home):
                 found.append(ProcessRecord(pid=process.pid, create_time=process.create_time()))
     return found
 
@@ -129,15 +125,6 @@ def _processes(leader: ProcessRecord) -> list[psutil.Process]:
     if processes.find(leader) is None and psutil.pid_exists(leader.pid):
         return []  # the number went to another process, so the session has ended: it reserves the number
     return [p for p in psutil.process_iter() if _session_of(p) == leader.pid]
-
-
-def _listens(record: _Record) -> bool:
-    """Whether it is one of ours that answers at the port."""
-    ours = {process.pid for process in _processes(record.process)}
-    return any(
-        c.laddr and c.laddr.port == record.port and c.status == psutil.CONN_LISTEN and c.pid in ours
-        for c in psutil.net_connections("tcp")
-    )
 
 
 def _session_of(process: psutil.Process) -> int | None:

@@ -35,11 +35,11 @@ from pinot_assets.settings.cluster_fields import (
     WaitFields,
     variables_of,
 )
-from pinot_assets.settings.local_paths import default_home
-from pinot_assets.settings.local_stack import load_state
+from pinot_assets.settings.local_stack import default_home, load_state
 from pinot_assets.zookeeper import ZooKeeperInstances
 
-DEFAULT_TABLES = "tables"
+TABLES: Final = "PINOT_ASSETS_TABLES"
+DEFAULT_TABLES: Final = "tables"
 
 PROFILE: Final = "PINOT_ASSETS_PROFILE"
 
@@ -87,19 +87,17 @@ class Settings:
     waits: Waits = field(default_factory=Waits)
 
 
-def tables_directory(environ: Mapping[str, str] | None = None) -> Path:
+def tables_directory(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the table specs lie: PINOT_ASSETS_TABLES, else `tables` in the working directory."""
-    env = os.environ if environ is None else environ
-    return Path(env.get("PINOT_ASSETS_TABLES") or DEFAULT_TABLES).resolve()
+    return Path(environ.get(TABLES) or DEFAULT_TABLES).resolve()
 
 
-def load_profile(environ: Mapping[str, str] | None = None, name: str = "") -> Profile:
+def load_profile(environ: Mapping[str, str] = os.environ, name: str = "") -> Profile:
     """The profile of that name; without one PINOT_ASSETS_PROFILE's, else local.
 
     :raises PinotAssetsError: there is no such profile.
     """
-    env = os.environ if environ is None else environ
-    name = name or env.get(PROFILE) or Profile.LOCAL.value
+    name = name or environ.get(PROFILE) or Profile.LOCAL.value
     if name not in set(Profile):
         raise PinotAssetsError(
             f"there is no profile {name}", hint=f"set {PROFILE} to {' or '.join(Profile)}, or unset it"
@@ -107,15 +105,14 @@ def load_profile(environ: Mapping[str, str] | None = None, name: str = "") -> Pr
     return Profile(name)
 
 
-def load_settings(environ: Mapping[str, str] | None = None, profile: Profile | None = None) -> Settings:
+def load_settings(environ: Mapping[str, str] = os.environ, profile: Profile | None = None) -> Settings:
     """Read the environment; without an address there, the profile `local` takes the local stack's.
 
     :param profile: PINOT_ASSETS_PROFILE where not given.
     :raises PinotAssetsError: there is no Pinot to talk to, something is missing, or two settings contradict.
     """
-    env = os.environ if environ is None else environ
-    found = named_settings(env, profile)
-    return _local_stack(_waits(_values(env), FIELDS.__getitem__)) if found is None else found
+    found = named_settings(environ, profile)
+    return _local_stack(_waits(_values(environ), FIELDS.__getitem__)) if found is None else found
 
 
 def named_settings(env: Mapping[str, str], profile: Profile | None = None) -> Settings | None:
@@ -153,7 +150,13 @@ def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[
     """
     _refuse_missing(values, profile, name_of)
     _refuse_half(values, name_of)
-    _refuse_no_zookeeper(values["zookeeper"], name_of)
+    if "://" in values["zookeeper"] or "@" in values["zookeeper"]:
+        # A client reads it otherwise: of a URL, it looks for a host `http` for ten seconds.
+        raise PinotAssetsError(
+            f"{name_of('zookeeper')} is no address of ZooKeeper",  # not shown: it may hold a password
+            why="it has hosts and ports, without a scheme and without a user",
+            hint="write host:port[,host:port…][/chroot]",
+        )
     if values["token"] and values["username"]:
         raise PinotAssetsError(
             f"both {name_of('token')} and {name_of('username')} are set",
@@ -207,16 +210,6 @@ def _refuse_half(values: Mapping[str, str], name_of: Callable[[str], str]) -> No
             f"{name_of(lacking)} is not set",
             why=f"{name_of(given)} is set, and has no use without it",
             hint=f"set {name_of(lacking)}, or unset {name_of(given)}",
-        )
-
-
-def _refuse_no_zookeeper(text: str, name_of: Callable[[str], str]) -> None:
-    """Refuse what a client reads otherwise: of a URL, it looks for a host `http` for ten seconds."""
-    if "://" in text or "@" in text:
-        raise PinotAssetsError(
-            f"{name_of('zookeeper')} is no address of ZooKeeper",  # not shown: it may hold a password
-            why="it has hosts and ports, without a scheme and without a user",
-            hint="write host:port[,host:port…][/chroot]",
         )
 
 

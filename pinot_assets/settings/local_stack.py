@@ -1,4 +1,4 @@
-"""What is written down about a local stack: the ports and keys it owns, the processes it started.
+"""Where a local stack keeps things, and what is written down about it: its ports, keys and processes.
 
 `Record` is the file `state.json` in the home; `StackState` is what the rest of the project sees of it.
 The record is saved before a process starts and after, so that no crash leaves a process nobody knows of.
@@ -21,6 +21,25 @@ CLUSTER = "pinot"
 
 BROKERS = ("broker-1", "broker-2")
 SERVERS = ("server-1", "server-2")
+
+
+def default_cache() -> Path:
+    """The folder for what is resolved once per user.
+
+    :returns: `PINOT_ASSETS_CACHE`, else `pinot-assets` in the XDG cache folder.
+    """
+    if set_by_user := os.environ.get("PINOT_ASSETS_CACHE"):
+        return Path(set_by_user).expanduser().resolve()
+    xdg = os.environ.get("XDG_CACHE_HOME")
+    return (Path(xdg) if xdg else Path.home() / ".cache") / "pinot-assets"
+
+
+def default_home() -> Path:
+    """The folder of this project's local stack.
+
+    :returns: `PINOT_ASSETS_HOME`, else `.pinot-assets` in the current directory.
+    """
+    return Path(os.environ.get("PINOT_ASSETS_HOME") or ".pinot-assets").expanduser().resolve()
 
 
 class ProcessRecord(BaseModel):

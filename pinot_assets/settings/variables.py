@@ -1,6 +1,6 @@
 """Every variable of the environment that is read, in the words of docs/reference/configuration.md.
 
-The values themselves are read where they are used (`settings`, `ingest/spark/environment`, `local/paths`, …).
+The values themselves are read where they are used (`settings`, `ingest/spark/environment`, …).
 A test holds this list against the source.
 """
 
@@ -27,7 +27,7 @@ from pinot_assets.settings.cluster_fields import (
     ZooKeeperFields,
     variables_of,
 )
-from pinot_assets.settings.environment import DEFAULT_TABLES, PROFILE, Profile
+from pinot_assets.settings.environment import DEFAULT_TABLES, PROFILE, TABLES, Profile
 from pinot_assets.settings.file_limits import COLUMNS, FREE_BYTES, MEMORY, RATIO, UNPACKED, VALUE, FileLimits
 
 _FILE: Final = FileLimits()
@@ -43,7 +43,7 @@ VARIABLES: Final = {
             "What kind of installation this is; see [profiles](../deploy.md#profiles).",
             Profile.LOCAL,
         ),
-        Variable("PINOT_ASSETS_TABLES", _FOLDER, "Where the table specs lie.", DEFAULT_TABLES),
+        Variable(TABLES, _FOLDER, "Where the table specs lie.", DEFAULT_TABLES),
         Variable(
             "PINOT_ASSETS_POLICY",
             "path of a file",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
+from pinot_assets.core.connections import s3_endpoint
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SettingError, SourceError
 from pinot_assets.source.settings import allow_http, resolve
@@ -83,8 +84,7 @@ def bucket_settings(root: Root, props: Mapping[str, str], policy: Policy) -> Buc
 
 
 def _s3(bucket: str, values: Mapping[str, str]) -> BucketSettings:
-    environment = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    endpoint = values.get("endpoint") or environment or None
+    endpoint = values.get("endpoint") or s3_endpoint(os.environ)
     credentials, region = _s3_credentials(values)
     region = values.get("region") or region or "us-east-1"
     if not _REGION.fullmatch(region):

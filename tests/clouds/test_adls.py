@@ -21,7 +21,7 @@ from contract.test_object_store import *  # noqa: F403  # the suite
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError
-from pinot_assets.local import ports, processes
+from pinot_assets.local import processes
 from pinot_assets.source.factory import open_store
 from pinot_assets.source.object_store import ObjectStore
 
@@ -32,7 +32,7 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 
 @pytest.fixture(scope="session")
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    home, port = tmp_path_factory.mktemp("azurite"), ports.pick(())
+    home, port = tmp_path_factory.mktemp("azurite"), processes.free_port(())
     command = [os.environ["AZURITE"], "--blobHost", "127.0.0.1", "--blobPort", str(port)]
     command += ["--location", str(home), "--disableTelemetry", "--silent"]
     process = processes.find(processes.spawn(command, home / "log"))

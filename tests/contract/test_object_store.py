@@ -25,8 +25,8 @@ from pinot_assets.core.limits import MIB, RECEIPT
 from pinot_assets.core.machine import find_java
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
-from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.part import Site
+from pinot_assets.local import jars, parts, processes
+from pinot_assets.local.parts import Site
 from pinot_assets.settings.local_stack import Record
 from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.source import bucket_store, file_table
@@ -84,7 +84,7 @@ def gcs() -> Iterator[str]:
 def s3proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The S3 part of the local stack, without the rest of it."""
     home = tmp_path_factory.mktemp("s3proxy")
-    record = Record(ports={parts.S3.name: {"http": ports.pick(())}})
+    record = Record(ports={parts.S3.name: {"http": processes.free_port(())}})
     site = Site(home, record)
     class_path = ":".join(map(str, jars.class_path(parts.S3.jars)))
     command = [str(find_java().executable), "-cp", class_path, *parts.S3.arguments(site)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pinot_assets.local import parts
-from pinot_assets.local.part import Site, StackPart
+from pinot_assets.local.parts import Site, StackPart
 from pinot_assets.local.stack import Stack, StartProgress
 
 Executable = Callable[[str, str], Path]

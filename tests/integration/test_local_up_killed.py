@@ -12,8 +12,7 @@ from fakes.processes.middles import Place, place, started
 from fakes.waiting import until
 
 from pinot_assets.local.stack import Stack
-from pinot_assets.settings.local_paths import default_cache
-from pinot_assets.settings.local_stack import load_record
+from pinot_assets.settings.local_stack import default_cache, load_record
 
 pytestmark = pytest.mark.integration
 

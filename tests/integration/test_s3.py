@@ -29,6 +29,7 @@ import pytest
 import yaml
 from fakes import spoiler as spoiling
 from fakes.builder import BuildsHere
+from fakes.stores.moto_server import moto_server
 
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.core.json_object import JsonObject
@@ -37,7 +38,6 @@ from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec, FileTask
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.ingest.task.worker import build_file
-from pinot_assets.local.moto import moto_server
 from pinot_assets.local.stack import Stack
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.session.connect import open_clients, open_session_store, open_staging

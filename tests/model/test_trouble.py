@@ -11,7 +11,7 @@ from model.world.lives import make_table, of_format_1
 from model.world.process import Kind, Trouble
 from model.world.table import MODES, TABLE, Table
 
-from pinot_assets.cli.watch.watch import Watched, look_at
+from pinot_assets.cli.commands.watch import Outside, Watched, look_at
 from pinot_assets.errors import PinotUnreachable, SessionHeld, SourceError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.session.detect.observe import Observation, list_source, observe
@@ -236,7 +236,7 @@ def test_r10_whatever_dies_before_a_file_is_built_spends_nothing_and_is_tried_ag
 TICK_S = 31
 
 
-class Here:
+class Here(Outside):
     """What a watch of the table sees and does; each of its runs meets this trouble.
 
     :ivar runs_s: when it ran the table.

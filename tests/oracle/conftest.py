@@ -20,19 +20,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracle.case import Case
-from py4j.java_gateway import (
-    GatewayParameters,
-    JavaClass,
-    JavaGateway,
-    JavaObject,
-    JVMView,
-    launch_gateway,
-)
+from py4j.java_gateway import GatewayParameters, JavaClass, JavaGateway, JavaObject, JVMView, launch_gateway
 
 import pinot_assets.local
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.machine import find_java
-from pinot_assets.local.maven import resolve
+from pinot_assets.local.jars import resolve
 
 FILES = ("columns.psf", "index_map", "metadata.properties", "creation.meta")
 _POM = Path(__file__).with_name("pinot-segment.xml")

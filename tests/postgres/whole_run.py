@@ -26,7 +26,7 @@ import sqlalchemy
 from fakes.tables import write_files, write_table
 
 from pinot_assets.assets.keys import TABLE_TAG, keys_of
-from pinot_assets.local import ports
+from pinot_assets.local import processes
 from pinot_assets.local.processes import stop
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.settings.environment import load_settings
@@ -64,7 +64,7 @@ def as_postgres(command: list[str]) -> list[str]:
 def postgres(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of a fresh server on loopback, also in the variables that docs/deploy.md names."""
     home = Path(tempfile.mkdtemp(prefix="pinot-assets-postgres-"))
-    password, port = secrets.token_urlsafe(12), ports.pick(())
+    password, port = secrets.token_urlsafe(12), processes.free_port(())
     (home / "password").write_text(password)
     if os.geteuid() == 0:
         user = pwd.getpwnam("postgres")

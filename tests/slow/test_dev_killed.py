@@ -12,7 +12,7 @@ from fakes.processes.middles import place, started
 from fakes.waiting import until
 
 from pinot_assets.local.stack import Stack
-from pinot_assets.settings.local_paths import default_cache
+from pinot_assets.settings.local_stack import default_cache
 
 pytestmark = pytest.mark.integration
 

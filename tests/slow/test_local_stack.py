@@ -20,7 +20,7 @@ import pytest
 from botocore.exceptions import ClientError
 from kazoo.client import KazooClient
 
-from pinot_assets.local.helix import forget
+from pinot_assets.local.processes import forget
 from pinot_assets.local.stack import PartStatus, Stack
 from pinot_assets.settings.local_stack import StackState, load_state
 

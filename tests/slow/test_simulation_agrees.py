@@ -32,7 +32,7 @@ from simulator.faults import Point, Strike
 from simulator.tables import Hardware, Stream, Table
 from simulator.world import World, realtime_state
 
-from demos.realtime_faults import kill, kill_committer
+from demos.stack import kill, kill_committer
 from pinot_assets.local.stack import Stack
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import Copy, RealtimeState, SegmentStatus

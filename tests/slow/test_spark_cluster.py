@@ -27,7 +27,7 @@ import pytest
 
 import pinot_assets
 from pinot_assets.ingest.contract.build_spec import BuildSpec, Query
-from pinot_assets.local.ports import pick
+from pinot_assets.local.processes import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -117,7 +117,7 @@ def daemon(folder: Path, name: str, *arguments: str) -> Iterator[psutil.Process]
 
 @pytest.fixture(scope="module")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder, port = tmp_path_factory.mktemp("cluster"), pick(())
+    folder, port = tmp_path_factory.mktemp("cluster"), free_port(())
     url = f"spark://127.0.0.1:{port}"
     deploy = "org.apache.spark.deploy"
     here = ("--host", "127.0.0.1", "--webui-port", "0")

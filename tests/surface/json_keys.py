@@ -21,6 +21,8 @@ from pinot_assets.core.stored_format import Open
 
 PLAIN = ("str", "int", "float", "bool", "bytes", "None")
 """Functions that return one of these, or many, make no mapping."""
+WRITERS = {"show_json": 0, "json.dumps": 0, "show_answer": 1}
+"""Which argument of a function is written as JSON."""
 COPIES = ("dict", "list", "tuple", "sorted")
 
 
@@ -85,8 +87,9 @@ class Reader:
         for call in ast.walk(scope.node):
             if not isinstance(call, ast.Call):
                 continue
-            if ast.unparse(call.func) in ("show_json", "json.dumps"):
-                yield from self.keys(call.args[0], scope)
+            place = WRITERS.get(ast.unparse(call.func))
+            if place is not None:
+                yield from self.keys(call.args[place], scope)
                 continue
             called = self._called(call, scope)
             name = getattr(called, "__qualname__", "")

@@ -14,7 +14,7 @@ import pinot_assets.assets
 import pinot_assets.sensors
 from pinot_assets.cli import program
 from pinot_assets.cli.commands import watch
-from pinot_assets.cli.doctor import pinot
+from pinot_assets.cli.doctor import environment as pinot
 from pinot_assets.cli.main import app
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.json_object import JsonObject
@@ -33,23 +33,23 @@ from surface.json_keys import Reader, Scope
 from tools.docs.cli_page import commands
 
 MEANINGS: JsonObject = {
-    "cli.main:outcome.values": driver.RunOutcome.values.fget,
+    "cli.commands.run:outcome.values": driver.RunOutcome.values.fget,
     "cli.doctor.doctor:looked": pinot.PinotLook,
     "cli.commands.local:part": PartStatus,
     "cli.commands.local:state": StackState,
     "cli.realtime.health:answer": CheckResult,
     "cli.realtime.health:metric": metrics.Metric,
-    "cli.realtime.rebalance:report": rebalance.RebalanceReport,
+    "cli.realtime.operations:report": rebalance.RebalanceReport,
     "cli.realtime.repair:manual(step)": repair.Manual,
     "cli.realtime.repair:refusal": repair.Unrepairable,
     "cli.realtime.repair:step": repair.Step,
     "cli.realtime.repair:waiting": repair.Waiting,
     "cli.realtime.health:row": metrics.SegmentRow,
-    "cli.commands.rollback:answer": RowCount,
+    "cli.commands.snapshots:answer": RowCount,
     "session.plan_report.plan_report:found.to_json()": Fingerprint,
     "cli.commands.session:state": FileState,
-    "cli.tables_rendering:note": Note,
-    "cli.tables_rendering:problem": Problem,
+    "cli.commands.tables:note": Note,
+    "cli.commands.tables:problem": Problem,
 }
 """What the source does not say by itself: which class is written, or which method is asked."""
 READER = Reader(MEANINGS)

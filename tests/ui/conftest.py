@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 from ui.console import Console
 from ui.flights import Flights
 
-from pinot_assets.local import ports, ui
+from pinot_assets.local import processes, ui
 from pinot_assets.settings.local_stack import StackState
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def url(stack: StackState, flights: Flights) -> Iterator[str]:
         patch.setenv("PINOT_ASSETS_TABLES", str(flights.tables))
         patch.setenv("DAGSTER_HOME", "")  # `start` sets it; this puts it back
         # Not the port of a `make dev` that may be started beside it.
-        patch.setattr(ui, "PREFERRED_PORT", ports.pick(()))
+        patch.setattr(ui, "PREFERRED_PORT", processes.free_port(()))
         yield ui.start(home, ROOT)
         ui.stop(home)
 

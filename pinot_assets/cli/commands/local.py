@@ -1,8 +1,9 @@
-"""`pinot-assets local`: the local stack from the command line."""
+"""`pinot-assets local`, `dev` and `down`: the local stack by command, and the Dagster UI beside it."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,17 +14,25 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.cli.options import AsJson, show_json
-from pinot_assets.cli.terminal import Terminal
+from pinot_assets.cli.commands.tables import open_pinot, show_failures
+from pinot_assets.cli.options import AsJson, offline_tables
+from pinot_assets.cli.terminal import Terminal, new_console, show_json
 from pinot_assets.core.interrupts import saying
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.local import ui
+from pinot_assets.local.sample_data import first_days, write_days
 from pinot_assets.local.stack import PartStatus, Stack, StartProgress
-from pinot_assets.settings.local_paths import default_home
-from pinot_assets.settings.local_stack import StackState
+from pinot_assets.settings.local_stack import StackState, default_home
+from pinot_assets.source.uris import parse_root
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.tables.apply import apply_each, exit_code_of, plan_each
 
 app = typer.Typer(
     help="A real Apache Pinot with its ZooKeeper on this machine: controller, 2 brokers, 2 servers.",
     no_args_is_help=True,
 )
+SAMPLE = "flights"
+"""The table that `dev` writes files for."""
 _COLOURS = {"ready": "green", "starting": "yellow", "dead": "red", "stopped": "dim"}
 
 Home = Annotated[
@@ -71,10 +80,7 @@ def up(
 
 
 @app.command()
-def status(
-    as_json: AsJson = False,
-    home: Home = None,
-) -> None:
+def status(as_json: AsJson = False, home: Home = None) -> None:
     """Show each part: whether it is ready, its process, ports and log. Exits 0."""
     with _reported():
         found = Stack(home or default_home()).status()
@@ -141,3 +147,54 @@ def _reported() -> Iterator[StartProgress]:
     with saying(going_on), console.status("") as spinner:
         # A log file shows no spinner: there the lines that stay have to do.
         yield StartProgress(doing=spinner.update, done=lambda line: console.print(line, highlight=False))
+
+
+# --- with the Dagster UI ----------------------------------------------------------------------------
+
+
+def dev() -> None:
+    """Start the local stack, sample data and the Dagster UI, and leave them running.
+
+    Writes the sample's first 30 days of flights where tables/flights.yaml looks for them, unless files lie
+    there, and applies the table specs. `pinot-assets down` stops everything again. Exits 0; 1 where a table
+    spec is wrong or could not be applied, which keeps nothing else from starting; 130 after Ctrl-C, when
+    what had started goes on.
+    """
+    if os.environ.get("PINOT_CONTROLLER_URL"):
+        raise PinotAssetsError(
+            "`dev` works on the local stack only",
+            why="PINOT_CONTROLLER_URL is set, and that Pinot's tables would be changed without asking",
+            hint="unset it; for that Pinot there is `pinot-assets tables apply` and `dagster dev`",
+        )
+    up(kafka=False, s3=False, home=None)
+    chosen = offline_tables([])
+    for spec in chosen.specs:
+        if spec.name == SAMPLE:
+            _write_sample(spec)
+    with saying("what had started goes on: `pinot-assets down` stops it"):
+        with open_pinot() as pinot:
+            fates = apply_each(plan_each(chosen.specs, pinot), pinot)
+        show_failures(fates, chosen.left_out)
+        new_console().print(
+            "starting the Dagster UI"
+            if ui.runs_at(default_home()) is None
+            else "the Dagster UI runs already; Reload definitions, on its page Lineage, shows new tables"
+        )
+        new_console().print(f"[green]Dagster[/]     {ui.start(default_home(), Path.cwd())}")
+    new_console().print("materialize `flights` there, or `pinot-assets run flights`; stop with `make down`")
+    raise typer.Exit(exit_code_of(fates, chosen.left_out))
+
+
+def _write_sample(spec: TableSpec) -> None:
+    source = parse_root(spec.input_uri())
+    folder = Path(source.path)
+    if source.scheme == "file" and not folder.exists():
+        write_days(folder, "csv", first_days(30))
+        new_console().print(f"sample files are in {folder}")
+
+
+def down_with_ui() -> None:
+    """Stop the Dagster UI and the local stack; their data stay. Exits 0, also when nothing ran."""
+    if ui.stop(default_home()):
+        new_console().print("the Dagster UI has stopped")
+    down(purge=False, home=None)

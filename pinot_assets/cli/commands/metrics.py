@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.completion import table_names
-from pinot_assets.cli.options import TablesOption, new_console
-from pinot_assets.cli.table_selection import any_tables
-from pinot_assets.cli.terminal import Terminal
+from pinot_assets.cli.options import TablesOption, any_tables, table_names
+from pinot_assets.cli.terminal import new_console
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import PinotAssetsError, TypedWrong
@@ -26,11 +24,6 @@ if TYPE_CHECKING:
 ADDRESS = "127.0.0.1:9469"
 """Nobody else's among Prometheus' registered ports; only this machine is answered unless another address is
 named, since whoever is answered needs no credentials."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to a program."""
-    app.command()(metrics)
 
 
 def metrics(
@@ -65,7 +58,7 @@ def metrics(
     from pinot_assets.metrics.probe import cheap_parts, dear_parts, left_out_parts
 
     chosen = any_tables(tables or [], directory)
-    err = Terminal(stderr=True, soft_wrap=True, highlight=False)
+    err = new_console(stderr=True)
     collector = Collector(lambda why: err.print(f"[yellow]warning[/]: {escape(why)}"))
     specs = [*chosen.specs]
     cheap = [*left_out_parts(chosen.left_out), *cheap_parts(specs, load_settings)]

@@ -5,15 +5,15 @@ Dagster is imported by the commands alone: it takes longer to load than most oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import track
 
-from pinot_assets.cli.options import AsJson, TableName, new_console, show_json
-from pinot_assets.cli.terminal import Terminal
+from pinot_assets.cli.options import AsJson, TableName, one_table
+from pinot_assets.cli.terminal import Terminal, new_console, show_answer, show_json
 from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.table_spec import TableSpec
@@ -23,79 +23,68 @@ if TYPE_CHECKING:
     from pinot_assets.assets.partition_events import PartitionEvents
     from pinot_assets.assets.respread import Spread
 
-SpecOf = Callable[[str], TableSpec]
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Dagster's partitions of a table: one per file, or per group of files when there are many.",
+)
 
 
-def partitions_app(spec_of: SpecOf) -> typer.Typer:
-    """The `partitions` commands.
-
-    :param spec_of: finds a table spec by name.
-    """
-    app = typer.Typer(
-        no_args_is_help=True,
-        help="Dagster's partitions of a table: one per file, or per group of files when there are many.",
-    )
-
-    @app.command()
-    def show(table: TableName, as_json: AsJson = False) -> None:
-        """Show how the files of TABLE are spread over partitions now. Exits 0."""
-        with _open(spec_of(table)) as found:
-            history, now = found.history, found.now
-            there = history.partitions()
-            missing, gone = set(now.source) - there, there - set(now.source)
-            if as_json:
-                show_json(_spread_values(now) | {"notInDagster": sorted(missing), "gone": sorted(gone)})
-                return
-            console = new_console()
-            files = now.rows.listed.num_rows
-            spread = f"{plural(len(now.source), 'partition')} (`all files` is one of them)"
-            console.print(f"{plural(files, 'file')} in {spread}, by {now.partitioning.name}")
-            if missing or gone:
-                console.print(
-                    f"{counted(len(missing), 'is', 'are')} not in Dagster yet, "
-                    f"{counted(len(gone), 'has', 'have')} gone from the source: "
-                    "the next tick of the files sensor, or an observation of source_files, sets them right"
-                )
-
-    @app.command()
-    def migrate(
-        table: TableName,
-        plan: Annotated[bool, typer.Option("--plan", help="Only show what would change.")] = False,
-        as_json: AsJson = False,
-    ) -> None:
-        """Spread the files of TABLE anew, as its spec says now.
-
-        A table that was grouped once stays grouped, and a changed `partitionGroup` leaves old keys behind
-        until the next observation: this command decides from the spec alone, gives every file its new
-        partition and tells Dagster what is published there, so that nothing looks missing. The events of
-        the former partitions stay in Dagster's history; Pinot is not touched. Not while a run of TABLE is
-        under way, and best with its files sensor stopped. Exits 0; 1 beside a run.
-        """
-        spec = spec_of(table)
-        with _open(spec) as found:
-            history, now, target = found.history, found.now, found.target
-            there = history.partitions()
-            come, go = set(target.source) - there, there - set(target.source)
-            if not plan:
-                found.refuse_beside_runs()
-            if as_json:
-                if not plan:
-                    _spread(history, target)
-                counts = {"come": len(come), "go": len(go), "migrated": not plan}
-                show_json({"from": _spread_values(now), "to": _spread_values(target), **counts})
-                return
-            console = new_console()
-            console.print(
-                f"by {now.partitioning.name} → by {target.partitioning.name}: "
-                f"{counted(len(come), 'partition comes', 'partitions come')}, "
-                f"{counted(len(go), 'goes', 'go')}"
+@app.command()
+def show(table: TableName, as_json: AsJson = False) -> None:
+    """Show how the files of TABLE are spread over partitions now. Exits 0."""
+    with _open(one_table(table)) as found:
+        history, now = found.history, found.now
+        there = history.partitions()
+        missing, gone = set(now.source) - there, there - set(now.source)
+        files = now.rows.listed.num_rows
+        spread = f"{plural(len(now.source), 'partition')} (`all files` is one of them)"
+        lines = [f"{plural(files, 'file')} in {spread}, by {now.partitioning.name}"]
+        if missing or gone:
+            lines.append(
+                f"{counted(len(missing), 'is', 'are')} not in Dagster yet, "
+                f"{counted(len(gone), 'has', 'have')} gone from the source: "
+                "the next tick of the files sensor, or an observation of source_files, sets them right"
             )
-            if plan:
-                return
-            _spread(history, target)
-            console.print(f"{plural(len(target.source), 'partition')} in Dagster")
+        values = _spread_values(now) | {"notInDagster": sorted(missing), "gone": sorted(gone)}
+        show_answer(as_json, values, lines)
 
-    return app
+
+@app.command()
+def migrate(
+    table: TableName,
+    plan: Annotated[bool, typer.Option("--plan", help="Only show what would change.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Spread the files of TABLE anew, as its spec says now.
+
+    A table that was grouped once stays grouped, and a changed `partitionGroup` leaves old keys behind
+    until the next observation: this command decides from the spec alone, gives every file its new
+    partition and tells Dagster what is published there, so that nothing looks missing. The events of
+    the former partitions stay in Dagster's history; Pinot is not touched. Not while a run of TABLE is
+    under way, and best with its files sensor stopped. Exits 0; 1 beside a run.
+    """
+    with _open(one_table(table)) as found:
+        history, now, target = found.history, found.now, found.target
+        there = history.partitions()
+        come, go = set(target.source) - there, there - set(target.source)
+        if not plan:
+            found.refuse_beside_runs()
+        if as_json:
+            if not plan:
+                _spread(history, target)
+            counts = {"come": len(come), "go": len(go), "migrated": not plan}
+            show_json({"from": _spread_values(now), "to": _spread_values(target), **counts})
+            return
+        console = new_console()
+        console.print(
+            f"by {now.partitioning.name} → by {target.partitioning.name}: "
+            f"{counted(len(come), 'partition comes', 'partitions come')}, "
+            f"{counted(len(go), 'goes', 'go')}"
+        )
+        if plan:
+            return
+        _spread(history, target)
+        console.print(f"{plural(len(target.source), 'partition')} in Dagster")
 
 
 def _spread_values(picture: PartitionEvents) -> dict[str, object]:

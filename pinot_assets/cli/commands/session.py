@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
+from itertools import chain
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
+from pinot_assets.cli.driver import open_driver
+from pinot_assets.cli.options import AsJson, TableName, TablesOption, Yes, one_table
+from pinot_assets.cli.terminal import fields, refuse_to_ask, show_answer
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
 from pinot_assets.session.connect import open_session_store, open_staging
-from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.history import (
     FileState,
     FileStatus,
@@ -28,101 +27,70 @@ from pinot_assets.session.plan_report.history import (
     session_values,
 )
 from pinot_assets.session.stores.session_store import SessionStore
-from pinot_assets.session.values.state import Session, utc_text
+from pinot_assets.session.values.state import AuditReceipt, Session, utc_text
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
 
-SpecOf = Callable[[str, Path | None], TableSpec]
-DriverOf = Callable[[TableSpec, str], AbstractContextManager[Driver]]
+app = typer.Typer(no_args_is_help=True, help="The consistent-push sessions of a table.")
 
 
-def session_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
-    """The `session` commands.
+@app.command("list")
+def list_sessions(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
+    """List the sessions of TABLE that are kept, newest first: the two newest. Exits 0."""
+    spec = one_table(table, tables)
+    with open_session_store(spec, load_settings()) as store:
+        found, holder = kept_sessions(store), store.holder()
+    lines = [*map(_line, found)] or [f"{table} has had no session yet"]
+    if holder is not None:
+        lines.append(f"held by {escape(str(holder))}")
+    held_by = None if holder is None else str(holder)
+    show_answer(as_json, {"leaseHolder": held_by, "sessions": [*map(_values, found)]}, lines)
 
-    :param spec_of: finds a table spec by name and directory.
-    :param driver_of: drives a table on behalf of a command.
+
+@app.command()
+def show(
+    table: TableName,
+    session: Annotated[
+        str | None, typer.Argument(help="cp17; the newest if none is named.", metavar="SESSION")
+    ] = None,
+    tables: TablesOption = None,
+    files: Annotated[bool, typer.Option("--files", help="Every file of it, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show one session of TABLE: what it did, how it stands, and what went wrong. Exits 0."""
+    spec = one_table(table, tables)
+    with open_session_store(spec, load_settings()) as store:
+        found = _chosen(store, session)
+    states = [*files_of(open_staging(spec), found)] if files else []
+    listed = {"fileStates": [asdict(state) for state in states]} if files else {}
+    lines = chain(fields(_details(spec, found), 9), map(_file_line, states))
+    show_answer(as_json, session_values(found) | listed, lines)
+
+
+@app.command()
+def clear(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
+    """Drop the open session of TABLE and what it staged; what is published stays. Exits 0."""
+    with open_driver(one_table(table, tables), "session clear") as driver:
+        session = driver.clear()
+    line = f"{session.id} cleared" if session else f"{table} has no open session"
+    show_answer(as_json, {"table": table, "cleared": None if session is None else session.id}, [line])
+
+
+@app.command()
+def rebuild(table: TableName, yes: Yes = False, tables: TablesOption = None, as_json: AsJson = False) -> None:
+    """Make the ledger of TABLE anew from what queries see, after a backup was restored.
+
+    For a table that a run stopped, since ZooKeeper or the staging area is older than what queries see.
+    Queries see no change. The open session is dropped; the next run compares the source with what is
+    published. A file whose receipt is lost counts as rewritten once it is touched. Exits 0.
     """
-    app = typer.Typer(no_args_is_help=True, help="The consistent-push sessions of a table.")
-
-    @app.command("list")
-    def list_sessions(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-        """List the sessions of TABLE that are kept, newest first: the two newest. Exits 0."""
-        spec = spec_of(table, tables)
-        with open_session_store(spec, load_settings()) as store:
-            found, holder = kept_sessions(store), _holder(store)
-        if as_json:
-            typer.echo(json.dumps({"leaseHolder": holder, "sessions": [*map(_values, found)]}, indent=2))
-            return
-        console = new_console()
-        if not found:
-            console.print(f"{table} has had no session yet")
-        for session in found:
-            console.print(_line(session))
-        if holder is not None:
-            console.print(f"held by {escape(holder)}")
-
-    @app.command()
-    def show(
-        table: TableName,
-        session: Annotated[
-            str | None, typer.Argument(help="cp17; the newest if none is named.", metavar="SESSION")
-        ] = None,
-        tables: TablesOption = None,
-        files: Annotated[bool, typer.Option("--files", help="Every file of it, too.")] = False,
-        as_json: AsJson = False,
-    ) -> None:
-        """Show one session of TABLE: what it did, how it stands, and what went wrong. Exits 0."""
-        spec = spec_of(table, tables)
-        with open_session_store(spec, load_settings()) as store:
-            found = _chosen(store, session)
-        states = [*files_of(open_staging(spec), found)] if files else []
-        if as_json:
-            listed = {"fileStates": [asdict(state) for state in states]} if files else {}
-            typer.echo(json.dumps(session_values(found) | listed, indent=2))
-            return
-        console = new_console()
-        for label, text in _details(spec, found):
-            console.print(f"[bold]{label:<9}[/]  {text}")
-        for state in states:
-            console.print(_file_line(state))
-
-    @app.command()
-    def clear(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-        """Drop the open session of TABLE and what it staged; what is published stays. Exits 0."""
-        with driver_of(spec_of(table, tables), "session clear") as driver:
-            session = driver.clear()
-        if as_json:
-            show_json({"table": table, "cleared": None if session is None else session.id})
-            return
-        new_console().print(f"{session.id} cleared" if session else f"{table} has no open session")
-
-    @app.command()
-    def rebuild(
-        table: TableName,
-        yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-        tables: TablesOption = None,
-        as_json: AsJson = False,
-    ) -> None:
-        """Make the ledger of TABLE anew from what queries see, after a backup was restored.
-
-        For a table that a run stopped, since ZooKeeper or the staging area is older than what queries see.
-        Queries see no change. The open session is dropped; the next run compares the source with what is
-        published. A file whose receipt is lost counts as rewritten once it is touched. Exits 0.
-        """
-        if as_json:
-            refuse_to_ask(yes, "add --yes to do it")
-        if not yes:
-            typer.confirm(f"Make the ledger of {table} anew, and drop its open session?", abort=True)
-        with driver_of(spec_of(table, tables), "session rebuild") as driver:
-            found, notes = driver.rebuild(), driver.notes
-        if as_json:
-            values = {"table": table, "session": found.session if found else None, "notes": list(notes)}
-            show_json(values)
-            return
-        for note in notes:
-            new_console().print(escape(note))
-
-    return app
+    refuse_to_ask(as_json, yes, "add --yes to do it")
+    if not yes:
+        typer.confirm(f"Make the ledger of {table} anew, and drop its open session?", abort=True)
+    with open_driver(one_table(table, tables), "session rebuild") as driver:
+        found, notes = driver.rebuild(), driver.notes
+    values = {"table": table, "session": found.session if found else None, "notes": list(notes)}
+    show_answer(as_json, values, map(escape, notes))
 
 
 def _chosen(store: SessionStore, name: str | None) -> Session:
@@ -137,11 +105,6 @@ def _chosen(store: SessionStore, name: str | None) -> Session:
     return store.session(node)
 
 
-def _holder(store: SessionStore) -> str | None:
-    holder = store.holder()
-    return None if holder is None else str(holder)
-
-
 def _values(session: Session | UnreadableSession) -> JsonObject:
     if isinstance(session, UnreadableSession):
         return {"node": session.node, "unreadable": session.why}
@@ -151,60 +114,58 @@ def _values(session: Session | UnreadableSession) -> JsonObject:
 def _line(session: Session | UnreadableSession) -> str:
     if isinstance(session, UnreadableSession):
         return f"[bold]{session.node}[/]  [red]cannot be read: {escape(session.why)}[/]"
-    parts = [
+    parts = (
         session.mode.lower(),
         session.state.value,
         session.outcome.value or "open",
         f"retryCount {session.retry_count}",
-    ]
-    if session.attempt_started_ms:  # a rollback builds nothing
-        parts.append(f"attempt {session.attempt}")
-    parts.append(f"begun {utc_text(session.created_ms)}")
-    if session.done_ms:
-        parts.append(f"ended {utc_text(session.done_ms)}")
-    parts.append(counts_text(session))
-    if session.lineage_entry_id:
-        parts.append(f"switch {session.switch}, entry {session.lineage_entry_id}")
+        session.attempt_started_ms and f"attempt {session.attempt}",  # a rollback builds nothing
+        f"begun {utc_text(session.created_ms)}",
+        session.done_ms and f"ended {utc_text(session.done_ms)}",
+        counts_text(session),
+        session.lineage_entry_id and f"switch {session.switch}, entry {session.lineage_entry_id}",
+    )
+    told = ", ".join(str(part) for part in parts if part)
     error = f"\n  [red]{escape(session.last_error)}[/]" if session.last_error else ""
-    return f"[bold]{session.node}[/]  {', '.join(parts)}{error}"
+    return f"[bold]{session.node}[/]  {told}{error}"
 
 
 def _details(spec: TableSpec, session: Session) -> Iterator[tuple[str, str]]:
-    yield "session", f"{session.id} of {spec.name_with_type} ({session.mode.lower()})"
-    yield "state", session.state.value
-    yield "outcome", session.outcome.value or "open"
-    yield "retries", f"retryCount {session.retry_count} of {spec.ingestion.max_retries}"
-    if session.attempt_started_ms:  # a rollback builds nothing
-        yield "attempt", f"{session.attempt}, begun {_time(session.attempt_started_ms)}"
-    yield "begun", _time(session.created_ms)
-    if session.done_ms:
-        yield "ended", _time(session.done_ms)
-    yield "files", counts_text(session)
-    if session.switch:
-        yield "switch", f"{session.switch}, written {_time(session.switch_ms)}"
-    if session.lineage_entry_id:
-        ended = ", its end was sent" if session.end_issued == session.lineage_entry_id else ""
-        yield "entry", f"{session.lineage_entry_id}{ended}"
-    if session.audit is not None:
-        verdict = "[green]passed[/]" if session.audit.passed else "[red]failed[/]"
-        yield "audit", f"{verdict} at {_time(session.audit.at_ms)}: {escape(session.audit.summary)}"
-    if session.last_error:
-        yield "error", f"[red]{escape(session.last_error)}[/]"
+    entry, audit, attempt_ms = session.lineage_entry_id, session.audit, session.attempt_started_ms
+    ended = ", its end was sent" if session.end_issued == entry else ""
+    pairs = (
+        ("session", f"{session.id} of {spec.name_with_type} ({session.mode.lower()})"),
+        ("state", session.state.value),
+        ("outcome", session.outcome.value or "open"),
+        ("retries", f"retryCount {session.retry_count} of {spec.ingestion.max_retries}"),
+        # A rollback builds nothing.
+        ("attempt", attempt_ms and f"{session.attempt}, begun {_time(attempt_ms)}"),
+        ("begun", _time(session.created_ms)),
+        ("ended", session.done_ms and _time(session.done_ms)),
+        ("files", counts_text(session)),
+        ("switch", session.switch and f"{session.switch}, written {_time(session.switch_ms)}"),
+        ("entry", entry and f"{entry}{ended}"),
+        ("audit", audit and f"{_verdict(audit)} at {_time(audit.at_ms)}: {escape(audit.summary)}"),
+        ("error", session.last_error and f"[red]{escape(session.last_error)}[/]"),
+    )
+    return ((label, str(text)) for label, text in pairs if text)
+
+
+def _verdict(audit: AuditReceipt) -> str:
+    return "[green]passed[/]" if audit.passed else "[red]failed[/]"
 
 
 def _file_line(state: FileState) -> str:
     colour = {FileStatus.FAILED: "red", FileStatus.DONE: "green"}.get(state.status, "dim")
-    parts = [f"version {state.planned}"] if state.planned else []
-    if state.rows is not None:
-        parts.append(plural(state.rows, "row"))
-    if state.segments:
-        parts.append(", ".join(state.segments))
-    if state.receipt:
-        parts.append(state.receipt)
-    if state.failure:
-        parts.append(state.failure)
-    told = f"  {escape('; '.join(parts))}" if parts else ""
-    return f"[{colour}]{state.status:<7}[/]  {escape(state.uri)}{told}"
+    parts = (
+        state.planned and f"version {state.planned}",
+        "" if state.rows is None else plural(state.rows, "row"),
+        ", ".join(state.segments),
+        state.receipt,
+        state.failure,
+    )
+    told = "; ".join(part for part in parts if part)
+    return f"[{colour}]{state.status:<7}[/]  {escape(state.uri)}{told and '  ' + escape(told)}"
 
 
 def _time(ms: int) -> str:

@@ -6,15 +6,16 @@ asks for them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.table import Table as Grid
 
-from pinot_assets.cli.terminal import Terminal
+from pinot_assets.cli.options import AsJson
+from pinot_assets.cli.terminal import new_console, show_json
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.sizing import quantities
 from pinot_assets.sizing.quantities import QuantityError
@@ -23,14 +24,9 @@ if TYPE_CHECKING:
     from pinot_assets.sizing.load import Load, Outage
     from pinot_assets.sizing.page import Forecasts
 
-T = TypeVar("T")
+
 N = TypeVar("N", int, float)
 SUFFIXES = ("svg", "png")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to a program."""
-    app.command()(simulate)
 
 
 def simulate(
@@ -64,7 +60,7 @@ def simulate(
     html: Annotated[Path | None, typer.Option(help="Write a page with plots there.")] = None,
     plots: Annotated[Path | None, typer.Option(help="Write the plots into that folder.")] = None,
     plot_format: Annotated[str, typer.Option("--format", help="Of the plots: svg or png.")] = "svg",
-    as_json: Annotated[bool, typer.Option("--json", help="Plain JSON for other programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Simulate a day of segment commits in three ways: through the controller, with bypass, pauseless.
 
@@ -73,7 +69,12 @@ def simulate(
     """
     if plot_format not in SUFFIXES:
         raise QuantityError(f"--format {plot_format!r} is not known", hint="give svg or png")
-    _needs_extra()
+    if missing := [name for name in ("matplotlib", "simpy") if find_spec(name) is None]:
+        raise PinotAssetsError(
+            "the simulation's libraries are not installed",
+            why=f"{missing[0]} is missing",
+            hint="pip install 'pinot-assets[simulate]'",
+        )
     from pinot_assets.sizing.forecast import simulate_day
     from pinot_assets.sizing.load import Flush, Load, UploadWay
     from pinot_assets.sizing.profile import MEASURED
@@ -110,25 +111,7 @@ def simulate(
     _tell(load, forecasts, as_json)
 
 
-def _needs_extra() -> None:
-    """Simpy and matplotlib, which not every installation has.
-
-    :raises PinotAssetsError: naming what to install.
-    """
-    try:
-        import matplotlib
-        import simpy
-
-        del matplotlib, simpy
-    except ImportError as error:
-        raise PinotAssetsError(
-            "the simulation's libraries are not installed",
-            why=f"{error.name} is missing",
-            hint="pip install 'pinot-assets[simulate]'",
-        ) from error
-
-
-def _read(option: str, text: str, parse: Callable[[str], T]) -> T:
+def _read(option: str, text: str, parse: Callable[[str], N]) -> N:
     try:
         return parse(text)
     except QuantityError as error:
@@ -175,9 +158,9 @@ def _tell(load: Load, forecasts: Forecasts, as_json: bool) -> None:
     from pinot_assets.sizing.sizing import ASSUMES
 
     if as_json:
-        typer.echo(json.dumps(page.values(forecasts), indent=2))
+        show_json(page.values(forecasts))
         return
-    out = Terminal(soft_wrap=True, highlight=False)
+    out = new_console()
     out.print(page.described(load))
     grid = Grid(*page.COLUMNS)
     for column in grid.columns[1:]:

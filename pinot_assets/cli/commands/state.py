@@ -3,91 +3,86 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import version
-from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, TableName, TablesOption, new_console, refuse_to_ask, show_json
-from pinot_assets.core.json_object import JsonObject
+from pinot_assets.cli.driver import open_driver
+from pinot_assets.cli.options import AsJson, DryRun, TableName, TablesOption, Yes, one_table
+from pinot_assets.cli.terminal import fields, new_console, refuse_to_ask, show_answer, show_json
 from pinot_assets.core.stored_format import NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease
 from pinot_assets.session.connect import open_session_store, open_staging
-from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.formats import POINTER, StoredObject, look
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
 
-SpecOf = Callable[[str, Path | None], TableSpec]
-DriverOf = Callable[[TableSpec, str], AbstractContextManager[Driver]]
+app = typer.Typer(no_args_is_help=True, help="The format of a table's stored state, and its upgrade.")
 
 
-def state_app(spec_of: SpecOf, driver_of: DriverOf) -> typer.Typer:
-    """The `state` commands.
+@app.command()
+def show(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
+    """Show of what format the stored state of TABLE is, and which releases can work on it.
 
-    :param spec_of: finds a table spec by name and directory.
-    :param driver_of: drives a table on behalf of a command.
+    Reads the nodes in ZooKeeper, what they name, and of each kind in the staging area what was written
+    last; state that only a newer release can read is shown, too. Changes nothing and takes no lease.
+    Exits 0.
     """
-    app = typer.Typer(no_args_is_help=True, help="The format of a table's stored state, and its upgrade.")
+    found = _look(one_table(table, tables))
+    lines = fields(((label, escape(text)) for label, text in _lines(found)), 8)
+    values = {
+        "table": table,
+        "format": _format_of(found),
+        "needs": _needed(found) or None,
+        "release": version("pinot-assets"),
+        "newestKnown": NEWEST,
+        "readable": all(one.marks.is_known for one in found),
+        "objects": [
+            {"kind": one.kind, "name": one.name, "format": one.marks.format, "known": one.marks.is_known}
+            for one in found
+        ],
+    }
+    show_answer(as_json, values, lines)
 
-    @app.command()
-    def show(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
-        """Show of what format the stored state of TABLE is, and which releases can work on it.
 
-        Reads the nodes in ZooKeeper, what they name, and of each kind in the staging area what was written
-        last; state that only a newer release can read is shown, too. Changes nothing and takes no lease.
-        Exits 0.
-        """
-        found = _look(spec_of(table, tables))
-        if as_json:
-            show_json(_values(table, found))
-            return
-        console = new_console()
-        for label, text in _lines(found):
-            console.print(f"[bold]{label:<8}[/]  {escape(text)}")
+@app.command()
+def upgrade(
+    table: TableName,
+    tables: TablesOption = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let new sessions of TABLE be written in the newest format: older releases stop at it from then on.
 
-    @app.command()
-    def upgrade(
-        table: TableName,
-        tables: TablesOption = None,
-        dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
-        yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-        as_json: AsJson = False,
-    ) -> None:
-        """Let new sessions of TABLE be written in the newest format: older releases stop at it from then on.
-
-        Upgrade sensors, drivers and Spark's executors first. An open session ends in the format that it
-        began with. Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run).
-        It cannot be taken back. Exits 0, also when nothing was to be done.
-        """
-        if as_json:
-            refuse_to_ask(yes or dry_run)
-        spec = spec_of(table, tables)
-        found = _look(spec)
-        for one in found:
-            one.marks.require_known(one.name)
-        number = _format_of(found)
-        is_due = number is not None and number < NEWEST
-        console = new_console()
-        if not as_json:
-            for line in _foreseen(table, found):
-                console.print(escape(line))
-        is_done = False
-        if is_due and not dry_run:
-            if not yes:
-                typer.confirm(f"Upgrade the state of {table}?", abort=True)
-            with driver_of(spec, "state upgrade") as driver:
-                is_done = driver.upgrade()
-        if as_json:
-            show_json({"table": table, "from": number, "to": NEWEST, "due": is_due, "upgraded": is_done})
-        elif is_done:
-            console.print(f"[green]upgraded[/]: the next session of {table} writes format {NEWEST}")
-
-    return app
+    Upgrade sensors, drivers and Spark's executors first. An open session ends in the format that it
+    began with. Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run).
+    It cannot be taken back. Exits 0, also when nothing was to be done.
+    """
+    refuse_to_ask(as_json, yes or dry_run)
+    spec = one_table(table, tables)
+    found = _look(spec)
+    for one in found:
+        one.marks.require_known(one.name)
+    number = _format_of(found)
+    is_due = number is not None and number < NEWEST
+    console = new_console()
+    if not as_json:
+        for line in _foreseen(table, found):
+            console.print(escape(line))
+    is_done = False
+    if is_due and not dry_run:
+        if not yes:
+            typer.confirm(f"Upgrade the state of {table}?", abort=True)
+        with open_driver(spec, "state upgrade") as driver:
+            is_done = driver.upgrade()
+    if as_json:
+        show_json({"table": table, "from": number, "to": NEWEST, "due": is_due, "upgraded": is_done})
+    elif is_done:
+        console.print(f"[green]upgraded[/]: the next session of {table} writes format {NEWEST}")
 
 
 def _look(spec: TableSpec) -> list[StoredObject]:
@@ -107,21 +102,6 @@ def _needed(found: Sequence[StoredObject]) -> str:
     """The oldest release that can work on the table; "" where that is not said."""
     newest = max((one.marks for one in found), key=lambda marks: marks.format, default=None)
     return "" if newest is None else newest.needs or RELEASES.get(newest.format, "")
-
-
-def _values(table: str, found: Sequence[StoredObject]) -> JsonObject:
-    return {
-        "table": table,
-        "format": _format_of(found),
-        "needs": _needed(found) or None,
-        "release": version("pinot-assets"),
-        "newestKnown": NEWEST,
-        "readable": all(one.marks.is_known for one in found),
-        "objects": [
-            {"kind": one.kind, "name": one.name, "format": one.marks.format, "known": one.marks.is_known}
-            for one in found
-        ],
-    }
 
 
 def _lines(found: Sequence[StoredObject]) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,9 @@
-"""`pinot-assets watch`: keeps tables equal to their files, without Dagster."""
+"""`pinot-assets watch`: keeps tables equal to their files, without Dagster.
+
+What the sensors do: look at tables, decide by the sensors' own rules, run what is due. A table is never run
+beside another driver: the decision sees the lease's holder, and who comes too late all the same waits for the
+next look. Retries are spent by nobody here (rule R26), as by the sensors.
+"""
 
 from __future__ import annotations
 
@@ -6,94 +11,232 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.cli.completion import table_names
-from pinot_assets.cli.options import AsJson, TablesOption, new_console
-from pinot_assets.cli.table_selection import Chosen, warn_of
-from pinot_assets.cli.terminal import Terminal
-from pinot_assets.cli.watch.watch import TableState, Watched, look_at, watch
+from pinot_assets.cli.driver import open_driver
+from pinot_assets.cli.options import AsJson, TablesOption, offline_tables, table_names, warn_of
+from pinot_assets.cli.program import of_system
+from pinot_assets.cli.terminal import Terminal, new_console
 from pinot_assets.core import interrupts
-from pinot_assets.core.exit_codes import ExitCode, worst
-from pinot_assets.errors import SpecError, TypedWrong
+from pinot_assets.core.deadline import doubled
+from pinot_assets.core.exit_codes import ExitCode, code_of, worst
+from pinot_assets.core.text import plural
+from pinot_assets.errors import PinotAssetsError, SessionHeld, SpecError, TypedWrong
 from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.detect.observe import Observation, list_source, observe
-from pinot_assets.session.driver import Driver, RunOutcome
+from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.values.state import utc_text
+from pinot_assets.session.values.trouble import aged
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.source import Inventory
 from pinot_assets.table_spec import LeftOut, TableSpec
 from pinot_assets.table_spec.tables.load import NO_DIRECTORY
 
-SpecsOf = Callable[[Sequence[str], Path | None], Chosen[TableSpec]]
-DriverOf = Callable[[TableSpec, str], AbstractContextManager[Driver]]
-_COLOURS = {TableState.RUNS: "cyan", TableState.REFUSED: "yellow", TableState.ERROR: "red"}
+Stop = Callable[[float], bool]
+"""Waits so many seconds, less when the end is asked for; whether it is."""
 
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(help="Tables, as in tables/<name>.yaml.", metavar="TABLE", autocompletion=table_names),
-]
+LONGEST_S: Final = 600
+"""Between two looks at a table that cannot be looked at: doubled up to that."""
 
 
-def add_watch_command(app: typer.Typer, specs_of: SpecsOf, driver_of: DriverOf) -> None:
-    """Add the command to the program.
+class TableState(StrEnum):
+    """How it stands with one table."""
 
-    :param specs_of: the table specs of these names; of none, all.
-    :param driver_of: opens a driver for a command.
+    NEW = "new"
+    """Not looked at yet."""
+    WAITS = "waits"
+    """There is nothing to do, or it is not time; the message says why."""
+    RUNS = "runs"
+    REFUSED = "refused"
+    """The last run published nothing, or not everything."""
+    ERROR = "error"
+    """It could not be looked at or run; it is tried again."""
+    LEFT_OUT = "left out"
+    """Its file is wrong; it is not looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One table.
+
+    :ivar message: why it stands as it does.
+    :ivar last: how its last run ended; empty before the first.
+    :ivar last_s: when that was, seconds since the epoch.
+    :ivar next_s: when it is looked at next.
+    :ivar errors: looks and runs in a row that failed.
+    :ivar failing_s: when the first of them did, seconds since the epoch; 0 without any.
+    :ivar code: what a command would end with after its last look.
+    :ivar files_cursor: what the decision about its files remembers, `session_cursor` that about its session.
     """
 
-    @app.command("watch")
-    def watch_(
-        names: Names = None,
-        every_table: Annotated[bool, typer.Option("--all", help="All tables of the directory.")] = False,
-        interval: Annotated[int, typer.Option("--interval", min=1, help="Seconds between two looks.")] = 30,
-        once: Annotated[
-            bool, typer.Option("--once", help="Look once at each, run what is due, end.")
-        ] = False,
-        tables: TablesOption = None,
-        as_json: AsJson = False,
-    ) -> None:
-        """Look at tables every so often, and run those whose files have changed and are ready.
+    spec: TableSpec
+    state: TableState = TableState.NEW
+    message: str = ""
+    last: str = ""
+    last_s: int = 0
+    next_s: int = 0
+    errors: int = 0
+    failing_s: int = 0
+    code: ExitCode = ExitCode.DONE
+    files_cursor: str = ""
+    session_cursor: str = ""
 
-        Decides as the sensors in Dagster do: files that are being written are waited for, another driver at
-        work too, a session whose driver died is gone on with; no retry is spent. A session whose files
-        vanished or changed while they were read, or that met a store or a server that was away, a lack of
-        memory or the death of its drivers, is tried again after 1, 2, 4 and 8 minutes, then every 15 minutes,
-        together with other files that came. One that failed otherwise waits for `pinot-assets run`. What
-        cannot be looked at is tried again, later each time, and is an error that says for how long.
-        Schedules are Dagster's. Do not watch a table whose sensors run.
 
-        Ctrl-C or SIGTERM ends it after the run that is under way, a second one at once. With --json, one
-        object a line for each change. A table whose spec is wrong is named at the start and left out. Exits 0
-        when it was ended; with --once as the worst of its runs would: 0, 1 or 2; and 1 where a table was left
-        out.
-        """
-        if names and every_table:
-            raise TypedWrong("which tables? Some are named, and --all is given", hint="leave one of them out")
-        if not names and not every_table:
-            raise TypedWrong("which tables?", hint="name some, or give --all")
-        chosen = specs_of(names or (), tables).unless_empty()
-        if not chosen.specs:
-            raise SpecError("there is no OFFLINE table to watch", hint=NO_DIRECTORY)
-        here = _Here(driver_of, _Lines() if as_json else _People())
-        for one in chosen.left_out:
-            here.teller.left_out(one)
-        codes = [ExitCode.ERROR] if chosen.left_out else []
-        if once:
-            codes += [look_at(Watched(spec), here, interval).code for spec in chosen.specs]
+_COLOURS = {TableState.RUNS: "cyan", TableState.REFUSED: "yellow", TableState.ERROR: "red"}
+
+
+def watch(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Tables, as in tables/<name>.yaml.", metavar="TABLE", autocompletion=table_names),
+    ] = None,
+    every_table: Annotated[bool, typer.Option("--all", help="All tables of the directory.")] = False,
+    interval: Annotated[int, typer.Option("--interval", min=1, help="Seconds between two looks.")] = 30,
+    once: Annotated[bool, typer.Option("--once", help="Look once at each, run what is due, end.")] = False,
+    tables: TablesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at tables every so often, and run those whose files have changed and are ready.
+
+    Decides as the sensors in Dagster do: files that are being written are waited for, another driver at
+    work too, a session whose driver died is gone on with; no retry is spent. A session whose files
+    vanished or changed while they were read, or that met a store or a server that was away, a lack of
+    memory or the death of its drivers, is tried again after 1, 2, 4 and 8 minutes, then every 15 minutes,
+    together with other files that came. One that failed otherwise waits for `pinot-assets run`. What
+    cannot be looked at is tried again, later each time, and is an error that says for how long.
+    Schedules are Dagster's. Do not watch a table whose sensors run.
+
+    Ctrl-C or SIGTERM ends it after the run that is under way, a second one at once. With --json, one
+    object a line for each change. A table whose spec is wrong is named at the start and left out. Exits 0
+    when it was ended; with --once as the worst of its runs would: 0, 1 or 2; and 1 where a table was left
+    out.
+    """
+    if names and every_table:
+        raise TypedWrong("which tables? Some are named, and --all is given", hint="leave one of them out")
+    if not names and not every_table:
+        raise TypedWrong("which tables?", hint="name some, or give --all")
+    chosen = offline_tables(names or (), tables).unless_empty()
+    if not chosen.specs:
+        raise SpecError("there is no OFFLINE table to watch", hint=NO_DIRECTORY)
+    teller = _Lines() if as_json else _People()
+    outside = Outside(teller)
+    for one in chosen.left_out:
+        teller.left_out(one)
+    codes = [ExitCode.ERROR] if chosen.left_out else []
+    if once:
+        codes += [look_at(Watched(spec), outside, interval).code for spec in chosen.specs]
+    else:
+        with _stopping(teller) as stopped:
+            watch_tables(chosen.specs, outside, interval, stopped)
+    raise typer.Exit(worst(codes))
+
+
+# --- what is due ----------------------------------------------------------------------------------
+
+
+def look_at(table: Watched, outside: Outside, interval_s: int) -> Watched:
+    """One look, and one run if it is due. What goes wrong ends in the state, never in an exception."""
+    try:
+        table, launch = _decided(table, outside)
+        if launch:
+            table = replace(table, state=TableState.RUNS)
+            outside.told(table)
+            table = _ended(table, outside.run(table.spec), outside.now_s())
         else:
-            with _stopping(here) as stopped:
-                watch(chosen.specs, here, interval, stopped)
-        raise typer.Exit(worst(codes))
+            table = replace(table, state=TableState.WAITS, code=ExitCode.DONE)
+        table = replace(table, errors=0, failing_s=0, next_s=outside.now_s() + interval_s)
+    except SessionHeld as error:
+        table = replace(table, state=TableState.WAITS, message=error.reason, code=ExitCode.DONE)
+        table = replace(table, errors=0, failing_s=0, next_s=outside.now_s() + interval_s)
+    except (PinotAssetsError, OSError) as error:
+        table = _failed(table, of_system(error), outside.now_s(), interval_s)
+    outside.told(table)
+    return table
+
+
+def _decided(table: Watched, outside: Outside) -> tuple[Watched, bool]:
+    # Imported here: beside the decisions lie Dagster's sensors, which take a second to load.
+    from pinot_assets.scheduling.decision import decide_tick
+    from pinot_assets.scheduling.stalled_session import decide_session
+
+    seen, inventory = outside.look(table.spec)
+    now_s = outside.now_s()
+    tick = decide_tick(table.spec, inventory, seen, table.files_cursor, now_s)
+    verdict = decide_session(table.spec, seen, (), table.session_cursor, now_s)
+    decided = replace(table, files_cursor=tick.cursor, session_cursor=verdict.cursor)
+    if verdict.launch and not tick.launch:
+        return replace(decided, message=verdict.message), True
+    return replace(decided, message=tick.message), tick.launch
+
+
+def _ended(table: Watched, outcome: RunOutcome, now_s: int) -> Watched:
+    code = outcome.exit_code
+    return replace(
+        table,
+        state=TableState.WAITS if code is ExitCode.DONE else TableState.REFUSED,
+        message=outcome.report.summary if outcome.refusal is None else outcome.refusal.reason,
+        last=ended_as(outcome),
+        last_s=now_s,
+        code=code,
+    )
+
+
+def _failed(table: Watched, error: PinotAssetsError, now_s: int, interval_s: int) -> Watched:
+    """What was decided before is kept: a run that failed is not launched again at once."""
+    if table.state is TableState.RUNS:
+        table = replace(table, last="failed", last_s=now_s)
+    wait = doubled(interval_s, table.errors + 1, max(LONGEST_S, interval_s))
+    since_s = table.failing_s or now_s
+    return replace(
+        table,
+        state=TableState.ERROR,
+        message=aged(error, since_s * 1000, now_s * 1000),
+        errors=table.errors + 1,
+        failing_s=since_s,
+        code=code_of(error),
+        next_s=now_s + wait,
+    )
+
+
+def ended_as(outcome: RunOutcome) -> str:
+    """How a run ended, in a few words."""
+    if outcome.snapshot is not None:
+        left = f", {plural(len(outcome.left_out), 'file')} left out" if outcome.left_out else ""
+        return f"switched: {plural(outcome.snapshot.rows, 'row')}{left}"
+    if outcome.refusal is not None:
+        return "not switched"
+    return outcome.report.result.value.lower()
+
+
+def watch_tables(tables: Iterable[TableSpec], outside: Outside, interval_s: int, stopped: Stop) -> None:
+    """Look at each table every `interval_s` seconds, until the end is asked for.
+
+    A run that is under way when it is asked for comes to its end first.
+
+    :param stopped: called between two looks, with what is left until the next one.
+    """
+    known = {spec.name: Watched(spec) for spec in tables}
+    while not stopped(0):
+        now_s = outside.now_s()
+        for table in [table for table in known.values() if table.next_s <= now_s]:
+            known[table.spec.name] = look_at(table, outside, interval_s)
+            if stopped(0):
+                return
+        if stopped(max(0, min(table.next_s for table in known.values()) - outside.now_s())):
+            return
+
+
+# --- whoever is told ------------------------------------------------------------------------------
 
 
 class _Lines:
@@ -118,10 +261,7 @@ class _Lines:
             "table": one.name,
             "state": TableState.LEFT_OUT,
             "message": one.in_one_line,
-            "lastRun": None,
-            "lastRunAt": None,
-            "nextLookAt": None,
-            "failingSince": None,
+            **dict.fromkeys(("lastRun", "lastRunAt", "nextLookAt", "failingSince")),
         }
         typer.echo(json.dumps(values))
 
@@ -173,30 +313,40 @@ class _People:
         return shown
 
 
-class _Here:
-    """The outside of a watch: this machine."""
+# --- this machine ---------------------------------------------------------------------------------
 
-    def __init__(self, driver_of: DriverOf, teller: _Lines | _People) -> None:
-        self._driver_of, self.teller = driver_of, teller
+
+class Outside:
+    """What a watch asks and does, on this machine.
+
+    :param teller: is told when a table has come to stand otherwise.
+    """
+
+    def __init__(self, teller: _Lines | _People) -> None:
+        self._teller = teller
 
     def look(self, spec: TableSpec) -> tuple[Observation, Inventory]:
+        """What stands of the table, and its files."""
         with open_session_store(spec, load_settings()) as store:
             seen = observe(store, open_staging(spec))
         return seen, list_source(spec, open_source(spec))
 
     def run(self, spec: TableSpec) -> RunOutcome:
-        with self._driver_of(spec, "watch") as driver:
+        """Trigger without spending a retry, gate, switch."""
+        with open_driver(spec, "watch") as driver:
             return driver.gate_and_publish(driver.trigger_without_retry(), lambda _: None)
 
     def now_s(self) -> int:
+        """Seconds since the epoch."""
         return int(time.time())
 
     def told(self, table: Watched) -> None:
-        self.teller.told(table)
+        """A table has come to stand otherwise."""
+        self._teller.told(table)
 
 
 @contextmanager
-def _stopping(here: _Here) -> Iterator[Callable[[float], bool]]:
+def _stopping(teller: _Lines | _People) -> Iterator[Callable[[float], bool]]:
     """The first Ctrl-C or SIGTERM asks for the end, the second is one as always."""
     stop = threading.Event()
 
@@ -212,6 +362,6 @@ def _stopping(here: _Here) -> Iterator[Callable[[float], bool]]:
             signal.signal(number, handler)
 
     try:
-        yield lambda seconds: here.teller.wait(seconds, stop)
+        yield lambda seconds: teller.wait(seconds, stop)
     finally:
         as_before()

@@ -25,19 +25,17 @@ from packaging.version import Version
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.cli.doctor.pinot import look_at_pinot, show_pinot
-from pinot_assets.cli.doctor.settings import check_environment
-from pinot_assets.cli.options import AsJson, show_json
-from pinot_assets.cli.terminal import Terminal
+from pinot_assets.cli.doctor.environment import check_environment, look_at_pinot, show_pinot
+from pinot_assets.cli.options import AsJson
+from pinot_assets.cli.terminal import Terminal, show_json
 from pinot_assets.core.check_result import CheckResult, Severity, failed, passed, warned
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.machine import find_java, run_child
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import jars, maven, ports
+from pinot_assets.local import jars, processes
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack
-from pinot_assets.settings.local_paths import default_cache, default_home
-from pinot_assets.settings.local_stack import Record, load_record
+from pinot_assets.settings.local_stack import Record, default_cache, default_home, load_record
 
 _GB = 10**9
 _STACK_MEMORY = 1.6 * _GB  # measured: six small JVMs
@@ -85,13 +83,19 @@ def doctor(as_json: AsJson = False) -> None:
     checks = run_checks()
     if as_json:
         looked = look_at_pinot()
-        show_json(
-            {"checks": [_values(c) for c in checks], "pinot": None if looked is None else asdict(looked)}
-        )
+        rows = [
+            {
+                "name": check.name,
+                "outcome": check.pick("ok", "warn", "fail"),
+                "says": check.message,
+                "way_out": check.next_step or None,
+            }
+            for check in checks
+        ]
+        show_json({"checks": rows, "pinot": None if looked is None else asdict(looked)})
     else:
         _show(checks)
-    if any(check.blocks for check in checks):
-        raise typer.Exit(ExitCode.ERROR)
+    raise typer.Exit(ExitCode.ERROR if any(check.blocks for check in checks) else ExitCode.DONE)
 
 
 def _show(checks: Iterable[CheckResult]) -> None:
@@ -102,15 +106,6 @@ def _show(checks: Iterable[CheckResult]) -> None:
     console = Terminal()
     console.print(table)
     show_pinot(console)
-
-
-def _values(check: CheckResult) -> dict[str, str | None]:
-    return {
-        "name": check.name,
-        "outcome": check.pick("ok", "warn", "fail"),
-        "says": check.message,
-        "way_out": check.next_step or None,
-    }
 
 
 def _refused(name: str, error: LocalStackError) -> CheckResult:
@@ -193,17 +188,13 @@ def _maven(cache: Path) -> Iterator[CheckResult]:
         return
     severity = Severity.ERROR if "pinot" in lacking else Severity.WARN  # the other two are optional
     try:
-        version = _maven_version(maven.find_maven())
+        version = _maven_version(jars.find_maven())
     except LocalStackError as error:
         yield replace(_refused("Maven", error), severity=severity)
         return
-    if version < _MINIMUM_MAVEN:
-        old = failed("Maven", f"Maven {version} is too old.", f"install Maven {_MINIMUM_MAVEN} or newer")
-        yield replace(old, severity=severity)
-        return
     yield passed("Maven", f"Maven {version}; it still has to fetch: {', '.join(lacking)}.")
     try:
-        maven.check_reachable()
+        jars.check_reachable()
     except LocalStackError as error:
         yield replace(_refused("Maven repository", error), severity=severity)
     else:
@@ -223,7 +214,10 @@ def _maven_version(executable: Path) -> Version:
             why=said.strip().splitlines()[0] if said.strip() else "it printed nothing",
             hint=f"install Maven {_MINIMUM_MAVEN} or newer",
         )
-    return Version(found.group(1))
+    version = Version(found.group(1))
+    if version < _MINIMUM_MAVEN:
+        raise LocalStackError(f"Maven {version} is too old", hint=f"install Maven {_MINIMUM_MAVEN} or newer")
+    return version
 
 
 # --- what the machine has room for ---------------------------------------------------------------
@@ -246,13 +240,13 @@ def _memory(parts: list[PartStatus]) -> CheckResult:
 
 
 def _disks(home: Path, cache: Path) -> Iterator[CheckResult]:
-    to_fetch = 0 if jars.is_at_hand("pinot", cache=cache) else maven.MINIMUM_FREE_BYTES
+    to_fetch = 0 if jars.is_at_hand("pinot", cache=cache) else jars.MINIMUM_FREE_BYTES
     for name, folder, needed, move in (
         ("cache", cache, to_fetch, "PINOT_ASSETS_CACHE"),
         ("home", home, MINIMUM_FREE_BYTES, "PINOT_ASSETS_HOME"),
         ("temporary files", Path(tempfile.gettempdir()), MINIMUM_FREE_BYTES, "TMPDIR"),
     ):
-        free = shutil.disk_usage(_existing(folder)).free
+        free = shutil.disk_usage(next(one for one in (folder, *folder.parents) if one.exists())).free
         says = f"{free / _GB:.1f} GB are free at {folder}."
         if free < needed:
             way_out = f"{needed / _GB:.1f} GB are needed: free some, or point {move} at a disk with room"
@@ -261,22 +255,18 @@ def _disks(home: Path, cache: Path) -> Iterator[CheckResult]:
             yield passed(f"disk: {name}", says)
 
 
-def _existing(folder: Path) -> Path:
-    return next(parent for parent in (folder, *folder.parents) if parent.exists())
-
-
 def _ports(record: Record, parts: list[PartStatus]) -> CheckResult:
     """A stack's ports stay its own while it is stopped, but nobody else knows that."""
     for part in parts:
-        taken = [port for port in part.ports.values() if not part.pid and not ports.is_free(port)]
+        taken = [port for port in part.ports.values() if not part.pid and not processes.is_free_port(port)]
         if taken and part.name in record.settled:
             return failed(
                 "ports",
-                f"port {taken[0]} of the stack's {part.name} is taken by {ports.holder(taken[0])}.",
+                f"port {taken[0]} of the stack's {part.name} is taken by {processes.port_holder(taken[0])}.",
                 "end that process, or start afresh with `pinot-assets local down --purge`",
             )
     try:
-        ports.pick(())
+        processes.free_port(())
     except LocalStackError as error:
         return _refused("ports", error)
     return passed("ports", "servers can listen on 127.0.0.1.")

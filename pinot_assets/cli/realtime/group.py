@@ -1,17 +1,18 @@
-"""All commands of `pinot-assets realtime`.
-
-Each module of the list has a `register(app)` that adds its own; the order is that of a table's life.
-"""
+"""All commands of `pinot-assets realtime`, in the order of a table's life."""
 
 from __future__ import annotations
 
 import typer
 
-from pinot_assets.cli.help import reflow
-from pinot_assets.cli.realtime import drill, health, pauseless, preflight, rebalance, repair, restart
+from pinot_assets.cli.program import reflow
+from pinot_assets.cli.realtime.health import health, status
+from pinot_assets.cli.realtime.operations import drill, pauseless, rebalance, restart_from
+from pinot_assets.cli.realtime.preflight import preflight
+from pinot_assets.cli.realtime.repair import repair
 
 app = typer.Typer()
 
-for module in (preflight, health, repair, restart, pauseless, rebalance, drill):
-    module.register(app)
+for command in (preflight, status, health, repair, restart_from, rebalance, drill):
+    app.command()(command)
+app.add_typer(pauseless, name="pauseless")
 reflow(app)

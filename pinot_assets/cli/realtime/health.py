@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pinot_assets.cli.options import AsJson, new_console, show_json
-from pinot_assets.cli.realtime.table import TableName, open_table
-from pinot_assets.cli.realtime.work import DeepStore
-from pinot_assets.cli.terminal import Terminal
+from pinot_assets.cli.options import AsJson
+from pinot_assets.cli.realtime.table import DeepStore, RealtimeTableName, open_table
+from pinot_assets.cli.terminal import Terminal, show_answer, show_json
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.text import plural
@@ -23,57 +22,64 @@ from pinot_assets.realtime.health.metrics import Metric, SegmentRow, metrics, re
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.read.reading import open_deep_store, read_state
 
-Exporters = Annotated[
-    list[str] | None,
-    typer.Option("--exporter", help="http://host:port of a JMX exporter, of controllers and servers."),
-]
-
 _WIDE = 1000
 """Columns: names of segments are copied into other commands, so none is cut; the terminal wraps."""
 _COLOURS = {"": "red", "COMMITTING": "yellow", "IN_PROGRESS": "cyan"}
 
 
-def register(app: typer.Typer) -> None:
-    """Add `status` and `health` to the `realtime` commands."""
+def status(table: RealtimeTableName, as_json: AsJson = False) -> None:
+    """Show every segment of TABLE: status, age, where its copies are. Exits 0."""
+    with open_table(table) as (pinot, name):
+        state = read_state(pinot, name)
+    rows = segment_rows(state)
+    if as_json:
+        values = {
+            "table": state.table,
+            "readMs": state.read_ms,
+            "version": state.cluster.version,
+            "pauseless": state.settings.pauseless,
+            "paused": state.pause.reason,
+            "pausedTopics": sorted(state.pause.topics),
+            "segments": [asdict(row) for row in rows],
+            "unread": dict(state.unread),
+        }
+        show_json(values)
+        return
+    wide = Terminal(width=_WIDE, highlight=False)
+    wide.print(_heading(state))
+    wide.print(segment_table(rows))
+    for part, reason in state.unread.items():
+        if part == "tmp_uploads":
+            continue  # `health` looks for those
+        wide.print(f"[yellow]not known[/] {part}: {escape(reason)}")
 
-    @app.command()
-    def status(table: TableName, as_json: AsJson = False) -> None:
-        """Show every segment of TABLE: status, age, where its copies are. Exits 0."""
-        with open_table(table) as found:
-            state = read_state(found.pinot, found.name)
-        rows = segment_rows(state)
-        if as_json:
-            show_json(_status_values(state, rows))
-            return
-        wide = Terminal(width=_WIDE, highlight=False)
-        wide.print(_heading(state))
-        wide.print(segment_table(rows))
-        for part, reason in state.unread.items():
-            if part == "tmp_uploads":
-                continue  # `health` looks for those
-            wide.print(f"[yellow]not known[/] {part}: {escape(reason)}")
 
-    @app.command()
-    def health(
-        table: TableName,
-        as_json: AsJson = False,
-        deep_store: DeepStore = None,
-        exporters: Exporters = None,
-    ) -> None:
-        """Check TABLE: copies, commits, errors, consumption, answers.
+def health(
+    table: RealtimeTableName,
+    as_json: AsJson = False,
+    deep_store: DeepStore = None,
+    exporters: Annotated[
+        list[str] | None,
+        typer.Option("--exporter", help="http://host:port of a JMX exporter, of controllers and servers."),
+    ] = None,
+) -> None:
+    """Check TABLE: copies, commits, errors, consumption, answers.
 
-        Exits 0 when every check passes, 2 when one fails or is not known, 1 when the table cannot be read.
-        """
-        with open_table(table) as found:
-            state = read_state(found.pinot, found.name, deep_store=open_deep_store(found.pinot, deep_store))
-        answers = examine(state)
-        numbers = metrics(state, read_exporters(exporters or ()))
-        if as_json:
-            show_json(_health_values(state, answers, numbers))
-        else:
-            _show_health(new_console(), state, answers, numbers)
-        if not all(answer.passed for answer in answers):
-            raise typer.Exit(ExitCode.REFUSED)
+    Exits 0 when every check passes, 2 when one fails or is not known, 1 when the table cannot be read.
+    """
+    with open_table(table) as (pinot, name):
+        state = read_state(pinot, name, deep_store=open_deep_store(pinot, deep_store))
+    answers = examine(state)
+    numbers = metrics(state, read_exporters(exporters or ()))
+    values = {
+        "table": state.table,
+        "readMs": state.read_ms,
+        "checks": [{**asdict(answer), "numbers": dict(answer.numbers)} for answer in answers],
+        "metrics": [asdict(metric) for metric in numbers],
+        "unread": dict(state.unread),
+    }
+    show_answer(as_json, values, _health_lines(state, answers, numbers))
+    raise typer.Exit(ExitCode.DONE if all(answer.passed for answer in answers) else ExitCode.REFUSED)
 
 
 def segment_table(rows: Sequence[SegmentRow]) -> Table:
@@ -89,19 +95,12 @@ def segment_table(rows: Sequence[SegmentRow]) -> Table:
             f"[{colour}]{row.status or 'no status'}[/]",
             _age(row.age_s),
             "" if row.status == SegmentStatus.IN_PROGRESS else row.copy,
-            _states(row),
+            ", ".join(f"{count} {state}" for state, count in sorted(Counter(row.replicas.values()).items())),
             "" if row.rows is None else f"{row.rows:,}",
             f"{row.start_offset or '?'}–{row.end_offset or ''}",
             f"[red]{escape(row.note)}[/]" if row.note else "",
         )
     return shown
-
-
-def _states(row: SegmentRow) -> str:
-    counts: dict[str, int] = {}
-    for state in row.replicas.values():
-        counts[state] = counts.get(state, 0) + 1
-    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
 
 
 def _age(seconds: float | None) -> str:
@@ -123,40 +122,15 @@ def _heading(state: RealtimeState) -> str:
     )
 
 
-def _show_health(
-    out: Console, state: RealtimeState, answers: Sequence[CheckResult], numbers: Sequence[Metric]
-) -> None:
-    out.print(_heading(state))
+def _health_lines(
+    state: RealtimeState, answers: Sequence[CheckResult], numbers: Sequence[Metric]
+) -> Iterator[str]:
+    yield _heading(state)
     for answer in answers:
         mark = answer.pick("[green]ok  [/]", "[yellow]warn[/]", "[red]FAIL[/]")
-        out.print(f"{mark} [bold]{answer.name}[/]: {escape(answer.message)}")
+        yield f"{mark} [bold]{answer.name}[/]: {escape(answer.message)}"
         if answer.next_step:
-            out.print(f"      → {escape(answer.next_step)}")
+            yield f"      → {escape(answer.next_step)}"
     for metric in numbers:
         value = "?" if metric.value is None else f"{metric.value:g}"
-        out.print(f"[dim]{metric.name} = {value} ({metric.origin})[/]")
-
-
-def _status_values(state: RealtimeState, rows: Sequence[SegmentRow]) -> dict[str, object]:
-    return {
-        "table": state.table,
-        "readMs": state.read_ms,
-        "version": state.cluster.version,
-        "pauseless": state.settings.pauseless,
-        "paused": state.pause.reason,
-        "pausedTopics": sorted(state.pause.topics),
-        "segments": [asdict(row) for row in rows],
-        "unread": dict(state.unread),
-    }
-
-
-def _health_values(
-    state: RealtimeState, answers: Sequence[CheckResult], numbers: Sequence[Metric]
-) -> dict[str, object]:
-    return {
-        "table": state.table,
-        "readMs": state.read_ms,
-        "checks": [{**asdict(answer), "numbers": dict(answer.numbers)} for answer in answers],
-        "metrics": [asdict(metric) for metric in numbers],
-        "unread": dict(state.unread),
-    }
+        yield f"[dim]{metric.name} = {value} ({metric.origin})[/]"

@@ -2,53 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, TablesOption, new_console, show_json
-from pinot_assets.cli.realtime.preflight_answers import show, values
-from pinot_assets.cli.realtime.table import TableName, find_table
-from pinot_assets.cli.table_selection import realtime_table
+from pinot_assets.cli.options import AsJson, TablesOption, realtime_table
+from pinot_assets.cli.realtime.table import RealtimeTableName, find_table
+from pinot_assets.cli.terminal import new_console, show_answer
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.preflight.facts import Aim
+from pinot_assets.realtime.preflight.facts import Aim, Facts
 from pinot_assets.realtime.preflight.gather import gather
-from pinot_assets.realtime.preflight.judge import judge, judge_change, refuse_unless_safe
+from pinot_assets.realtime.preflight.judge import judge, judge_change, refuse_unless_safe, summary, verdict
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.table_spec.tables.apply import ApplyPlan
 
-For = Annotated[
-    Aim | None, typer.Option("--for", help="What is to be switched on; without it, what the config has on.")
-]
 
+def preflight(
+    table: RealtimeTableName,
+    aim: Annotated[
+        Aim | None,
+        typer.Option("--for", help="What is to be switched on; without it, what the config has on."),
+    ] = None,
+    tables: TablesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look whether bypass or pauseless consumption of TABLE would hold; changes nothing.
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-
-    @app.command()
-    def preflight(
-        table: TableName, aim: For = None, tables: TablesOption = None, as_json: AsJson = False
-    ) -> None:
-        """Look whether bypass or pauseless consumption of TABLE would hold; changes nothing.
-
-        Judges the table spec if there is one, else the config that Pinot holds, against the cluster's
-        settings, what earlier commits took and what the stream keeps. Exits 2 where a rule refuses. The same
-        rules stand before `tables apply` and `realtime pauseless enable`.
-        """
-        with RealtimePinot(load_settings().pinot) as pinot:
-            config = _config(pinot, table, tables)
-            facts = gather(pinot, table, config, aim)
-        answers = judge(facts)
-        if as_json:
-            show_json(values(facts, answers))
-        else:
-            show(new_console(), facts, answers)
-        if any(answer.blocks for answer in answers):
-            raise typer.Exit(ExitCode.REFUSED)
+    Judges the table spec if there is one, else the config that Pinot holds, against the cluster's
+    settings, what earlier commits took and what the stream keeps. Exits 2 where a rule refuses. The same
+    rules stand before `tables apply` and `realtime pauseless enable`.
+    """
+    with RealtimePinot(load_settings().pinot) as pinot:
+        config = _config(pinot, table, tables)
+        facts = gather(pinot, table, config, aim)
+    answers = judge(facts)
+    refused = any(answer.blocks for answer in answers)
+    values = {
+        "table": facts.table,
+        "for": sorted(facts.aims),
+        "version": facts.cluster.version,
+        "refused": refused,
+        "answers": [answer_values(answer) for answer in answers],
+    }
+    show_answer(as_json, values, _lines(facts, answers))
+    raise typer.Exit(ExitCode.REFUSED if refused else ExitCode.DONE)
 
 
 def gate(plan: ApplyPlan) -> None:
@@ -60,7 +64,8 @@ def gate(plan: ApplyPlan) -> None:
     with RealtimePinot(load_settings().pinot) as pinot:
         facts = gather(pinot, spec.name, spec.table_json)
     answers = judge_change(facts)
-    show(new_console(), facts, answers)
+    for line in _lines(facts, answers):
+        new_console().print(line)
     refuse_unless_safe(facts.table, answers)
 
 
@@ -79,3 +84,25 @@ def _config(pinot: RealtimePinot, table: str, directory: Path | None) -> JsonMap
     if held is None:
         raise SpecError(f"{table} went away")
     return held
+
+
+def _lines(facts: Facts, answers: Sequence[CheckResult]) -> Iterator[str]:
+    """One line for each rule, and its fix below."""
+    aims = ", ".join(sorted(facts.aims)) or "neither bypass nor pauseless"
+    yield f"[bold]{escape(facts.table)}[/] for {aims}, Pinot {facts.cluster.version or 'of no version'}"
+    for answer in answers:
+        mark = answer.pick("[green]✓[/]", "[yellow]![/]", "[red]✗[/]")
+        yield f"  {mark} {answer.name}: {escape(answer.message)}"
+        if answer.next_step:
+            yield f"      [green]→ {escape(answer.next_step)}[/]"
+    yield summary(answers)
+
+
+def answer_values(answer: CheckResult) -> dict[str, str | None]:
+    """A rule's answer for other programs."""
+    return {
+        "rule": answer.name,
+        "verdict": verdict(answer),
+        "reason": answer.message,
+        "fix": answer.next_step or None,
+    }

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pinot_assets.cli.options import AsJson, new_console, show_json
-from pinot_assets.cli.realtime.table import TableName
-from pinot_assets.cli.realtime.work import RUN, DeepStore, open_work, tell
+from pinot_assets.cli.options import AsJson
+from pinot_assets.cli.realtime.table import RUN, DeepStore, RealtimeTableName, open_work, tell
+from pinot_assets.cli.terminal import show_answer
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.operations.table_operation import TableOperation
@@ -26,51 +26,47 @@ from pinot_assets.realtime.repair.model import (
     manual,
 )
 
-Apply = Annotated[bool, typer.Option("--apply/--plan", help="Do what can be done, or only show it.")]
-AtOnce = Annotated[int, typer.Option("--limit", min=1, help="Steps at once.")]
-UploadGb = Annotated[float, typer.Option("--upload-gb", min=0.001, help="Gigabytes uploaded at once.")]
-Rounds = Annotated[
-    int, typer.Option("--rounds", min=1, help="Plans that are carried out, one after the other.")
-]
 
+def repair(
+    table: RealtimeTableName,
+    apply: Annotated[
+        bool, typer.Option("--apply/--plan", help="Do what can be done, or only show it.")
+    ] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Steps at once.")] = USUAL_LIMITS.steps,
+    upload_gb: Annotated[
+        float, typer.Option("--upload-gb", min=0.001, help="Gigabytes uploaded at once.")
+    ] = USUAL_LIMITS.upload_bytes / 1024**3,
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, help="Plans that are carried out, one after the other.")
+    ] = 20,
+    as_json: AsJson = False,
+    deep_store: DeepStore = None,
+) -> None:
+    """Mend TABLE: upload, finish, reset, re-ingest, set going again; each step read back.
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-
-    @app.command()
-    def repair(
-        table: TableName,
-        apply: Apply = False,
-        limit: AtOnce = USUAL_LIMITS.steps,
-        upload_gb: UploadGb = USUAL_LIMITS.upload_bytes / 1024**3,
-        rounds: Rounds = 20,
-        as_json: AsJson = False,
-        deep_store: DeepStore = None,
-    ) -> None:
-        """Mend TABLE: upload, finish, reset, re-ingest, set going again; each step read back.
-
-        Shows the plan, and changes nothing, without --apply. Exits 0 when nothing is left to mend, 2 when
-        something waits, is refused, or needs a person.
-        """
-        limits = RepairLimits(steps=limit, upload_bytes=int(upload_gb * 1024**3))
-        plan, outcomes = RepairPlan(), list[StepOutcome]()
-        with open_work(table, deep_store) as work:
-            if apply:
-                with work.hold(f"{RUN} repair") as lease:
-                    for found, done in work.repair(lease, limits).rounds(rounds):
-                        plan = found
-                        outcomes += done
-            else:
-                plan = preview(work.read(), _remembered(work), limits)
-        if as_json:
-            show_json(_values(plan, outcomes))
+    Shows the plan, and changes nothing, without --apply. Exits 0 when nothing is left to mend, 2 when
+    something waits, is refused, or needs a person.
+    """
+    limits = RepairLimits(steps=limit, upload_bytes=int(upload_gb * 1024**3))
+    plan, outcomes = RepairPlan(), list[StepOutcome]()
+    with open_work(table, deep_store) as work:
+        if apply:
+            with work.hold(f"{RUN} repair") as lease:
+                for found, done in work.repair(lease, limits).rounds(rounds):
+                    plan = found
+                    outcomes += done
         else:
-            for line in (*_outcome_lines(outcomes), *plan_lines(plan)):
-                new_console().print(line)
-            if plan.steps and not apply:
-                new_console().print("nothing was done; to do it, add [bold]--apply[/]")
-        if not plan.all_well:
-            raise typer.Exit(ExitCode.REFUSED)
+            plan = preview(work.read(), _remembered(work), limits)
+    hint = ["nothing was done; to do it, add [bold]--apply[/]"] if plan.steps and not apply else []
+    values = {
+        "done": [{"step": str(one.step), "result": one.result, "text": one.text} for one in outcomes],
+        "steps": [_step_values(step) for step in plan.steps],
+        "advice": [_step_values(step) for step in plan.advice],
+        "refusals": [asdict(refusal) for refusal in plan.refusals],
+        "waiting": [asdict(waiting) for waiting in plan.waiting],
+    }
+    show_answer(as_json, values, (*_outcome_lines(outcomes), *plan_lines(plan), *hint))
+    raise typer.Exit(ExitCode.DONE if plan.all_well else ExitCode.REFUSED)
 
 
 def _remembered(work: TableOperation) -> str:
@@ -115,16 +111,6 @@ def _outcome_lines(outcomes: Iterable[StepOutcome]) -> Iterator[str]:
         mark = "[green]✓[/]" if outcome.helped else "[red]✗[/]"
         text = f": {outcome.text}" if outcome.text else ""
         yield f"{mark} {escape(str(outcome.step))}: {outcome.result}{escape(text)}"
-
-
-def _values(plan: RepairPlan, outcomes: Iterable[StepOutcome]) -> dict[str, object]:
-    return {
-        "done": [{"step": str(one.step), "result": one.result, "text": one.text} for one in outcomes],
-        "steps": [_step_values(step) for step in plan.steps],
-        "advice": [_step_values(step) for step in plan.advice],
-        "refusals": [asdict(refusal) for refusal in plan.refusals],
-        "waiting": [asdict(waiting) for waiting in plan.waiting],
-    }
 
 
 def _step_values(step: Step) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pinot_assets.local import maven
+from pinot_assets.local import jars
 
 _HERE = Path(__file__).parent
 RULES = _HERE / "exporter.yml"
@@ -23,6 +23,6 @@ class Exporters:
 
     def argument(self, process: str, port: int) -> str:
         """What a JVM is started with."""
-        (jar,) = maven.resolve(_HERE / "exporter.xml")
+        (jar,) = jars.resolve(_HERE / "exporter.xml")
         self.addresses[process] = f"http://127.0.0.1:{port}"
         return f"-javaagent:{jar}=127.0.0.1:{port}:{self.rules}"

@@ -26,13 +26,12 @@ from fakes.realtime.operator_client import OperatorClient
 
 from pinot_assets.core.connections import PinotConnection
 from pinot_assets.core.machine import find_java
-from pinot_assets.local import jars, maven
-from pinot_assets.local.optional import KAFKA
-from pinot_assets.local.part import Site
+from pinot_assets.local import jars
+from pinot_assets.local.parts import KAFKA, Site
 from pinot_assets.settings.local_stack import ProcessRecord, Record
 
 _HERE = Path(__file__).parent
-_KAFKA_POM = Path(maven.__file__).with_name("kafka.xml")
+_KAFKA_POM = Path(jars.__file__).with_name("kafka.xml")
 _SESSION_MS = 10_000
 """After that long without a word, ZooKeeper takes a server for dead."""
 
@@ -121,7 +120,7 @@ class PauselessCluster(RealController):
         super().__init__(home)
 
     def _jars(self) -> Sequence[Path]:
-        client = [jar for jar in maven.resolve(_KAFKA_POM) if "kafka-clients" in jar.name]
+        client = [jar for jar in jars.resolve(_KAFKA_POM) if "kafka-clients" in jar.name]
         return self._with_sources([*super()._jars(), *client], "*.java")
 
     def _with_sources(self, needed: Sequence[Path], wanted: str) -> Sequence[Path]:
@@ -139,7 +138,7 @@ class PauselessCluster(RealController):
     def _start(self) -> None:
         site = Site(self._home, Record(ports={"kafka": {"client": self._port(), "quorum": self._port()}}))
         self.kafka_bootstrap = f"127.0.0.1:{site.port('kafka', 'client')}"
-        self._spawn("kafka", maven.resolve(_KAFKA_POM), KAFKA.arguments(site))
+        self._spawn("kafka", jars.resolve(_KAFKA_POM), KAFKA.arguments(site))
         super()._start()
         self._start_broker()
         self.servers = [self._server(number) for number in (1, 2)]

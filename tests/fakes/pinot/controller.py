@@ -21,13 +21,13 @@ from fakes.pinot.stand_in_server import StandInServer
 from fakes.zookeeper.door import ZookeeperDoor
 
 from pinot_assets.core.machine import find_java
-from pinot_assets.local import maven, ports, processes
-from pinot_assets.local.part import SMALL_JVM
+from pinot_assets.local import jars, processes
+from pinot_assets.local.parts import SMALL_JVM
 from pinot_assets.settings.local_stack import ProcessRecord
 
 CLUSTER = "pinot"
 _HERE = Path(__file__).parent
-_LOG4J = Path(maven.__file__).with_name("log4j2.xml")
+_LOG4J = Path(jars.__file__).with_name("log4j2.xml")
 _PATIENCE = 300.0  # a JVM on a machine that is busy with other tests
 
 
@@ -62,10 +62,10 @@ class RealController:
 
     def _jars(self) -> Sequence[Path]:
         """What every process here has on its class path."""
-        return maven.resolve(_HERE / "controller.xml")
+        return jars.resolve(_HERE / "controller.xml")
 
     def _port(self) -> int:
-        self._taken.add(port := ports.pick(self._taken))
+        self._taken.add(port := processes.free_port(self._taken))
         return port
 
     def _start(self) -> None:

@@ -23,6 +23,11 @@ from pathlib import Path
 
 import psutil
 from fakes.tables import write_files, write_table
+from typer.core import TyperArgument, TyperCommand
+from typer.main import get_group
+
+from pinot_assets.cli.main import app
+from tools.docs.cli_page import commands
 
 _PIPE = 4096
 MARK = "PINOT_ASSETS_TEST_MARK"
@@ -286,47 +291,24 @@ _S3 = (
     "--prop accessKey=${{TABLE_KEY}} --prop secretKey=${{TABLE_KEY}}"
 )
 
-MIDDLES: Mapping[str, Middle] = {
+_OTHERS: Mapping[str, Middle] = {
     "dev": Middle("dev", a_program, {"PINOT_CONTROLLER_URL": ""}),
     "diff": Middle("diff flights 1", silence),
     "doctor": Middle("doctor", maven),
     "down": Middle("down", a_lock),
-    "gc": Middle("gc flights", silence),
-    "history": Middle("history flights", silence),
     "init": Middle(f"init s3://bucket/x/ {_S3}", a_bucket),
     "local down": Middle("local down", a_lock),
     "local status": Middle("local status", a_part),
     "local up": Middle("local up", maven),
     "metrics": Middle("metrics --listen 127.0.0.1:0", said),
-    "partitions migrate": Middle("partitions migrate flights", silence),
-    "partitions show": Middle("partitions show flights", silence),
-    "plan": Middle("plan flights", silence),
     "realtime drill": Middle(
         "realtime drill clicks --break true --mend true --yes-this-is-a-test-table clicks", silence
     ),
-    "realtime health": Middle("realtime health clicks", silence),
-    "realtime pauseless disable": Middle("realtime pauseless disable clicks", silence),
-    "realtime pauseless enable": Middle("realtime pauseless enable clicks", silence),
-    "realtime preflight": Middle("realtime preflight clicks", silence),
-    "realtime rebalance": Middle("realtime rebalance clicks", silence),
     "realtime repair": Middle("realtime repair clicks --apply", silence),
     "realtime restart-from": Middle(
         "realtime restart-from clicks clicks__0__0__20260101T0000Z --confirm clicks", silence
     ),
-    "realtime status": Middle("realtime status clicks", silence),
-    "resume": Middle("resume flights", silence),
-    "rollback": Middle("rollback flights --yes", silence),
-    "run": Middle("run flights", silence),
-    "session clear": Middle("session clear flights", silence),
-    "session list": Middle("session list flights", silence),
-    "session rebuild": Middle("session rebuild flights --yes", silence),
-    "session show": Middle("session show flights", silence),
     "simulate": Middle("simulate --for 365d", work),
-    "snapshots": Middle("snapshots flights", silence),
-    "state show": Middle("state show flights", silence),
-    "state upgrade": Middle("state upgrade flights --yes", silence),
-    "status": Middle("status flights", silence),
-    "tables apply": Middle("tables apply --yes", silence),
     "tables import": Middle("tables import --from-controller flights", silence),
     "tables init": Middle("tables init orders", a_full_pipe),
     "tables json-schema": Middle("tables json-schema", a_pipe),
@@ -336,7 +318,25 @@ MIDDLES: Mapping[str, Middle] = {
     "where": Middle("where flights F1.csv", silence),
     "why": Middle("why flights__cp1-aaaaaa_1_0_0", silence),
 }
-"""By the name of the command; a second middle of one adds an option."""
+"""Commands that are typed otherwise, or wait for something else; a second middle of one adds an option."""
+
+
+def _usual(path: Sequence[str], command: TyperCommand) -> Middle:
+    """A command that is told a table, is asked nothing, and waits for ZooKeeper or Pinot."""
+    words = [*path]
+    arguments = [one for one in command.params if isinstance(one, TyperArgument)]
+    if any((one.metavar, one.nargs) == ("TABLE", 1) for one in arguments):
+        words.append("clicks" if "realtime" in path else "flights")
+    if any("--yes" in one.opts for one in command.params):
+        words.append("--yes")
+    return Middle(" ".join(words), silence)
+
+
+MIDDLES: Mapping[str, Middle] = {
+    **{" ".join(path): _usual(path, command) for path, command in commands(get_group(app))},
+    **_OTHERS,
+}
+"""By the name of the command."""
 
 SERVICES = ("dev", "local up", "metrics", "watch")
 """Commands that a supervisor or a container ends, with SIGTERM."""

@@ -13,7 +13,7 @@ import httpx
 from fakes.realtime.kafka_topic import create_topic
 from fakes.realtime.operator_client import OperatorClient
 
-from demos.realtime_faults import StoreOutage
+from demos.stack import StoreOutage
 from pinot_assets.core.connections import PinotConnection
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.realtime.lease import hold_table

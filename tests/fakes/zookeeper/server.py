@@ -9,8 +9,8 @@ from pathlib import Path
 from fakes.waiting import until
 
 from pinot_assets.core.machine import find_java
-from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.part import Site
+from pinot_assets.local import jars, parts, processes
+from pinot_assets.local.parts import Site
 from pinot_assets.settings.local_stack import Record
 
 
@@ -18,7 +18,7 @@ from pinot_assets.settings.local_stack import Record
 def zookeeper_server(home: Path) -> Iterator[str]:
     """`host:port` of one that runs for the length of the block."""
     part = parts.PINOT[0]
-    site = Site(home, Record(ports={part.name: {"client": ports.pick(())}}))
+    site = Site(home, Record(ports={part.name: {"client": processes.free_port(())}}))
     site.data(part.name).mkdir(parents=True)
     class_path = ":".join(map(str, jars.class_path(part.jars)))
     command = [str(find_java().executable), "-cp", class_path, *part.arguments(site)]

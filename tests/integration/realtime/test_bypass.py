@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fakes.realtime.kafka_table import Clicks
 
-from demos.realtime_faults import kill, kill_committer, lose_disk
+from demos.stack import kill, kill_committer, lose_disk
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.local.stack import Stack
 from pinot_assets.realtime.health.checks import examine

@@ -20,8 +20,8 @@ from kazoo.security import OPEN_ACL_UNSAFE
 from pinot_assets.core.connections import Tls, ZooKeeperAccess
 from pinot_assets.core.machine import find_java
 from pinot_assets.errors import SessionError
-from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.part import Site
+from pinot_assets.local import jars, parts, processes
+from pinot_assets.local.parts import Site
 from pinot_assets.session.connect import open_session_store
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import Owner
@@ -64,11 +64,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     Authority(home, "stranger").issue("impostor")
 
     part = parts.PINOT[0]
-    site = Site(home, Record(ports={part.name: {"client": ports.pick(())}}))
+    site = Site(home, Record(ports={part.name: {"client": processes.free_port(())}}))
     site.data(part.name).mkdir(parents=True)
     *arguments, config = part.arguments(site)
     plain = site.port(part.name, "client")
-    secure = ports.pick((plain,))
+    secure = processes.free_port((plain,))
     settings = {
         "secureClientPort": secure,
         "secureClientPortAddress": "127.0.0.1",

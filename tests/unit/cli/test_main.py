@@ -16,8 +16,10 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from pinot_assets.audit.checks import Finding
+from pinot_assets.cli import driver as driven
 from pinot_assets.cli import main
-from pinot_assets.cli.progress import ConsoleProgress
+from pinot_assets.cli.commands import run as run_command
+from pinot_assets.cli.driver import ConsoleProgress
 from pinot_assets.core.check_result import Severity
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, PreflightRefused, SnapshotIncomplete
@@ -115,10 +117,10 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Any:
             driver.asked.append(run_id)
             return driver
 
-        monkeypatch.setattr(main, "open_clients", clients)
+        monkeypatch.setattr(driven, "open_clients", clients)
         pinot = SimpleNamespace(controller_url="http://controller:9000")
-        monkeypatch.setattr(main, "load_settings", lambda: SimpleNamespace(pinot=pinot))
-        monkeypatch.setattr(main, "Driver", made)
+        monkeypatch.setattr(driven, "load_settings", lambda: SimpleNamespace(pinot=pinot))
+        monkeypatch.setattr(driven, "Driver", made)
         return driver
 
     return use
@@ -363,9 +365,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
         def store(*_: Any) -> Iterator[None]:
             yield None
 
-        monkeypatch.setattr(main, "open_session_store", store)
-        monkeypatch.setattr(main, "load_settings", lambda: None)
-        monkeypatch.setattr(main, "observe", lambda *_: Observation(**{**nothing, **fields}))
+        monkeypatch.setattr(run_command, "open_session_store", store)
+        monkeypatch.setattr(run_command, "load_settings", lambda: None)
+        monkeypatch.setattr(run_command, "observe", lambda *_: Observation(**{**nothing, **fields}))
 
     return use
 

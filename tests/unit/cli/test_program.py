@@ -17,8 +17,8 @@ from fakes.tables import write_table
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from pinot_assets.cli import main, program
-from pinot_assets.cli.help import PANELS
+from pinot_assets.cli import driver, main, program
+from pinot_assets.cli.program import PANELS
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import PinotAssetsError, PreflightRefused
 from tools.docs.cli_page import MEANINGS, WITHOUT_JSON, commands, page
@@ -308,8 +308,8 @@ def test_ctrl_c_is_json_where_a_command_tells_people_itself(
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(main, "load_settings", lambda: None)
-    monkeypatch.setattr(main, "open_clients", interrupted)
+    monkeypatch.setattr(driver, "load_settings", lambda: None)
+    monkeypatch.setattr(driver, "open_clients", interrupted)
     code, out, err = type_in(monkeypatch, capsys, "run", "flights", "--json")
     told = json.loads(out)
     assert (told["error"], told["why"], told["exit"]) == ("interrupted", None, 130)

@@ -12,7 +12,7 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from pinot_assets.cli import main
-from pinot_assets.cli.table_selection import one_table, realtime_table
+from pinot_assets.cli.options import one_table, realtime_table
 from pinot_assets.errors import SpecError
 from tools.docs.cli_page import commands
 

@@ -11,11 +11,19 @@ import pyarrow as pa
 import pytest
 from fakes.segment_info import read_segment_info
 
-from demos.audit_story import AuditLine, StorySummary, kind_of, verdict
-from demos.audit_table import BY_FILE, BY_SERVERS, BY_SHADOW, write_spec, wrong_on_the_way
+from demos.audit import (
+    BY_FILE,
+    BY_SERVERS,
+    BY_SHADOW,
+    AuditLine,
+    StorySummary,
+    kind_of,
+    verdict,
+    write_spec,
+    wrong_on_the_way,
+)
 from demos.load import LoadReport, PhaseReport
-from demos.steps import LEAST_ANSWERS
-from demos.world import World
+from demos.steps import LEAST_ANSWERS, World
 from pinot_assets.audit.checks import Finding
 from pinot_assets.segment import SegmentSpec, build_segment, write_tar
 from pinot_assets.snapshot.receipt import Output
@@ -107,7 +115,8 @@ def test_a_finding_is_known_by_its_kind(name: str, kind: str) -> None:
 
 def report(**counts: int) -> LoadReport:
     phase = {"queries": LEAST_ANSWERS, "mixed": 0, "errors": 0, **counts}
-    return LoadReport((PhaseReport("1", seen=(), first_mixed=None, first_error=None, **phase),))
+    right = phase.pop("queries") - phase["mixed"] - phase["errors"]
+    return LoadReport((PhaseReport("1", (), [right], **phase),))
 
 
 def steps(*tiers: int) -> list[AuditLine]:

@@ -171,7 +171,7 @@ def test_a_query_under_way_belongs_to_the_phase_in_which_it_was_asked() -> None:
         changed.join(10)
         assert not changed.is_alive()
         a = load.report().phases[0]
-    assert (a.seen, a.mixed) == ((1,), 0)
+    assert (a.seen, a.mixed) == ([1], 0)
 
 
 def test_nothing_is_asked_before_the_first_phase() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pinot_assets.local.helix import owner_of
+from pinot_assets.local.processes import owner_of
 
 
 def node(**simple: object) -> bytes:

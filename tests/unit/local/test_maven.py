@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import maven
+from pinot_assets.local import jars as maven
 
 Executable = Callable[[str, str], Path]
 
@@ -82,7 +82,7 @@ def test_a_pom_is_resolved_once_and_again_when_it_changes(pom: Path, cache: Path
 
 def test_two_processes_at_once_resolve_once(pom: Path, cache: Path, working: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from pinot_assets.local import maven;"
+        "import sys; from pathlib import Path; from pinot_assets.local import jars as maven;"
         "print(len(maven.resolve(Path(sys.argv[1]), cache=Path(sys.argv[2]))))"
     )
     both = [

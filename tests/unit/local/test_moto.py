@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 
 import boto3
 import pytest
+from fakes.stores import moto_server as moto
+from fakes.stores.moto_server import moto_server
 
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import moto, ports
-from pinot_assets.local.moto import moto_server
+from pinot_assets.local import processes
 
 
 def test_it_keeps_versions_and_is_gone_afterwards(tmp_path: Path) -> None:
@@ -32,7 +33,7 @@ def test_it_keeps_versions_and_is_gone_afterwards(tmp_path: Path) -> None:
         client.close()
     port = urlsplit(url).port
     assert port is not None
-    assert ports.is_free(port)
+    assert processes.is_free_port(port)
 
 
 def test_a_server_that_does_not_start_shows_its_log(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.settings.local_paths import default_cache, default_home
+from pinot_assets.settings.local_stack import default_cache, default_home
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import ports
+from pinot_assets.local import processes
 
 
 @pytest.fixture(params=["127.0.0.1", "0.0.0.0"])
@@ -19,21 +19,21 @@ def taken(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def test_a_picked_port_can_be_listened_on_and_is_no_outgoing_one() -> None:
-    port = ports.pick(())
+    port = processes.free_port(())
     assert port < 32_768
     with socket.create_server(("127.0.0.1", port)):
-        assert not ports.is_free(port)
-    assert ports.is_free(port)
+        assert not processes.is_free_port(port)
+    assert processes.is_free_port(port)
 
 
 def test_a_port_that_someone_listens_on_is_taken_and_its_holder_named(taken: int) -> None:
-    assert not ports.is_free(taken)
-    assert str(os.getpid()) in ports.holder(taken)
+    assert not processes.is_free_port(taken)
+    assert str(os.getpid()) in processes.port_holder(taken)
 
 
 def test_no_port_is_picked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "_RANGE", range(20_000, 20_001))
-    monkeypatch.setattr(ports, "is_free", lambda port: True)
-    assert ports.pick(()) == 20_000
+    monkeypatch.setattr(processes, "_RANGE", range(20_000, 20_001))
+    monkeypatch.setattr(processes, "is_free_port", lambda port: True)
+    assert processes.free_port(()) == 20_000
     with pytest.raises(LocalStackError, match="no free port"):
-        ports.pick({20_000})
+        processes.free_port({20_000})

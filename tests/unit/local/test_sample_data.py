@@ -4,6 +4,7 @@ import gzip
 import importlib.util
 import json
 from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -16,8 +17,14 @@ from pinot_assets.local import sample_data
 DAYS = sample_data.first_days(3)
 
 
+def expected_counts(days: Iterable[date]) -> dict[str, int]:
+    """Per carrier, in order: number of flights."""
+    totals = sample_data.totals(row for rows in sample_data.flights(days).values() for row in rows)
+    return {carrier: count for carrier, (count, _) in totals.items()}
+
+
 def test_the_whole_year_is_there() -> None:
-    assert sum(sample_data.expected_counts(sample_data.first_days(365)).values()) == 336_776
+    assert sum(expected_counts(sample_data.first_days(365)).values()) == 336_776
 
 
 @pytest.mark.parametrize("fmt", ["csv", "json", "parquet"])
@@ -60,8 +67,8 @@ def test_expected_counts_are_those_of_the_files(tmp_path: Path) -> None:
     for path in sample_data.write_days(tmp_path, "csv", DAYS):
         lines = gzip.decompress(path.read_bytes()).decode().splitlines()
         counted.update(line.split(",")[9] for line in lines[1:])
-    assert sample_data.expected_counts(DAYS) == counted
-    assert list(sample_data.expected_counts(DAYS)) == sorted(counted)
+    assert expected_counts(DAYS) == counted
+    assert list(expected_counts(DAYS)) == sorted(counted)
 
 
 def test_totals_follow_a_rewritten_file() -> None:

@@ -15,8 +15,8 @@ from fakes.zookeeper.memory import FakeZooKeeper
 from typer.testing import CliRunner
 
 from pinot_assets.cli.main import app
-from pinot_assets.cli.realtime import pauseless as pauseless_commands
-from pinot_assets.cli.realtime import work
+from pinot_assets.cli.realtime import operations as operation_commands
+from pinot_assets.cli.realtime import table
 from pinot_assets.core.connections import PinotConnection
 from pinot_assets.errors import PinotAssetsError, PreflightRefused, SessionError, SpecDrift
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
@@ -59,14 +59,14 @@ def run(fake: FakeRealtime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         stream = fake.look().stream
         return read_state(*args, **options, read_stream=lambda _: stream, clock=lambda: fake.now_ms / 1000)
 
-    monkeypatch.setattr(work, "load_settings", lambda: settings)
-    monkeypatch.setattr(work, "RealtimePinot", lambda _: fake.pinot())
+    monkeypatch.setattr(table, "load_settings", lambda: settings)
+    monkeypatch.setattr(table, "RealtimePinot", lambda _: fake.pinot())
     monkeypatch.setattr(table_operation, "read_state", look)
     monkeypatch.setattr(table_operation, "open_operations", operations)
     monkeypatch.setattr(table_operation, "hold_table", hold)
     monkeypatch.setattr(apply, "FIRST_LOOK_S", 0.01)
     monkeypatch.setattr(pauseless, "PAUSE_S", 0.01)
-    monkeypatch.setattr(pauseless_commands, "before_drain", lambda pinot: lambda state, goal: ())
+    monkeypatch.setattr(operation_commands, "before_drain", lambda pinot: lambda state, goal: ())
     monkeypatch.setenv("PINOT_ASSETS_TABLES", str(tmp_path))
     fake.controller_config["controller.data.dir"] = str(tmp_path)
 
@@ -230,7 +230,7 @@ def test_the_spec_comes_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None
         path = "tables/clicks.yaml"
         table_json = FakeRealtime().config
 
-    monkeypatch.setattr(pauseless_commands, "realtime_table", lambda name, _: {"clicks": Spec()}[name])
+    monkeypatch.setattr(operation_commands, "realtime_table", lambda name, _: {"clicks": Spec()}[name])
     found = run("pauseless", "disable", "clicks")
     assert isinstance(found.exception, SpecDrift)
     assert "pauselessConsumptionEnabled: false" in str(found.exception)
@@ -302,9 +302,7 @@ def test_a_command_that_cannot_run_is_told_before_anything_is_broken(
 
 
 def test_a_drill_runs_its_commands(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from pinot_assets.cli.realtime import drill
-
-    class Short(drill.Drill):
+    class Short(operation_commands.Drill):
         def run(self) -> tuple[DrillObservation, ...]:
             self.query()
             try:
@@ -316,7 +314,7 @@ def test_a_drill_runs_its_commands(run: Run, monkeypatch: pytest.MonkeyPatch, tm
                 DrillObservation("back-fill", False, "1 left"),
             )
 
-    monkeypatch.setattr(drill, "Drill", Short)
+    monkeypatch.setattr(operation_commands, "Drill", Short)
     words = ["drill", "clicks", "--yes-this-is-a-test-table", "clicks"]
     broken, mended = tmp_path / "broken", tmp_path / "mended"
     found = run(*words, "--break", f"touch {broken}", "--mend", f"touch {mended}")

@@ -21,8 +21,7 @@ from fakes.project import ROOT
 from fakes.tables import write_table
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.resources import profile_resources
-from pinot_assets.resources.profiles import object_store
+from pinot_assets.resources import object_store, profile_resources
 from pinot_assets.settings.environment import Profile
 
 SECRETS = {

@@ -13,8 +13,8 @@ from fakes.waiting import until
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.machine import find_java
 from pinot_assets.errors import PinotError
-from pinot_assets.local import jars, parts, ports, processes
-from pinot_assets.local.part import Site
+from pinot_assets.local import jars, parts, processes
+from pinot_assets.local.parts import Site
 from pinot_assets.pinot.table_config import time_boundary_ms
 from pinot_assets.settings.local_stack import Record
 
@@ -29,7 +29,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`host:port` of a Kafka like the local stack's."""
     home = tmp_path_factory.mktemp("kafka")
     part = parts.KAFKA
-    site = Site(home, Record(ports={part.name: {name: ports.pick(()) for name in part.ports}}))
+    site = Site(home, Record(ports={part.name: {name: processes.free_port(()) for name in part.ports}}))
     site.data(part.name).mkdir(parents=True)
     class_path = ":".join(map(str, jars.class_path(part.jars)))
     command = [str(find_java().executable), "-Xmx256m", "-cp", class_path, *part.arguments(site)]

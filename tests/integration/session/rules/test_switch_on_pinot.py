@@ -17,7 +17,7 @@ from fakes.pinot.direct import Inside
 from fakes.waiting import until
 from rich.console import Console
 
-from pinot_assets.cli.doctor.pinot import show_pinot
+from pinot_assets.cli.doctor.environment import show_pinot
 from pinot_assets.errors import PinotError, PinotUnreachable, SnapshotIncomplete, SwitchConflict
 from pinot_assets.pinot import LineageState
 from pinot_assets.session.values.report import TriggerResult

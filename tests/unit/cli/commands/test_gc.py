@@ -11,14 +11,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import typer
 from fakes.pinot.left_nodes import left_by_a_table, store_of
 from fakes.zookeeper.memory import FakeZooKeeper
 from typer.testing import CliRunner, Result
 
 from pinot_assets.cli.commands import gc
-from pinot_assets.cli.commands.gc import add_gc_command
-from pinot_assets.cli.table_selection import Chosen
+from pinot_assets.cli.main import app
+from pinot_assets.cli.options import Chosen
 from pinot_assets.errors import LeaseLost, PinotNotFound, PinotUnreachable
 from pinot_assets.gc.collect import Collected
 from pinot_assets.gc.orphans import Garbage, Orphan, OrphanKind
@@ -62,7 +61,6 @@ def _fake_gc(monkeypatch: pytest.MonkeyPatch) -> None:
 def call(
     *arguments: str, stores: tuple[Any, ...] = (), left_out: tuple[LeftOut, ...] = (), **answers: Any
 ) -> tuple[Result, dict[str, FakeDriver]]:
-    app = typer.Typer()
     drivers = {name: FakeDriver(answer) for name, answer in answers.items()}
 
     @contextmanager
@@ -70,11 +68,16 @@ def call(
         assert command == "gc"
         yield drivers[spec.name]
 
-    def specs_of(name: str | None, _: Any) -> Any:
-        return Chosen([SimpleNamespace(name=each) for each in drivers if name in (None, each)], left_out)
+    def all_tables(*_: Any) -> Any:
+        return Chosen([SimpleNamespace(name=each) for each in drivers], left_out)
 
-    add_gc_command(app, specs_of, driver_of, lambda: nullcontext(stores))
-    return CliRunner().invoke(app, list(arguments)), drivers
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "offline_tables", all_tables)
+        patch.setattr(gc, "one_table", lambda name, _: SimpleNamespace(name=name))
+        patch.setattr(gc, "open_driver", driver_of)
+        patch.setattr(gc, "load_settings", lambda: None)
+        patch.setattr(gc, "open_known_stores", lambda _: nullcontext(stores))
+        return CliRunner().invoke(app, ["gc", *arguments]), drivers
 
 
 def test_a_table_whose_spec_is_wrong_keeps_no_other_from_its_turn() -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 from typer.testing import CliRunner, Result
 
 from pinot_assets.authoring.importing.block import Secrets, block_of
 from pinot_assets.authoring.importing.notes import ImportNote
 from pinot_assets.authoring.importing.settings_found import FoundSettings
-from pinot_assets.cli.commands.import_tables import add_import_command
+from pinot_assets.cli.commands import new_specs
+from pinot_assets.cli.main import app
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.table_spec.tables.load import load_table
@@ -115,10 +115,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(*words: str) -> Result:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    add_import_command(app, pinot)
-    return CliRunner().invoke(app, ["import", *words])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(new_specs, "open_pinot", pinot)
+        return CliRunner().invoke(app, ["tables", "import", *words])
 
 
 def lines(*words: str) -> dict[str, str]:

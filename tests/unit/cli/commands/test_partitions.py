@@ -36,8 +36,9 @@ class Grouped:
         self.history.add_partitions(GROUPED)
 
     def migrate(self) -> None:
-        app = partitions.partitions_app(lambda _: self.spec)
-        CliRunner().invoke(app, ["migrate", "t"], catch_exceptions=False)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(partitions, "one_table", lambda _: self.spec)
+            CliRunner().invoke(partitions.app, ["migrate", "t"], catch_exceptions=False)
 
     def tick(self) -> None:
         """Of a sensor that saw the group before it went."""

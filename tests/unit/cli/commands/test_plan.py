@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from model.world.lives import failed, lived, make_table, planned, remove, run_now, write
 from model.world.table import TABLE, Table
 from typer.testing import CliRunner, Result
 
-from pinot_assets.cli.commands.plan import add_plan_command
+from pinot_assets.cli.commands import run
+from pinot_assets.cli.main import app
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import ListingFailed
 from pinot_assets.pinot import ServerDisk
@@ -42,9 +42,10 @@ def call(found: PlanReport | Exception, *options: str) -> Result:
     def spec_of(name: str, tables: Path | None) -> Any:
         return name
 
-    app = typer.Typer()
-    add_plan_command(app, spec_of, driver_of)
-    return CliRunner().invoke(app, ["model", *options])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "one_table", spec_of)
+        patch.setattr(run, "open_driver", driver_of)
+        return CliRunner().invoke(app, ["plan", "model", *options])
 
 
 def said(found: PlanReport) -> list[str]:

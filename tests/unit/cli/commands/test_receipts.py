@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
+from typer import Typer
 from typer.testing import CliRunner, Result
 
-from pinot_assets.cli.commands import receipts
+from pinot_assets.cli.commands import snapshots as receipts
+from pinot_assets.cli.main import app
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.session.stores.staging import Staging
@@ -49,7 +50,7 @@ class Store:
 class Published:
     """A table with two snapshots, and the program's commands."""
 
-    app: typer.Typer
+    app: Typer
     staging: Staging
     store: Store
 
@@ -70,7 +71,7 @@ class Published:
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Published:
     store = Store(Pointer())
-    published = Published(typer.Typer(), Staging(open_store(str(tmp_path / "staging"), {}, UNLIMITED)), store)
+    published = Published(app, Staging(open_store(str(tmp_path / "staging"), {}, UNLIMITED)), store)
 
     @contextmanager
     def open_session_store(*_: object) -> Iterator[Store]:
@@ -83,7 +84,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Published:
     monkeypatch.setattr(receipts, "load_settings", lambda: None)
     monkeypatch.setattr(receipts, "open_session_store", open_session_store)
     monkeypatch.setattr(receipts, "open_staging", lambda spec: published.staging)
-    receipts.add_receipt_commands(published.app, lambda name, tables: Spec(name))  # type: ignore[arg-type, return-value]
+    monkeypatch.setattr(receipts, "one_table", lambda name, tables: Spec(name))
     return published
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
-from pinot_assets.cli.commands import rollback
+from pinot_assets.cli.commands import snapshots as rollback
+from pinot_assets.cli.main import app
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import RollbackRefused
 from pinot_assets.session.checks.server_checks import RowCount
@@ -73,7 +73,7 @@ class FakeDriver:
 
 
 def call(*arguments: str, answer: str | None = None, **answers: Any) -> tuple[Result, FakeDriver]:
-    app, driver = typer.Typer(), FakeDriver(answers)
+    driver = FakeDriver(answers)
 
     @contextmanager
     def driver_of(spec: Any, command: str) -> Iterator[Any]:
@@ -83,8 +83,10 @@ def call(*arguments: str, answer: str | None = None, **answers: Any) -> tuple[Re
     def spec_of(name: str, tables: Path | None) -> Any:
         return name
 
-    rollback.add_rollback_commands(app, spec_of, driver_of)
-    return CliRunner().invoke(app, list(arguments), input=answer), driver
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rollback, "one_table", spec_of)
+        patch.setattr(rollback, "open_driver", driver_of)
+        return CliRunner().invoke(app, list(arguments), input=answer), driver
 
 
 @pytest.fixture(autouse=True)

@@ -37,8 +37,9 @@ def shown(folder: Path, monkeypatch: pytest.MonkeyPatch, stored: Session, *words
     monkeypatch.setattr(session, "open_session_store", opened)
     monkeypatch.setattr(session, "load_settings", lambda: None)
     spec = write_table(folder, "t")
-    app = session.session_app(lambda name, tables: spec, no_driver)
-    return CliRunner().invoke(app, [*words, "t"]).stdout
+    monkeypatch.setattr(session, "one_table", lambda name, tables: spec)
+    monkeypatch.setattr(session, "open_driver", no_driver)
+    return CliRunner().invoke(session.app, [*words, "t"]).stdout
 
 
 @pytest.mark.parametrize("words", ["show", "list"])
@@ -55,7 +56,7 @@ def test_the_first_attempt_of_a_build_is_told(tmp_path: Path, monkeypatch: pytes
     assert "attempt 0, begun" in shown(tmp_path, monkeypatch, begun, "list")
 
 
-def test_rebuild_asks_and_tells(tmp_path: Path) -> None:
+def test_rebuild_asks_and_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rebuilt: list[str] = []
 
     @contextmanager
@@ -67,7 +68,9 @@ def test_rebuild_asks_and_tells(tmp_path: Path) -> None:
         yield SimpleNamespace(rebuild=rebuild, notes=("as asked for: the ledger is rebuilt",))
 
     spec = write_table(tmp_path, "t")
-    app = session.session_app(lambda name, tables: spec, driver_of)
+    monkeypatch.setattr(session, "one_table", lambda name, tables: spec)
+    monkeypatch.setattr(session, "open_driver", driver_of)
+    app = session.app
     refused = CliRunner().invoke(app, ["rebuild", "t"], input="n\n")
     assert "drop its open session?" in refused.stdout
     assert (refused.exit_code, rebuilt) == (1, [])

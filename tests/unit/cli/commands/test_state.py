@@ -62,8 +62,10 @@ class Lab:
         def driver(*_: Any) -> Iterator[Lab]:
             yield self
 
-        app = state.state_app(lambda name, tables: self._spec, driver)  # type: ignore[arg-type]
-        return CliRunner().invoke(app, [*words, "t"], input=answer)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(state, "one_table", lambda name, tables: self._spec)
+            patch.setattr(state, "open_driver", driver)
+            return CliRunner().invoke(state.app, [*words, "t"], input=answer)
 
     def upgrade(self) -> bool:
         self.upgraded += 1

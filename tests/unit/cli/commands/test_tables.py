@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pinot_assets.cli.commands.tables import tables_app
+from pinot_assets.cli.commands import tables as tables_commands
+from pinot_assets.cli.main import app
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, PinotUnreachable, PreflightRefused, SpecError
 from pinot_assets.realtime.model.settings import table_settings
@@ -64,7 +65,7 @@ def gated() -> list[str]:
 
 
 @pytest.fixture
-def run(controller, folder, gated):
+def run(controller, folder, gated, monkeypatch):
     @contextmanager
     def open_store() -> Iterator[Controller]:
         yield controller
@@ -74,11 +75,12 @@ def run(controller, folder, gated):
             raise PreflightRefused("the preflight refuses")
         gated.append(plan.spec.name_with_type)
 
-    app = tables_app(open_store, gate)
+    monkeypatch.setattr(tables_commands, "open_pinot", open_store)
+    monkeypatch.setattr(tables_commands, "_gate", gate)
 
     def invoke(*arguments: str, answer: str | None = None, tables: bool = True) -> Any:
         where = ["--tables", str(folder.path)] if tables else []
-        return CliRunner().invoke(app, [*arguments, *where], input=answer)
+        return CliRunner().invoke(app, ["tables", *arguments, *where], input=answer)
 
     return invoke
 

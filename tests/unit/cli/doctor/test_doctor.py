@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from pinot_assets.cli.doctor import doctor
 from pinot_assets.cli.doctor.doctor import run_checks
 from pinot_assets.core.check_result import CheckResult
-from pinot_assets.local import jars, maven
+from pinot_assets.local import jars
 from pinot_assets.settings.local_stack import ProcessRecord, Record, save_record
 
 OUTCOMES = ("ok", "warn", "fail")
@@ -58,7 +58,7 @@ def found(name: str) -> CheckResult:
 
 def fill_cache(cache: Path, *names: str) -> None:
     for name in names:
-        maven._folder(jars.pom(name), jars.pom(name).read_bytes(), cache).mkdir(parents=True)
+        jars._folder(jars.pom(name), jars.pom(name).read_bytes(), cache).mkdir(parents=True)
 
 
 def test_a_good_machine_passes_every_check_and_exits_0() -> None:
@@ -169,7 +169,7 @@ def test_an_unsupported_python(monkeypatch: pytest.MonkeyPatch) -> None:
     ("module", "name", "variable"),
     [
         (doctor, "disk: home", "PINOT_ASSETS_HOME"),
-        (maven, "disk: cache", "PINOT_ASSETS_CACHE"),
+        (jars, "disk: cache", "PINOT_ASSETS_CACHE"),
     ],
 )
 def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, module: object, name: str, variable: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pinot_assets.cli.doctor import pinot
+from pinot_assets.cli.doctor import environment as pinot
 from pinot_assets.errors import PinotAssetsError, PinotUnreachable, SpecError
 from pinot_assets.pinot import PinotConnection
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState

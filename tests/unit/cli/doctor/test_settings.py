@@ -12,8 +12,8 @@ from fakes.pinot.left_nodes import CLUSTER, left_by_a_table
 from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets import zookeeper
-from pinot_assets.cli.doctor import settings
-from pinot_assets.cli.doctor.settings import check_environment
+from pinot_assets.cli.doctor import environment as settings
+from pinot_assets.cli.doctor.environment import check_environment
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.errors import PinotUnreachable, SessionError
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from fakes.realtime.memory import S1, S2, FakeRealtime
 from typer.testing import CliRunner
 
 from pinot_assets.cli.realtime import health, table
+from pinot_assets.cli.realtime.group import app
 from pinot_assets.errors import PinotNotFound
 from pinot_assets.realtime.health.metrics import segment_rows
 from pinot_assets.realtime.model.state import StreamPartition
@@ -41,8 +41,6 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeRealtime:
 
 
 def run(*words: str) -> tuple[int, str]:
-    app = typer.Typer()
-    health.register(app)
     found = CliRunner().invoke(app, list(words), env={"COLUMNS": "300"})
     assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
     return found.exit_code, found.output
@@ -60,8 +58,6 @@ def test_status_shows_every_segment(fake: FakeRealtime) -> None:
 
 
 def test_the_names_of_segments_can_be_copied_from_a_narrow_terminal(fake: FakeRealtime) -> None:
-    app = typer.Typer()
-    health.register(app)
     text = CliRunner().invoke(app, ["status", "clicks"], env={"COLUMNS": "60"}).output
     assert set(fake.nodes) <= set(text.split())
 
@@ -83,8 +79,6 @@ def test_health_of_a_table_that_is_well(fake: FakeRealtime) -> None:
 
 @pytest.mark.parametrize("command", ["status", "health"])
 def test_a_table_that_is_not_there_is_told_with_those_that_are(fake: FakeRealtime, command: str) -> None:
-    app = typer.Typer()
-    health.register(app)
     found = CliRunner().invoke(app, [command, "clickz"])
     assert isinstance(found.exception, PinotNotFound)
     assert "did you mean clicks?" in str(found.exception)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.cli.realtime.preflight_answers import values
+from pinot_assets.cli.realtime.preflight import answer_values
 from pinot_assets.errors import PreflightRefused
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
 from pinot_assets.realtime.preflight.facts import PERSON_S, Aim, CommitStart, CommitTimes, Facts, OfflineHalf
@@ -317,8 +317,8 @@ def test_a_refusal_lists_every_rule_with_its_fix():
 
 
 def test_answers_as_json():
-    (first, *_) = answers = judge(GOOD)
-    assert values(GOOD, answers)["answers"][0] == {
+    first, *_ = judge(GOOD)
+    assert answer_values(first) == {
         "rule": "version",
         "verdict": "pass",
         "reason": first.message,

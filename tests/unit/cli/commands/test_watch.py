@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from pinot_assets.cli import main
 from pinot_assets.cli.commands import watch as watch_command
-from pinot_assets.cli.watch.watch import TableState, Watched, look_at, watch
+from pinot_assets.cli.commands.watch import Outside, TableState, Watched, look_at, watch_tables
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, SnapshotIncomplete
 from pinot_assets.session.connect import open_source
@@ -31,7 +31,7 @@ from pinot_assets.table_spec import TableSpec
 NOW = 1_800_000_000
 
 
-class World:
+class World(Outside):
     """A table, its files, and runs that publish what they see."""
 
     def __init__(self, folder: Path) -> None:
@@ -168,7 +168,7 @@ def test_looks_until_it_is_to_end_and_lets_a_run_come_to_its_end(world: World) -
         world.now += int(seconds)
         return world.now >= NOW + 90
 
-    watch([world.spec], world, 30, stopped)
+    watch_tables([world.spec], world, 30, stopped)
     assert world.runs == 1
     assert [seconds for seconds in slept if seconds] == [30, 30, 30]
 
@@ -181,11 +181,11 @@ def typed(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[
     monkeypatch.chdir(world.folder)
     monkeypatch.delenv("PINOT_ASSETS_TABLES", raising=False)
 
-    class Here(watch_command._Here):
+    class Here(Outside):
         look = staticmethod(world.look)
         run = staticmethod(world.run)
 
-    monkeypatch.setattr(watch_command, "_Here", Here)
+    monkeypatch.setattr(watch_command, "Outside", Here)
 
     def type_in(*words: str) -> tuple[int, str]:
         result = CliRunner().invoke(main.app, ["watch", *words])

@@ -12,7 +12,7 @@ import httpx
 
 from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.errors import LocalStackError
-from pinot_assets.local import ports, processes
+from pinot_assets.local import processes
 from pinot_assets.settings.local_stack import LOOPBACK
 
 _PATIENCE = 60.0
@@ -28,7 +28,7 @@ def moto_server(log: Path) -> Iterator[str]:
     :returns: its endpoint URL.
     :raises LocalStackError: it does not start.
     """
-    port = ports.pick(())
+    port = processes.free_port(())
     url = f"http://{LOOPBACK}:{port}"
     command = [sys.executable, "-m", "moto.server", "--host", LOOPBACK, "--port", str(port)]
     with (

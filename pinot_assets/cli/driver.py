@@ -1,15 +1,24 @@
-"""A driver's progress on a terminal: notes as lines, builds as a bar."""
+"""The driver of a command, and its progress on a terminal: notes as lines, builds as a bar."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from pinot_assets.cli.terminal import new_console
+from pinot_assets.core.interrupts import saying
+from pinot_assets.lineage_events.sending import lineage_after
+from pinot_assets.metrics.pushing import pushed_after
+from pinot_assets.session.connect import open_clients
+from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.report import Pace
+from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.table_spec import TableSpec
 
 
 class ConsoleProgress:
@@ -70,3 +79,22 @@ class ConsoleProgress:
     def _show(self, text: str, style: str) -> None:
         # File names and reasons may hold brackets, which are no markup.
         self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def open_driver(spec: TableSpec, command: str) -> Iterator[Driver]:
+    """Drive a table on behalf of a command."""
+    # Imported here: half of this command's start-up time is PySpark's, and most commands never build.
+    from pinot_assets.ingest.spark.builder import SparkBuilder
+    from pinot_assets.ingest.spark.environment import environment_context, environment_session
+
+    settings = load_settings()
+    with (
+        saying("what was done so far is stored, run it again to go on"),
+        ConsoleProgress(new_console(stderr=True)) as progress,
+        open_clients(spec, settings, SparkBuilder(environment_session, environment_context)) as clients,
+    ):
+        driver = Driver(spec, clients, f"pinot-assets {command}", progress)
+        controller = settings.pinot.controller_url
+        with lineage_after(driver, controller, progress.note), pushed_after(driver, progress.note):
+            yield driver

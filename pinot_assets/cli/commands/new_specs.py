@@ -1,0 +1,370 @@
+"""`pinot-assets init`, `tables init` and `tables import`: table specs that are written.
+
+Of a sample of files, to start from, and of a Pinot table config or an ingestion job's spec.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.text import Text
+
+from pinot_assets.authoring.importing.block import Secrets, block_of, spec_text
+from pinot_assets.authoring.importing.notes import Disposition, ImportNote, each_once
+from pinot_assets.authoring.importing.settings_found import in_job, in_table, table_and_schema
+from pinot_assets.authoring.starter import BROKERS, TableType, starting_spec
+from pinot_assets.cli.commands.tables import DEFAULT_FOLDER, SpecsOption, app, findings_values, open_pinot
+from pinot_assets.cli.options import AsJson, TablesOption
+from pinot_assets.cli.terminal import show_answer
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.json_object import JsonObject, JsonValue
+from pinot_assets.core.untrusted import read_json
+from pinot_assets.errors import SourceError, SpecError, TypedWrong
+from pinot_assets.settings.environment import tables_directory
+from pinot_assets.source.settings import is_reference, referenced
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec.blocks.pinot_json import NAMES, raw_table_name, usable_name
+from pinot_assets.table_spec.tables.editor_schema import editor_schema
+from pinot_assets.table_spec.tables.load import check_files, load_table, write_new_spec
+from pinot_assets.table_spec.yaml.document import parse_document, read_spec_bytes
+from pinot_assets.table_spec.yaml.policy_file import policy_of
+from pinot_assets.table_spec.yaml.values import is_secret_key, is_secret_value, variable_for
+
+if TYPE_CHECKING:
+    from pinot_assets.authoring.infer.draft import Draft
+
+_COLOURS = {
+    Disposition.CARRIED: "green",
+    Disposition.CHANGED: "yellow",
+    Disposition.DROPPED: "magenta",
+    Disposition.ADDED: "cyan",
+    Disposition.TO_DO: "red",
+}
+
+Config = Annotated[
+    Path | None,
+    typer.Argument(help="JSON of the table config, of {OFFLINE: …}, or of TableConfigs.", metavar="CONFIG"),
+]
+Schema = Annotated[Path | None, typer.Option("--schema", help="JSON of the schema, if it is not beside it.")]
+FromController = Annotated[
+    str,
+    typer.Option("--from-controller", help="Ask Pinot for this table's config and schema.", metavar="TABLE"),
+]
+ImportOut = Annotated[
+    Path | None, typer.Option("--out", help="The file to write (default: <tables>/<table>.yaml).")
+]
+JobSpec = Annotated[
+    Path | None, typer.Option("--job-spec", help="YAML of LaunchDataIngestionJob: what is taken over.")
+]
+
+
+# --- of a sample of files -------------------------------------------------------------------------
+
+
+def init(
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Some of the table's files, or their folder: a path, s3://…, gs://…, abfss://…"),
+    ],
+    name: Annotated[
+        str, typer.Option("--name", help="Of the table; else it is called as the folder, or the file.")
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The file to write (default: <tables>/<name>.yaml).")
+    ] = None,
+    tables: TablesOption = None,
+    props: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prop", help="How to reach a bucket: region=eu-west-1, secretKey='${TABLE_SECRET_KEY}'."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the spec of a table for FILES: columns, types, time column and keys, as a sample shows them.
+
+    Looks at the first rows of a few of the files (csv, json, parquet, avro, orc; packed or not). Comments
+    in the spec tell what was seen and what is guessed. A file that is there is left alone, and so is
+    every other table; nothing is changed in Pinot. Exits 1 when the files cannot be read.
+    """
+    from pinot_assets.authoring.infer.draft import (  # Arrow's readers, which few commands need
+        draft,
+        trouble,
+    )
+    from pinot_assets.authoring.infer.sample import find_sample
+
+    settings = _settings(props or ())
+    table = _usable(name) if name else _name_of(files[0])
+    target = out or (tables or tables_directory()) / f"{table}.yaml"
+    if target.exists():
+        raise SpecError(f"{target} is there already", hint="give --name or --out, or edit that file")
+    sample = find_sample(files, settings, Path.cwd(), policy_of(target.parent))
+    made = draft(table, sample, settings, target)
+    spec = _written(target, made.text)
+    doubts = {**made.doubts, **made.unlike, **trouble(spec, sample, settings)}
+    lines = _draft_lines(table, target, made, doubts)
+    show_answer(as_json, _draft_values(table, target, made, doubts), lines)
+
+
+def _settings(options: Sequence[str]) -> dict[str, str]:
+    """Settings by their names.
+
+    :raises TypedWrong: one is not name=value.
+    :raises SourceError: one is a secret that does not lie in the environment.
+    """
+    found = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals or not name:
+            raise TypedWrong(f"--prop {name} is not understood", hint="write name=value")
+        if not is_reference(value) and (is_secret_key(name) or is_secret_value(value)):
+            hint = f"put it into the environment, and write --prop '{name}=${{{variable_for(name)}}}'"
+            raise SourceError(f"--prop {name} holds a literal secret", hint=hint)
+        found[name] = value
+    return found
+
+
+def _usable(name: str) -> str:
+    if not usable_name(name):
+        raise SpecError(f"{name!r} is not a usable table name", hint=NAMES)
+    return name
+
+
+def _name_of(place: str) -> str:
+    """What a table of these files could be called.
+
+    :raises SpecError: nothing usable is left of the name.
+    """
+    name = place.rstrip("/").rpartition("/")[2] if "://" in place else Path(place).resolve().name
+    found = re.sub(r"[^A-Za-z0-9_-]+", "_", name.split(".")[0]).strip("_-")
+    if not usable_name(found):
+        raise SpecError(f"{place} gives the table no usable name", hint="give --name")
+    return found
+
+
+def _written(target: Path, text: str) -> TableSpec:
+    """The spec, in its file.
+
+    :raises SpecError: it cannot be written, or could not be loaded: then there is no file.
+    """
+    _write(target, text, "name another place with --out")
+    try:
+        return load_table(target)
+    except SpecError as error:
+        target.unlink(missing_ok=True)
+        raise SpecError(
+            "no usable table spec could be made of these files, and none is written",
+            why=error.what,
+            hint="do what stands behind the arrow, leave such columns out of the files, or write the spec by "
+            "hand: docs/tables.md",
+        ) from error
+
+
+def _write(target: Path, text: str, way_out: str) -> None:
+    """:raises SpecError: it cannot be written, is there, or would take another table with it."""
+    try:
+        write_new_spec(target, text)
+    except OSError as error:
+        if target.exists():
+            raise SpecError(f"{target} is there already", hint="give --out, or edit that file") from None
+        raise SpecError(f"{target} cannot be written", why=error.strerror, hint=way_out) from error
+
+
+def _draft_values(table: str, target: Path, made: Draft, doubts: Mapping[str, str]) -> JsonObject:
+    return {
+        "table": table,
+        "file": str(target),
+        "sampled": made.sampled,
+        "inputFormat": made.input_format,
+        "columns": [
+            {
+                "name": field.name,
+                "role": field.role.value,
+                "dataType": field.data_type,
+                "multiValue": field.multi,
+                "format": field.format or None,
+                "seen": field.seen,
+                "why": field.why or None,
+            }
+            for field in made.proposal.fields
+        ],
+        "timeColumn": made.proposal.time or None,
+        "keyCandidates": list(made.proposal.keys),
+        "leftOut": dict(made.proposal.left_out),
+        "doubts": dict(doubts),
+    }
+
+
+def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str]) -> Iterator[str]:
+    yield f"looked at {escape(made.sampled)}: {made.input_format}"
+    for field in made.proposal.fields:
+        role = field.role.value.lower().replace("_", "-")
+        many = ", several a row" if field.multi else ""
+        yield (
+            f"  [bold]{escape(field.name)}[/]: {field.data_type}, {role}{many}  [dim]{escape(field.seen)}[/]"
+        )
+    for column, why in made.proposal.left_out.items():
+        yield f"  [yellow]left out[/] {escape(column)}: {escape(why)}"
+    yield f"time column: {escape(made.proposal.time or 'none found')}"
+    yield f"may be keys: {escape(', '.join(made.proposal.keys) or 'none found')}"
+    for file, why in doubts.items():
+        yield f"[yellow]look at[/] {escape(file)}: {escape(why)}"
+    yield f"[green]wrote[/] {escape(str(target))}"
+    folder = target.parent
+    # What the next commands need to find a spec that lies elsewhere.
+    option = "" if folder.resolve() == tables_directory() else f" --tables {shlex.quote(str(folder))}"
+    found = escape(table + option)
+    yield (
+        f"look through it, then `pinot-assets tables apply {found}` makes the table, "
+        f"and `pinot-assets run {found}` fills it"
+    )
+
+
+# --- to start from --------------------------------------------------------------------------------
+
+
+@app.command("init")
+def init_to_start_from(
+    name: Annotated[str, typer.Argument(help="Of the new table.", metavar="TABLE")],
+    table_type: Annotated[
+        TableType, typer.Option(help="What feeds it: files, or a stream.", case_sensitive=False)
+    ] = TableType.OFFLINE,
+    brokers: Annotated[str, typer.Option(help="Kafka of a REALTIME table, host:port.")] = BROKERS,
+    tables: SpecsOption = DEFAULT_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Write a table spec to start from, with comments, as TABLE.yaml; changes nothing in Pinot.
+
+    As it stands, the table has one text column, and a REALTIME one a time. A file that is there is
+    left alone. Exits 0; 1 when the file is there, or would keep another table from being used.
+    """
+    file = tables / f"{_usable(name)}.yaml"
+    if file.exists():
+        raise SpecError(f"{file} is there already", hint="give another name, or edit that file")
+    write_new_spec(file, starting_spec(table_type, name, brokers))
+    next_step = "edit it, then `pinot-assets tables validate` and `pinot-assets tables apply`"
+    lines = Text.assemble(("wrote ", "green"), str(file)), next_step
+    show_answer(as_json, {"table": name, "file": file}, lines)
+
+
+# --- of a table config, or of an ingestion job ----------------------------------------------------
+
+
+@app.command("import")
+def import_(
+    config: Config = None,
+    schema: Schema = None,
+    from_controller: FromController = "",
+    job_spec: JobSpec = None,
+    out: ImportOut = None,
+    tables: Annotated[Path | None, typer.Option("--tables", help="Directory of the table specs.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a table spec from a table config with FileIngestionTask or SegmentGenerationAndPushTask.
+
+    Tells of each key whether it was carried, changed, dropped or added, and why. Secrets are never
+    written: references to the environment stand in their place. A file that is there is left alone,
+    and so is every other table; Pinot is only read. Exits 0; 1 when the spec that was written still has
+    problems, which are told.
+    """
+    told: list[ImportNote] = []
+    document, held = _read(config, schema, from_controller, told)
+    found = in_job(_yaml(job_spec), document, told) if job_spec else in_table(document, told)
+    secrets = Secrets(told, referenced(json.dumps([found.settings, found.table, held])))
+    block = block_of(found, told, secrets)
+    table = secrets.taken_out(found.table, "table")
+    name = _usable(raw_table_name(str(table.get("tableName"))))
+    target = out or (tables or tables_directory()) / f"{name}.yaml"
+    held = secrets.taken_out(held, "schema")
+    told = each_once(told)
+    text = spec_text(f"{found.kind} of {name}", held, table, block, told)
+    _write(target, text, "give --out")
+    specs, problems, notes = check_files([target])
+    keys = [{"fate": line.fate, "key": line.key, "why": line.why} for line in told]
+    show_answer(
+        as_json,
+        {"file": target, "from": found.kind, "keys": keys, **findings_values(specs, problems, notes)},
+        _import_lines(target, told, secrets.variables, [str(problem) for problem in problems]),
+    )
+    raise typer.Exit(ExitCode.ERROR if problems else ExitCode.DONE)
+
+
+def _read(
+    config: Path | None, schema: Path | None, from_controller: str, told: list[ImportNote]
+) -> tuple[JsonObject, JsonObject]:
+    """Table config and schema.
+
+    :raises SpecError: one is missing, or cannot be read.
+    """
+    if (config is None) is not bool(from_controller):
+        raise SpecError("which table config?", hint="name its file, or --from-controller TABLE")
+    if config is not None:
+        document, held = table_and_schema(_json(config), told)
+    else:
+        table = raw_table_name(from_controller)
+        with open_pinot() as pinot:
+            taken, held = pinot.get_table_config(table), pinot.get_schema(table)
+        if taken is None:
+            raise SpecError(f"Pinot has no OFFLINE table {table}")
+        document = taken
+    held = held if schema is None else _json(schema)
+    if not isinstance(held, dict):
+        raise SpecError("there is no schema", hint="name its file with --schema")
+    return document, held
+
+
+def _json(file: Path) -> JsonValue:
+    try:
+        return read_json(_text(file))
+    except ValueError as error:
+        raise SpecError(f"{file} is no JSON that can be read", why=str(error)) from None
+
+
+def _yaml(file: Path) -> JsonValue:
+    # The spec loader's reader, not PyYAML's own: its errors quote the line, which may hold a password.
+    document, problems = parse_document(_text(file), file, "name the job spec that the ingestion job takes")
+    if document is None or problems:
+        raise SpecError(f"{file} cannot be read as YAML", why="; ".join(map(str, problems)))
+    return document.value
+
+
+def _text(file: Path) -> str:
+    try:
+        return read_spec_bytes(file).decode()
+    except OSError as error:
+        raise SpecError(f"{file} cannot be read", why=error.strerror) from None
+    except UnicodeDecodeError:
+        raise SpecError(f"{file} cannot be read", why="it is no UTF-8 text") from None
+
+
+def _import_lines(
+    target: Path, told: list[ImportNote], variables: Sequence[str], problems: list[str]
+) -> Iterator[str]:
+    for line in told:
+        why = f": {escape(line.why)}" if line.why else ""
+        yield f"[{_COLOURS[line.fate]}]{line.fate:<8}[/] {escape(line.key)}{why}"
+    yield f"[green]wrote[/] {escape(str(target))}"
+    if variables:
+        yield (
+            f"[yellow]set[/] {', '.join(variables)} in the environment, here and where Spark's executors run"
+        )
+    for problem in problems:
+        yield f"[red]problem[/] {escape(problem)}"
+    if not problems:
+        yield (
+            "look through it, then `pinot-assets tables apply --dry-run` shows what it would change in Pinot"
+        )
+
+
+@app.command("json-schema")
+def json_schema() -> None:
+    """Print the JSON Schema for editors. Exits 0."""
+    sys.stdout.write(editor_schema())

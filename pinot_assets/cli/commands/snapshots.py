@@ -1,0 +1,375 @@
+"""`pinot-assets snapshots`, `why`, `where`, `history` and `diff`: what the kept snapshots tell, as receipts.
+
+These read the staging area, and ZooKeeper for which snapshot is the current one; nothing is changed, and no
+lease is taken. And `rollback` and `resume`: the ways to a kept snapshot, and on from it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import chain, islice, tee, zip_longest
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from pinot_assets.cli.driver import open_driver
+from pinot_assets.cli.options import (
+    AsJson,
+    DryRun,
+    Newest,
+    TableName,
+    TablesOption,
+    Yes,
+    kept_snapshots,
+    one_table,
+)
+from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_answer, show_json
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.text import plural, plural_are
+from pinot_assets.errors import SessionError, SpecError
+from pinot_assets.session.connect import open_session_store, open_staging
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.plan_report.rendering import preview, rollback_way_text
+from pinot_assets.session.rollback.rollback_plan import RollbackPlan
+from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_target, published
+from pinot_assets.session.values.state import table_of, utc_text
+from pinot_assets.settings.environment import load_settings
+from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.provenance import Stay, difference, of_file, of_segment
+from pinot_assets.table_spec import TableSpec
+
+SHOWN = 20
+"""Files of a kind that `diff` lists."""
+
+
+def why(
+    segment: Annotated[str, typer.Argument(help="Name of a segment.", metavar="SEGMENT")],
+    tables: TablesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell where SEGMENT comes from: its file and version, who published it, and what the audit found.
+
+    Exits 1 when no kept snapshot names it.
+    """
+    table = table_of(segment)
+    if table is None:
+        raise SpecError(
+            f"{segment} is no segment of this project",
+            why="its segments are named <table>__cp<session>_<attempt>_<file>_<number>",
+            hint="another program pushed it; for a file, ask `pinot-assets where <table> <file>`",
+        )
+    spec = one_table(table, tables)
+    stay = of_segment(_kept(spec), segment)
+    if stay is None:
+        raise SessionError(
+            f"no kept snapshot of {spec.name} names {segment}",
+            why=_kept_text(_kept(spec)),
+            hint="it may be staged and not published yet: `pinot-assets session show`",
+        )
+    output = stay.output(segment)
+    values = _stay_values(stay) | {
+        "segment": segment,
+        "segmentRows": output.rows,
+        "crc": output.crc,
+        "tar": output.tar_uri,
+        "lineageEntry": (stay.since.lineage_entry_id or None) if stay.brought else None,
+        "audit": stay.since.audit.get("summary") if stay.brought else None,
+    }
+    show_answer(as_json, values, _labelled(values))
+
+
+def where(
+    table: TableName,
+    file: Annotated[str, typer.Argument(help="URI of a file, or the end of it.", metavar="FILE")],
+    tables: TablesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell which segments of TABLE hold FILE, in each version that was published.
+
+    Exits 1 when no kept snapshot has the file.
+    """
+    spec = one_table(table, tables)
+    found = of_file(_kept(spec), file)
+    if not found:
+        raise SessionError(
+            f"no kept snapshot of {table} has a file {file}",
+            why=_kept_text(_kept(spec)),
+            hint="name its URI, or the end of that from a / on; "
+            f"`pinot-assets status {table}` tells what waits to be published",
+        )
+    rows = [_stay_values(stay) | {"segments": [one.segment for one in stay.file.outputs]} for stay in found]
+    lines = chain.from_iterable(["", *_labelled(row)] for row in rows)
+    next(lines)  # blank lines stand between two only
+    show_answer(as_json, rows, lines)
+
+
+def history(
+    table: TableName, tables: TablesOption = None, newest: Newest = 20, as_json: AsJson = False
+) -> None:
+    """List what each switch of TABLE changed, newest first, as far as snapshots are kept. Exits 0."""
+    kept, before = tee(_kept(one_table(table, tables)))
+    next(before, None)
+    rows = [_change(older, newer) for newer, older in islice(zip_longest(kept, before), newest)]
+    show_answer(as_json, rows, [*map(_line, rows)] or [f"{table} has never been published"])
+
+
+def diff(
+    table: TableName,
+    older: Annotated[
+        str,
+        typer.Argument(
+            help="Number or session of a kept snapshot.", metavar="OLDER", autocompletion=kept_snapshots
+        ),
+    ],
+    newer: Annotated[
+        str,
+        typer.Argument(
+            help="Another one; the current one if none is named.",
+            metavar="NEWER",
+            autocompletion=kept_snapshots,
+        ),
+    ] = "",
+    tables: TablesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what lies between two published states of TABLE: files, segments, rows. Exits 0."""
+    spec = one_table(table, tables)
+    current = _current(spec)
+    staging = open_staging(spec)
+    before = find_target(staging, current, older).snapshot
+    after = find_target(staging, current, newer).snapshot if newer else current.snapshot
+    found = difference(before, after)
+    values = _change(before, after) | {
+        "files": {
+            "added": [f.uri for f in found.added],
+            "removed": [f.uri for f in found.removed],
+            "rewritten": [new.uri for _, new in found.rewritten],
+        },
+        "segmentsTo": list(found.segments_to),
+        "segmentsFrom": list(found.segments_from),
+    }
+    lines = (
+        f"from {escape(_state(before))}",
+        f"to   {escape(_state(after))}",
+        _line(values),
+        *_listed("[green]+[/]", found.added),
+        *_listed("[red]-[/]", found.removed),
+        *_listed("[yellow]~[/]", [new for _, new in found.rewritten]),
+    )
+    show_answer(as_json, values, lines)
+
+
+def _newest(spec: TableSpec) -> SnapshotRef | None:
+    with open_session_store(spec, load_settings()) as store:
+        return store.pointer().current_snapshot
+
+
+def _current(spec: TableSpec) -> StoredSnapshot:
+    ref = _newest(spec)
+    if ref is None:
+        raise SessionError(f"{spec.name} has never been published", hint=f"`pinot-assets run {spec.name}`")
+    return StoredSnapshot(ref, open_staging(spec).snapshot(ref))
+
+
+def _kept(spec: TableSpec) -> Iterator[Snapshot]:
+    """The current snapshot and the kept ones before it, newest first, each read when it is asked for."""
+    ref = _newest(spec)
+    if ref is not None:
+        staging = open_staging(spec)
+        yield from (kept.snapshot for kept in published(staging, StoredSnapshot(ref, staging.snapshot(ref))))
+
+
+def _kept_text(kept: Iterable[Snapshot]) -> str:
+    published = [snapshot.published_ms for snapshot in kept]
+    if not published:
+        return "the table has never been published"
+    return f"{plural_are(len(published), 'snapshot')} kept, the oldest of {utc_text(published[-1])}"
+
+
+def _stay_values(stay: Stay) -> JsonObject:
+    file = stay.file
+    return {
+        "file": file.uri,
+        "version": file.version,
+        "sha256": file.sha256,
+        "rows": file.rows,
+        "badRows": file.bad_rows,
+        "publishedBy": file.session,
+        "since": utc_text(stay.since.published_ms),
+        "until": None if stay.until is None else utc_text(stay.until.published_ms),
+        "replacedBy": None if stay.until is None else f"{stay.until.session} ({stay.until.mode})",
+    }
+
+
+def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
+    """What `newer` changed; all that it has where no older snapshot is kept."""
+    empty = replace(newer, files=())
+    found = difference(older or empty, newer)
+    return {
+        "seq": newer.seq,
+        "session": newer.session,
+        "mode": newer.mode,
+        "publishedAt": utc_text(newer.published_ms),
+        "filesAdded": len(found.added),
+        "filesRewritten": len(found.rewritten),
+        "filesRemoved": len(found.removed),
+        "segmentsAdded": len(found.segments_to),
+        "segmentsRemoved": len(found.segments_from),
+        "rows": newer.rows,
+        "rowsMore": found.rows,
+        "tarBytesMore": found.tar_bytes,
+    }
+
+
+def _line(change: JsonMapping) -> str:
+    return (
+        f"[bold]{change['seq']:>5}[/]  {change['session']}  {change['mode']:<8}  {change['publishedAt']}  "
+        f"files +{change['filesAdded']} ~{change['filesRewritten']} -{change['filesRemoved']}  "
+        f"segments +{change['segmentsAdded']} -{change['segmentsRemoved']}  "
+        f"rows {change['rows']:,} ({change['rowsMore']:+,})"
+    )
+
+
+def _state(snapshot: Snapshot) -> str:
+    return f"{snapshot.session} of {utc_text(snapshot.published_ms)}, {plural(snapshot.rows, 'row')}"
+
+
+def _listed(mark: str, listed: Sequence[PublishedFile]) -> Iterator[str]:
+    for file in listed[:SHOWN]:
+        yield f"  {mark} {escape(file.uri)} ({plural(file.rows, 'row')})"
+    if len(listed) > SHOWN:
+        yield f"  {mark} and {len(listed) - SHOWN} more; --json names them all"
+
+
+def _labelled(values: JsonMapping) -> Iterator[str]:
+    for label, value in values.items():
+        if value is not None and value != []:
+            text = ", ".join(value) if isinstance(value, list) else str(value)
+            yield f"[bold]{label:<12}[/]  {escape(text)}"
+
+
+# --- the way back ---------------------------------------------------------------------------------
+
+
+def snapshots(
+    table: TableName, tables: TablesOption = None, newest: Newest = 20, as_json: AsJson = False
+) -> None:
+    """List the kept snapshots of TABLE, newest first, and how each can be reached.
+
+    `revert` undoes the newest switch at once, as long as Pinot keeps what it replaced; `re-publish`
+    pushes a snapshot's staged segments again. Changes nothing and takes no lease. Exits 0.
+    """
+    with open_driver(one_table(table, tables), "snapshots") as driver:
+        ways = driver.rollback_plans(newest)
+    lines = map(escape, _ways(ways)) if ways else [f"{table} has never been published"]
+    show_answer(as_json, [_plan_values(way) for way in ways], lines)
+
+
+def rollback(
+    table: TableName,
+    tables: TablesOption = None,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="Number or session of a kept snapshot; else the one before.",
+            metavar="SEQ",
+            autocompletion=kept_snapshots,
+        ),
+    ] = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take TABLE back to a kept snapshot, at one instant: the one before, or any that `snapshots` lists.
+
+    Shows first what it would do, and asks (with --json it cannot: add --yes or --dry-run). What is taken
+    back stays out until `pinot-assets resume`, or until its files change again. Exits 0 when every
+    broker counts the rows of that snapshot, 2 when one does not, 1 on any other error.
+    """
+    refuse_to_ask(as_json, yes or dry_run)
+    console = new_console()
+    with open_driver(one_table(table, tables), "rollback") as driver:
+        way = driver.rollback_plan(to)
+        if as_json:
+            _roll_back_silently(driver, to, way, dry_run)
+            return
+        for label, text in preview(way, time.time_ns() // 1_000_000):
+            console.print(f"[bold]{label:<8}[/] {escape(text)}")
+        if dry_run:
+            return
+        if way.way is not None and not yes:
+            typer.confirm(f"Take {table} back?", abort=True)
+        snapshot = driver.rollback(to, way)
+        counted = driver.count(snapshot)
+    console.print(
+        f"[green]rolled back[/]: {plural(len(snapshot.ledger), 'file')}, "
+        f"{plural(snapshot.rows, 'row')} are visible. "
+        f"What was taken back is held; let it in again with `pinot-assets resume {table}`"
+    )
+    for answer in counted:
+        mark = "[green]✓[/]" if answer.matches else "[red]✗[/]"
+        console.print(f"  {mark} {escape(str(answer))}")
+    raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
+
+
+def resume(table: TableName, tables: TablesOption = None, as_json: AsJson = False) -> None:
+    """Let in again what a rollback of TABLE holds back. Exits 0, also when nothing was held."""
+    with open_driver(one_table(table, tables), "resume") as driver:
+        held = driver.resume()
+    line = f"the next run of {table} brings it in again" if held else f"{table} holds nothing back"
+    show_answer(as_json, {"table": table, "letIn": held}, [line])
+
+
+def _roll_back_silently(driver: Driver, to: str, way: RollbackPlan, dry_run: bool) -> None:
+    """As the command does, for other programs.
+
+    :raises typer.Exit: a broker does not count the rows of the snapshot.
+    """
+    values: JsonObject = {
+        "current": _plan_values(replace(way, target=way.current)),
+        "target": _plan_values(way),
+        "drops": {"session": way.drops.id, "files": dict(way.drops.counts)} if way.drops else None,
+    }
+    if dry_run:
+        show_json(values | {"rolledBack": False})
+        return
+    counted = driver.count(driver.rollback(to, way))
+    brokers = [asdict(answer) | {"right": answer.matches} for answer in counted]
+    show_json(values | {"rolledBack": True, "brokers": brokers})
+    raise typer.Exit(ExitCode.DONE if all(answer.matches for answer in counted) else ExitCode.REFUSED)
+
+
+def _ways(ways: tuple[RollbackPlan, ...]) -> Iterator[str]:
+    rows = [("seq", "session", "mode", "published", "files", "rows", "reached by")]
+    for way in ways:
+        snapshot = way.target.snapshot
+        when = utc_text(snapshot.published_ms)
+        counts = str(len(snapshot.ledger)), f"{snapshot.rows:,}"
+        rows.append(
+            (str(snapshot.seq), snapshot.session, str(snapshot.mode), when, *counts, rollback_way_text(way))
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _plan_values(way: RollbackPlan) -> dict[str, object]:
+    snapshot = way.target.snapshot
+    return {
+        "seq": snapshot.seq,
+        "session": snapshot.session,
+        "mode": snapshot.mode,
+        "at": utc_text(snapshot.published_ms),
+        "files": len(snapshot.ledger),
+        "segments": len(snapshot.segments),
+        "rows": snapshot.rows,
+        "current": way.current.ref == way.target.ref,
+        "way": way.way,
+        "until": utc_text(way.until_ms) if way.until_ms is not None else None,
+        "whyNot": way.why_not if way.way is None else None,
+    }

@@ -1,0 +1,345 @@
+"""`pinot-assets realtime restart-from`, `pauseless`, `rebalance`, `drill`: what no repair does by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.text import Text
+
+from pinot_assets.cli.options import AsJson, DryRun, realtime_table
+from pinot_assets.cli.realtime.table import RUN, RealtimeTableName, open_work, tell
+from pinot_assets.cli.terminal import new_console, show_answer, show_json, stdout_to_stderr
+from pinot_assets.core.exit_codes import ExitCode
+from pinot_assets.core.interrupts import saying
+from pinot_assets.core.text import plural
+from pinot_assets.errors import PinotAssetsError, SpecDrift
+from pinot_assets.realtime.health.metrics import peer_downloads
+from pinot_assets.realtime.model.settings import table_settings
+from pinot_assets.realtime.model.state import RealtimeState
+from pinot_assets.realtime.operations import restart
+from pinot_assets.realtime.operations.drill import Drill, Lengths, runs, told
+from pinot_assets.realtime.operations.pauseless import (
+    Do,
+    DrainMemory,
+    Goal,
+    PauselessChange,
+    may_pause,
+    next_action,
+)
+from pinot_assets.realtime.operations.rebalance import End, Rebalance, preview
+from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, Request
+from pinot_assets.realtime.operations.restart import (
+    SUBJECT,
+    Restart,
+    RestartPlan,
+    left_of,
+    recalled,
+)
+from pinot_assets.realtime.preflight.judge import before_drain
+from pinot_assets.settings.environment import tables_directory
+
+# --- restart-from ---------------------------------------------------------------------------------
+
+
+def restart_from(
+    table: RealtimeTableName,
+    segments: Annotated[
+        list[str], typer.Argument(help="Lost segments, by their whole names.", metavar="SEGMENT")
+    ],
+    dry_run: DryRun = False,
+    confirm: Annotated[
+        str, typer.Option("--confirm", help="The table's name once more: yes, delete these segments.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Delete lost segments of TABLE and all later ones of their partitions; read them again in order.
+
+    For dedup and partial upsert tables, of which Pinot reads nothing again by itself. Pauses the table,
+    deletes, resumes. An interrupted one is gone on with. Exits 2 when it is not done.
+    """
+    with stdout_to_stderr() if as_json else nullcontext():
+        found, deleted, code = _restart(table, segments, dry_run, confirm)
+    if as_json:
+        values = {
+            "delete": [segment.name for segment in found.going],
+            "refused": list(found.refusals),
+            "lostAllTheSame": list(found.warnings),
+            "deleted": list(deleted),
+        }
+        show_json(values)
+    raise typer.Exit(code)
+
+
+def _restart(
+    table: str, segments: Sequence[str], dry_run: bool, confirm: str
+) -> tuple[RestartPlan, Sequence[str], ExitCode]:
+    """What goes, what was deleted of it, and how that ended."""
+    with open_work(table) as work:
+        state, marks = work.read(), recalled(work.recall(SUBJECT), work.table).marks
+        found = restart.restart_from(state, segments)
+        if marks:
+            found = RestartPlan(left_of(state, marks), (), ())
+            new_console().print("[yellow]an interrupted restart is gone on with[/]")
+        _show_restart(found)
+        raw = work.table.removesuffix("_REALTIME")
+        if dry_run or found.refusals:
+            return found, (), ExitCode.REFUSED if found.refusals else ExitCode.DONE
+        if confirm.removesuffix("_REALTIME") != raw:
+            new_console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
+            return found, (), ExitCode.REFUSED
+        with work.hold(f"{RUN} restart-from") as lease:
+            deleted = Restart(work.pinot, work.read, lease, tell).run(segments)
+    new_console().print(f"[green]read again from the stream[/]: {plural(len(deleted), 'segment')} deleted")
+    return found, deleted, ExitCode.DONE
+
+
+def _show_restart(found: RestartPlan) -> None:
+    out = new_console()
+    for segment in found.going:
+        out.print(f"[red]delete[/] {escape(segment.name)}")
+    for refusal in found.refusals:
+        out.print(f"[red]refused[/]: {escape(refusal)}")
+    for warning in found.warnings:
+        out.print(f"[yellow]lost all the same[/]: {escape(warning)}")
+
+
+# --- pauseless ------------------------------------------------------------------------------------
+
+pauseless = typer.Typer(no_args_is_help=True, help="Turn pauseless consumption on or off, drained first.")
+Patience = Annotated[
+    int, typer.Option("--minutes", min=1, help="How long it goes on; run it again to go on with it.")
+]
+
+
+@pauseless.command()
+def enable(
+    table: RealtimeTableName, dry_run: DryRun = False, minutes: Patience = 60, as_json: AsJson = False
+) -> None:
+    """Turn pauseless consumption of TABLE on.
+
+    Preflight; a short pause, so that no commit is done half one way, half the other; the table config;
+    then the first commits are watched. Exits 0 when each partition has committed the new way, 2 when not.
+    """
+    _change(table, Goal.ON, dry_run, minutes, as_json)
+
+
+@pauseless.command()
+def disable(
+    table: RealtimeTableName, dry_run: DryRun = False, minutes: Patience = 60, as_json: AsJson = False
+) -> None:
+    """Turn pauseless consumption of TABLE off, without leaving a commit that nobody finishes.
+
+    Finishes what is stuck; a short pause; waits until nothing is COMMITTING and everything is in the deep
+    store; the table config; then the first commits are watched. Exits as `enable` does.
+    """
+    _change(table, Goal.OFF, dry_run, minutes, as_json)
+
+
+def _change(table: str, goal: Goal, dry_run: bool, minutes: int, as_json: bool) -> None:
+    with open_work(table) as work:
+        _agrees(work.table.removesuffix("_REALTIME"), goal)
+        preflight = before_drain(work.pinot)
+        if dry_run:
+            state = work.read()
+            against, outline = preflight(state, goal), _outline(state, goal)
+            steps = [Text.from_markup(line).plain for line in outline]
+            values = {"table": work.table, "goal": goal, "refused": list(against), "steps": steps}
+            show_answer(as_json, values, (*(f"[red]refused[/]: {escape(one)}" for one in against), *outline))
+            raise typer.Exit(ExitCode.REFUSED if against else ExitCode.DONE)
+        with work.hold(f"{RUN} pauseless {goal}") as lease:
+            repair = work.repair(lease)
+            drain = PauselessChange(
+                work.pinot, work.read, lease, tell, minutes * 60.0, repair=repair, preflight=preflight
+            )
+            paused = f"{work.table} may be paused, run the same command again: it goes on from there"
+            with saying(paused):
+                last = drain.run(goal)
+    done = last.do is Do.DONE
+    end = {"table": work.table, "goal": goal, "done": done, "end": last.do, "why": last.why}
+    show_answer(as_json, end, [f"[{'green' if done else 'red'}]{last.do}[/]: {escape(last.why)}"])
+    raise typer.Exit(ExitCode.DONE if done else ExitCode.REFUSED)
+
+
+def _agrees(raw: str, goal: Goal) -> None:
+    """The spec first, where there is one: the next `tables apply` would take back what it does not say.
+
+    :raises SpecDrift: it says otherwise.
+    :raises SpecError: its file is wrong.
+    """
+    folder = tables_directory()
+    spec = realtime_table(raw, folder) if folder.is_dir() else None
+    if spec is not None and table_settings(spec.table_json).pauseless is not (goal is Goal.ON):
+        raise SpecDrift(
+            f"{spec.path} does not want pauseless consumption {goal}",
+            hint=f"write pauselessConsumptionEnabled: {str(goal is Goal.ON).lower()} there, and run it again",
+        )
+
+
+def _outline(state: RealtimeState, goal: Goal) -> tuple[str, ...]:
+    """The way, and where it begins."""
+    first = next_action(state, DrainMemory(goal, cleared=True))
+    if first.do is Do.DONE:
+        return (f"[green]nothing to do[/]: {escape(first.why)}",)
+    pause = (
+        "pause, until all that is consumed is committed"
+        if may_pause(state)
+        else "no pause, which Pinot refuses here (consistency mode RESTRICTED); commits in their own time"
+    )
+    return (
+        f"first: {first.do}: {escape(first.why)}",
+        f"then: {pause}",
+        f"then: the table config, pauselessConsumptionEnabled {goal}; resume",
+        "then: watch a commit of each partition",
+    )
+
+
+# --- rebalance ------------------------------------------------------------------------------------
+
+
+def rebalance(
+    table: RealtimeTableName,
+    apply: Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only judge it.")] = False,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="One of Pinot's own, name=value: minAvailableReplicas=1, say."),
+    ] = None,
+    upload_first: Annotated[
+        bool,
+        typer.Option("--upload-first", help="With --apply: repair first, so that all is in the deep store."),
+    ] = False,
+    minutes: Annotated[int, typer.Option("--minutes", min=1, help="How long it is followed.")] = 360,
+    as_json: AsJson = False,
+) -> None:
+    """Rebalance TABLE, unless rows that only servers have could be lost.
+
+    Runs Pinot's own pre-checks and ours, which count live copies only. Changes nothing without --apply.
+    Exits 0 when it is done or may be done, 2 when it is refused, has failed or goes on.
+    """
+    request = _request(options or ())
+    with open_work(table) as work:
+        if not apply:
+            told, judgement = preview(work.pinot, work.read, work.table, request)
+            show_answer(as_json, _rebalance_values(told, judgement), _lines(told, judgement))
+            raise typer.Exit(ExitCode.REFUSED if judgement.refused else ExitCode.DONE)
+        with work.hold(f"{RUN} rebalance") as lease:
+            if upload_first:
+                for _ in work.repair(lease).rounds(20):
+                    pass
+            report = Rebalance(work.pinot, work.read, lease, tell, minutes * 60.0).run(request)
+    line = f"{report.end}: {escape(report.text)}" if report.text else str(report.end)
+    show_answer(as_json, asdict(report), [line])
+    raise typer.Exit(ExitCode.DONE if report.end in (End.DONE, End.NOTHING) else ExitCode.REFUSED)
+
+
+def _request(options: Sequence[str]) -> Request:
+    """:raises PinotAssetsError: an option cannot be read, is no business of users, or Pinot has none such."""
+    found = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals or name in ("dryRun", "preChecks", "type"):
+            raise PinotAssetsError(f"--option {option} is not understood", hint="write name=value")
+        found[name] = value
+    try:
+        return Request.of(**found)
+    except ValueError as error:
+        raise PinotAssetsError("the options of the rebalance cannot be read", why=str(error)) from None
+
+
+def _lines(told: Preview, judgement: RebalancePlan) -> Iterator[str]:
+    yield f"Pinot's dry run: {escape(told.status)}; {plural(len(judgement.moves), 'segment')} would move"
+    for name, (status, message) in told.checks.items():
+        if status == "PASS":
+            yield f"[green]pass  [/] {escape(name)}: {escape(message)}"
+    for one in judgement.objections:
+        yield f"{'[red]REFUSE' if one.blocks else '[yellow]warn  '}[/] {one.name}: {escape(one.message)}"
+        yield f"       → {escape(one.next_step)}"
+    if judgement.upload_first:
+        yield f"{len(judgement.upload_first)} of them are not in the deep store: --upload-first uploads them"
+    if judgement.moves and not judgement.refused:
+        yield "nothing was done; to do it, add [bold]--apply[/]"
+
+
+def _rebalance_values(told: Preview, judgement: RebalancePlan) -> dict[str, object]:
+    return {
+        "status": told.status,
+        "preChecks": {name: list(check) for name, check in told.checks.items()},
+        "moves": {
+            m.segment.name: {"before": sorted(m.before), "after": sorted(m.after)} for m in judgement.moves
+        },
+        "objections": [
+            {"name": one.name, "why": one.message, "remedy": one.next_step, "refuses": one.blocks}
+            for one in judgement.objections
+        ],
+        "uploadFirst": list(judgement.upload_first),
+        "refused": judgement.refused,
+    }
+
+
+# --- drill ----------------------------------------------------------------------------------------
+
+Break = Annotated[str, typer.Option("--break", help="Command that makes the deep store unwritable.")]
+Mend = Annotated[str, typer.Option("--mend", help="Command that undoes it; run whatever happens.")]
+Peers = Annotated[
+    str, typer.Option("--load-from-peers", help="Command after which a server loads segments from others.")
+]
+TestTable = Annotated[
+    str,
+    typer.Option(
+        "--yes-this-is-a-test-table", help="The table's name once more: its deep store is taken away."
+    ),
+]
+Exporters = Annotated[
+    list[str] | None,
+    typer.Option("--exporter", help="http://host:port of a server's JMX exporter: counts what peers give."),
+]
+Seconds = Annotated[
+    float, typer.Option("--seconds", min=1, help="How long it is watched, before and in the outage.")
+]
+
+
+def drill(
+    table: RealtimeTableName,
+    break_command: Break,
+    mend_command: Mend,
+    test_table: TestTable,
+    load_from_peers: Peers = "",
+    exporters: Exporters = None,
+    seconds: Seconds = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """Take the deep store from a TEST table for a while, and show what that does.
+
+    Consumption must go on at its rate (keep a backlog waiting), past two commits of each partition; what
+    only servers have is uploaded afterwards. A deep store is taken from all tables that share it. Exits 2
+    when something did not hold.
+    """
+    with open_work(table) as work:
+        if test_table.removesuffix("_REALTIME") != work.table.removesuffix("_REALTIME"):
+            raise PinotAssetsError(
+                f"no drill on {work.table}",
+                why=f"--yes-this-is-a-test-table names {test_table or 'no table'}",
+                hint="repeat the table's name there, if it is one that may be broken",
+            )
+        broker = work.pinot.brokers_of(work.table)[0]
+        with work.hold(f"{RUN} drill") as lease:
+            found = Drill(
+                work.read,
+                runs(break_command),
+                runs(mend_command),
+                lambda: work.pinot.answered_rows(broker, work.table),
+                work.repair(lease),
+                runs(load_from_peers) if load_from_peers else None,
+                lambda: peer_downloads(exporters or (), work.table),
+                lengths=Lengths(before=seconds, outage=seconds),
+                tell=tell,
+            ).run()
+    marks = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[dim]·[/]"}
+    lines = (f"{marks[finding.passed]} {finding.name}: {escape(finding.text)}" for finding in found)
+    show_answer(as_json, told(found), lines)
+    fails = any(finding.passed is False for finding in found)
+    raise typer.Exit(ExitCode.REFUSED if fails else ExitCode.DONE)

@@ -1,1 +1,0 @@
-"""`pinot-assets watch`: run what is due, until it is ended."""
