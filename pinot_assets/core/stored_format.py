@@ -221,8 +221,11 @@ def with_keys(value: Stored) -> JsonObject:
 def by_keys(kind: type[Stored], values: JsonMapping) -> JsonObject:
     """Inverse of `with_keys`, for `structured`."""
     keys = keys_of(kind)
-    return {keys.get(key, key): value for key, value in values.items()}
+    known = {name: values[key] for key, name in keys.items() if key in values}
+    return {key: value for key, value in values.items() if key not in keys} | known
 
+
+# --- as Parquet ------------------------------------------------------------------------------------
 
 _ROWS_AT_ONCE: Final = 1 << 16
 _OFFSET: Final = 4

@@ -6,7 +6,7 @@ takes away what is left.
 
 Nodes of tables that Pinot does not have any more go, too. Pinot 0.11 leaves them when it deletes a table.
 They are of no use: a table that is made again under the same name begins anew in any case
-(`session/recover/lost_pointer.py`), and numbers of sessions go on beyond those in the staging area. What is
+(`session/recover/former_table.py`), and numbers of sessions go on beyond those in the staging area. What is
 staged for such a table stays: where it lies, only its spec knows.
 """
 
@@ -103,6 +103,10 @@ def _collect(context: TriggerContext, grace_ms: int, told: OnProgress) -> Collec
     return Collected(garbage, failed)
 
 
+_STAGED = {OrphanKind.ROWS, OrphanKind.TAR, OrphanKind.SESSION, OrphanKind.LISTING, OrphanKind.PROBE}
+"""Objects of the staging area that are deleted by themselves; their names are their keys."""
+
+
 def _work(context: TriggerContext, garbage: Garbage) -> Iterator[tuple[str, str]]:
     """Each orphan's name as it is done, with why it could not be taken away."""
     acts: dict[OrphanKind, Callable[[list[str]], object]] = {
@@ -114,8 +118,7 @@ def _work(context: TriggerContext, garbage: Garbage) -> Iterator[tuple[str, str]
     for kind, act in acts.items():
         yield from _together(context, [o.name for o in garbage.old if o.kind is kind], act)
     staging = context.clients.staging
-    # What is left are objects of the staging area; their names are their keys.
-    left = [o.name for o in garbage.old if o.kind not in (*acts, OrphanKind.SNAPSHOT)]
+    left = [o.name for o in garbage.old if o.kind in _STAGED]
     yield from take_away(
         staging.store,
         garbage.expired,

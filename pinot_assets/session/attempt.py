@@ -255,14 +255,19 @@ def query_of(ingestion: FileIngestion, table_config: JsonMapping) -> Query | Non
 
 
 def spent_names(lineage: Lineage) -> frozenset[str]:
-    """Names that must never be pushed again, as far as Pinot still knows."""
+    """Names that must never be pushed again, as far as Pinot still knows.
+
+    A name once seen in a REVERTED lineage entry is spent for ever: a forced start queues it for deletion
+    again (rule R16).
+    """
     return frozenset[str]().union(*(e.segments_to for e in lineage.in_state(LineageState.REVERTED)))
 
 
 def renamed(staging: Staging, table: str, plan: Plan, receipts: Mapping[int, Receipt]) -> Plan:
     """The plan with those receipts' tars under names of its own attempt, each recorded as a new receipt.
 
-    Repeating it after a death makes the same objects.
+    The plan so stays the one source of what is switched to (rule R11). Repeating it after a death makes the
+    same objects.
 
     :param receipts: by the ordinal of the row that takes them over; not necessarily the one that they were
         built for.

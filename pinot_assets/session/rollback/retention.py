@@ -252,5 +252,8 @@ def _needed_by(some: Iterable[Reach], keys: Sequence[str]) -> set[str]:
 
 
 def reach_of(reaches: Iterable[Reach]) -> Reach:
-    """What these snapshots need together."""
+    """What these snapshots need together.
+
+    :raises SnapshotCorrupt: one cannot be read, so nobody knows.
+    """
     return reduce(or_, reaches, Reach())

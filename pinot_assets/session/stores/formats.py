@@ -83,10 +83,11 @@ def look(store: SessionStore, staging: Staging) -> Iterator[StoredObject]:
     active = pointer.active_session
     session = _read(session_from_bytes, store.content(active)) if active else None
     folders = ["snapshots", *([f"sessions/{session.id}"] if session is not None else [])]
-    listed = (info for folder in folders for info in staged(staging, folder))
+    listed = [info for folder in folders for info in staged(staging, folder)]
     by_age = sorted(listed, key=lambda info: info.fingerprint.mtime_us)
     last = {_kind_of(info.key): info.key for info in by_age}
-    for key in dict.fromkeys([*_named(pointer), *_named(session), *last.values()]):
+    as_listed = (last[_kind_of(info.key)] for info in listed)
+    for key in dict.fromkeys([*_named(pointer), *_named(session), *as_listed]):
         if (found := _object(staging, key)) is not None:
             yield found
 
@@ -109,9 +110,11 @@ def _kind_of(key: str) -> str:
 def _object(staging: Staging, key: str) -> StoredObject | None:
     if not (kind := _kind_of(key)) or staging.store.stat(key) is None:
         return None
-    # Whoever needs what is too large or damaged says so; Arrow's errors are the last two.
-    with suppress(TooLarge, ValueError, OSError):
+    try:
         data = staging.store.read(key)
+    except TooLarge:
+        return None  # whoever needs it says so
+    with suppress(ValueError, OSError):  # Arrow's errors are these
         said = metadata_of(data) if key.endswith(".parquet") else read_json(data)
         marks = Marks.of(said if isinstance(said, Mapping) else {})
         return StoredObject(kind, f"{staging.store.uri}/{key}", marks)
