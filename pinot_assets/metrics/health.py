@@ -38,7 +38,7 @@ def health_samples(table: str, answers: Iterable[CheckResult]) -> Iterator[Sampl
         for severity in Severity:
             fails = not answer.passed and answer.severity is severity
             yield CHECK_FAILED.of(fails, table, answer.name, severity.value.lower())
-        if answer.name == leftovers.ORPHANS:
+        if answer.name == leftovers.orphans.name:
             yield from _orphans(table, answer.numbers)
 
 

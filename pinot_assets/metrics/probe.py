@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.health import examine, rollback
+from pinot_assets.health import examine, serving
 from pinot_assets.health.table_probe import TableProbe, open_table_probe
 from pinot_assets.metrics.family import Sample
 from pinot_assets.metrics.health import health_samples, rollback_sample
@@ -113,7 +113,7 @@ def samples_of_probe(probe: TableProbe) -> list[Sample]:
         samples += _source(probe)
     with suppress(PinotAssetsError):
         samples.append(LEFT_OUT.of(len(probe.left_out), label_of(probe.spec)))
-    if any(answer.name == rollback.NAME and answer.found > 0 for answer in answers):
+    if any(answer.name == serving.rollback_window.name and answer.found > 0 for answer in answers):
         samples.append(_way_back(probe))
     return samples
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pinot_assets.health.source import SourceDifference
+from pinot_assets.health.readings import SourceDifference
 from pinot_assets.metrics.family import Sample, gauge, seconds
 
 LISTED = gauge("source_files", "Files in the source that count: listed and ready.")

@@ -11,7 +11,7 @@ from fakes.realtime.memory import FakeRealtime
 from pinot_assets import health
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.check_result import CheckResult, Severity, unknown
-from pinot_assets.health.source import SourceDifference
+from pinot_assets.health.readings import SourceDifference
 from pinot_assets.metrics.collector import Collector
 from pinot_assets.metrics.family import Sample
 from pinot_assets.metrics.health import health_samples, rollback_sample

@@ -19,8 +19,7 @@ from fakes.waiting import until
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SessionHeld, SnapshotIncomplete
-from pinot_assets.health.ports import Ports
-from pinot_assets.health.table_probe import TableProbe
+from pinot_assets.health.table_probe import Ports, TableProbe
 from pinot_assets.metrics.family import text_of
 from pinot_assets.metrics.probe import samples_of_probe, samples_of_store
 from pinot_assets.metrics.pushing import GATEWAY, pushed_after

@@ -12,7 +12,7 @@ from fakes.realtime.memory import S2, FakeRealtime
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.check_result import CheckResult, Severity, unknown
 from pinot_assets.errors import PinotUnreachable
-from pinot_assets.health.source import SourceDifference
+from pinot_assets.health.readings import SourceDifference
 from pinot_assets.metrics.family import Family, Sample, text_of
 from pinot_assets.metrics.health import health_samples, rollback_sample
 from pinot_assets.metrics.pushing import run_samples
