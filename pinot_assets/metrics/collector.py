@@ -27,8 +27,6 @@ INTERVAL = gauge(
 )
 BUILD_INFO = Family(f"{PREFIX}build_info", "1; the version of the collector.", ("version",))
 
-FAMILIES = (UP, ERRORS, LOOKED_AT, LOOK_SECONDS, INTERVAL, BUILD_INFO)
-
 AT_A_TIME = 4
 """Tables that are looked at at the same time: a listing may hold a million files."""
 HANGS_S = 900.0

@@ -61,8 +61,6 @@ _OF_METRICS: Mapping[str, Family] = {
 }
 """Those under Pinot's own names that the table's state tells; the others are Pinot's exporters' to tell."""
 
-FAMILIES = (SEGMENTS, *_OF_NUMBERS.values(), *_OF_METRICS.values())
-
 
 def realtime_samples(table: str, state: RealtimeState) -> Iterator[Sample]:
     """What a look found; a number that is not known is left out."""

@@ -14,12 +14,11 @@ from pinot_assets.core.check_result import CheckResult, Severity, unknown
 from pinot_assets.health.readings import SourceDifference
 from pinot_assets.metrics.collector import Collector
 from pinot_assets.metrics.family import Sample
-from pinot_assets.metrics.health import health_samples, rollback_sample
+from pinot_assets.metrics.health import LEFT_OUT, health_samples, rollback_sample, source_samples
 from pinot_assets.metrics.probe import ScrapePart
 from pinot_assets.metrics.pushing import run_samples
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.session import Seen, session_samples
-from pinot_assets.metrics.source import LEFT_OUT, source_samples
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
 from pinot_assets.session.driver import StepRecord
 from pinot_assets.session.values.report import TriggerReport, TriggerResult

@@ -14,10 +14,9 @@ from pinot_assets.core.check_result import CheckResult, Severity, unknown
 from pinot_assets.errors import PinotUnreachable
 from pinot_assets.health.readings import SourceDifference
 from pinot_assets.metrics.family import Family, Sample, text_of
-from pinot_assets.metrics.health import health_samples, rollback_sample
+from pinot_assets.metrics.health import health_samples, rollback_sample, source_samples
 from pinot_assets.metrics.pushing import run_samples
 from pinot_assets.metrics.realtime import realtime_samples
-from pinot_assets.metrics.source import source_samples
 from pinot_assets.session.driver import StepRecord
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.snapshot.receipt import Failure, Receipt
