@@ -160,7 +160,7 @@ def _snapshots(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
 def _tars(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
     sizes = {key: version.size for key, version in facts.staged.items() if key.startswith(SEGMENTS)}
     open_session = facts.session.id if facts.session is not None else ""
-    for key in unreferenced(facts.table, sizes, kept.segments, open_session).keys:
+    for key in unreferenced(facts.table, sizes, kept.segments, open_session):
         match = _TAR.fullmatch(key)
         if match and is_ours(facts.table, match["segment"]):
             yield _object(facts, OrphanKind.TAR, key, "no kept snapshot and no open session names it")

@@ -6,7 +6,6 @@ Three places: Pinot (segments), ZooKeeper (session nodes), the staging area (tar
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from pinot_assets.core.check_result import (
     CheckProblem,
@@ -32,34 +31,21 @@ nothing deletes them, so a check without tolerance would fail for ever after the
 SEGMENTS = "segments/"
 
 
-@dataclass(frozen=True, slots=True)
-class Unreferenced:
-    """Objects in the staging area that nothing in use refers to.
-
-    :ivar keys: tars and metadata tars, sorted.
-    :ivar size: their bytes together.
-    """
-
-    keys: tuple[str, ...]
-    size: int
-
-
 def unreferenced(
     table: str, staged: Mapping[str, int], segments: Iterable[str], open_session: str
-) -> Unreferenced:
-    """Tars that neither these segments nor the open session need.
+) -> dict[str, int]:
+    """Tars and metadata tars that neither these segments nor the open session need, sorted: key → bytes.
 
     :param staged: key → bytes of the staging area.
     :param open_session: its id, "" when there is none.
     """
     prefix = f"{SEGMENTS}{table}__{open_session}_"
     kept = {key for name in segments for key in tar_keys(name)}
-    keys = sorted(
-        key
-        for key in staged
+    return {
+        key: size
+        for key, size in sorted(staged.items())
         if key.startswith(SEGMENTS) and key not in kept and not (open_session and key.startswith(prefix))
-    )
-    return Unreferenced(tuple(keys), sum(staged[key] for key in keys))
+    }
 
 
 @check("No segment, session node or pile of tars that nothing refers to.")
@@ -79,8 +65,9 @@ def orphans(probe: TableProbe) -> CheckResult:
     hidden = sorted(ours - visible - needed - doomed)
     nodes = probe.session_nodes[:-KEPT_SESSIONS]
     tars = unreferenced(table, staged, wanted.tars, wanted.open_session)
-    in_use = sum(size for key, size in staged.items() if key.startswith(SEGMENTS)) - tars.size
-    too_many = tars.keys if tars.size > max(TOLERATED_BYTES, in_use) else ()
+    useless = sum(tars.values())
+    in_use = sum(size for key, size in staged.items() if key.startswith(SEGMENTS)) - useless
+    too_many = [*tars] if useless > max(TOLERATED_BYTES, in_use) else []
     run = f"run {table} (`pinot-assets run {table}`)"
     return result_of(
         [
@@ -112,7 +99,7 @@ def orphans(probe: TableProbe) -> CheckResult:
             ),
             *problem_if(
                 too_many,
-                f"{plural(len(too_many), 'staged object')} ({megabytes(tars.size)}) of no use "
+                f"{plural(len(too_many), 'staged object')} ({megabytes(useless)}) of no use "
                 f"({some(too_many)})",
                 "let fewer snapshots be kept (snapshotsToKeep, snapshotDaysToKeep) and run "
                 f"`pinot-assets gc {table}`: a rollback reaches only what is kept",
@@ -120,13 +107,13 @@ def orphans(probe: TableProbe) -> CheckResult:
         ],
         expected=0,
         found=len(later) + len(shown) + len(hidden) + len(nodes) + len(too_many),
-        good=f"no segment or node too many; {megabytes(tars.size)} of superseded tars are tolerated",
+        good=f"no segment or node too many; {megabytes(useless)} of superseded tars are tolerated",
         numbers={
             "segments_visible": len(shown),
             "segments_hidden": len(hidden),
             "session_nodes": len(nodes),
-            "staged_objects": len(tars.keys),
-            "staged_bytes": tars.size,
+            "staged_objects": len(tars),
+            "staged_bytes": useless,
             "staged_bytes_in_use": in_use,
         },
     )

@@ -93,11 +93,9 @@ class ReferencedObjects:
     :ivar segments: names of the ledger and of the open session's switch.
     :ivar tars: segment → output: of the ledger and of every snapshot that a rollback can still reach.
     :ivar open_session: id of the open session, "" when there is none; all that is staged for it may be there.
-    :ivar later: visible segments that were published after ZooKeeper's pointer was written.
     """
 
     has_ledger: bool
     segments: Collection[str]
     tars: Mapping[str, Output]
     open_session: str
-    later: Collection[str] = ()

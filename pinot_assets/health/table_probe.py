@@ -178,7 +178,7 @@ class TableProbe:
         published = {uri: file.fingerprint for uri, file in ledger.items()}
         return difference(published, self.listing, self.hold)
 
-    @property
+    @CachedReading
     def unready_since_ms(self) -> Mapping[str, int]:
         """When each file that is not ready was last written, epoch milliseconds by URI; none of one that has
         gone from a directory that is being written anew."""

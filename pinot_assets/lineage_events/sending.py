@@ -78,9 +78,8 @@ def is_configured(env: Mapping[str, str]) -> bool:
     """Whether the client would find anything; it is not asked, since its import takes a while."""
     if env.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
         return False
-    if any(name in _NAMES or name.startswith("OPENLINEAGE__") for name in env):
-        return True
-    return _settings_file(env) is not None
+    is_named = any(name in _NAMES or name.startswith("OPENLINEAGE__") for name in env)
+    return is_named or _settings_file(env) is not None
 
 
 def refuse_settings(env: Mapping[str, str]) -> None:

@@ -9,7 +9,6 @@ from contextlib import suppress
 
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import CheckResult, Severity, examine, leftovers, serving
-from pinot_assets.health.readings import SourceDifference
 from pinot_assets.health.table_probe import TableProbe
 from pinot_assets.metrics.family import Sample, gauge, seconds
 from pinot_assets.table_spec import label_of
@@ -58,12 +57,8 @@ def health_samples(table: str, answers: Iterable[CheckResult]) -> Iterator[Sampl
             fails = not answer.passed and answer.severity is severity
             yield CHECK_FAILED.of(fails, table, answer.name, severity.value.lower())
         if answer.name == leftovers.orphans.name:
-            yield from _orphans(table, answer.numbers)
-
-
-def _orphans(table: str, numbers: Mapping[str, float]) -> Iterator[Sample]:
-    yield from (ORPHANS.of(numbers[name], table, kind) for name, kind in _ORPHANS.items())
-    yield ORPHAN_BYTES.of(numbers["staged_bytes"], table)
+            yield from (ORPHANS.of(answer.numbers[name], table, kind) for name, kind in _ORPHANS.items())
+            yield ORPHAN_BYTES.of(answer.numbers["staged_bytes"], table)
 
 
 def rollback_sample(table: str, switched_ms: int, window_ms: int) -> Sample:
@@ -73,47 +68,37 @@ def rollback_sample(table: str, switched_ms: int, window_ms: int) -> Sample:
     return ROLLBACK_UNTIL.of(seconds(switched_ms + window_ms), table)
 
 
-def source_samples(
-    table: str,
-    found: SourceDifference,
-    modified_ms: Mapping[str, int],
-    unready_ms: Mapping[str, int],
-    published_ms: int | None,
-) -> Iterator[Sample]:
-    """:param modified_ms: when each of `found.waiting` was last written, epoch milliseconds by URI.
-    :param unready_ms: the same of files that are not ready, as far as it is known.
-    :param published_ms: when the snapshot was; neither waits for longer than that, as a copy may keep an old
-        date (`health.freshness` says the same).
+def source_samples(table: str, probe: TableProbe) -> Iterator[Sample]:
+    """What the source holds beside what is published.
+
+    Neither a change nor a file that is not ready waits for longer than since the snapshot was published, as a
+    copy may keep an old date (`health.source.freshness` says the same).
     """
+    found, modified_ms, unready_ms = probe.difference, probe.waiting_since_ms, probe.unready_since_ms
+    published_ms = probe.snapshot.published_ms if probe.snapshot else 0
     yield LISTED.of(found.listed, table)
     yield CHANGES.of(len(found.missing), table, "new")
     yield CHANGES.of(len(found.stale), table, "rewritten")
     yield CHANGES.of(len(found.extra), table, "deleted")
     yield NOT_READY.of(found.unready, table)
     if unready_ms:
-        yield OLDEST_UNREADY.of(seconds(max(min(unready_ms.values()), published_ms or 0)), table)
+        yield OLDEST_UNREADY.of(seconds(max(min(unready_ms.values()), published_ms)), table)
     if found.waiting:
         oldest = min(modified_ms[uri] for uri in found.waiting)
-        yield OLDEST.of(seconds(max(oldest, published_ms or 0)), table)
+        yield OLDEST.of(seconds(max(oldest, published_ms)), table)
 
 
 def samples_of_probe(probe: TableProbe) -> list[Sample]:
     """What one look tells; a reading that failed is told by the checks that need it."""
-    answers = examine(probe)
-    samples = [*health_samples(label_of(probe.spec), answers)]
+    table, answers = label_of(probe.spec), examine(probe)
+    samples = [*health_samples(table, answers)]
     with suppress(PinotAssetsError):
-        samples += _source(probe)
+        samples += source_samples(table, probe)
     with suppress(PinotAssetsError):
-        samples.append(LEFT_OUT.of(len(probe.left_out), label_of(probe.spec)))
+        samples.append(LEFT_OUT.of(len(probe.left_out), table))
     if any(answer.name == serving.rollback_window.name and answer.found > 0 for answer in answers):
         samples.append(_way_back(probe))
     return samples
-
-
-def _source(probe: TableProbe) -> Iterator[Sample]:
-    published_ms = probe.snapshot.published_ms if probe.snapshot else None
-    waiting_ms, unready_ms = probe.waiting_since_ms, probe.unready_since_ms
-    return source_samples(label_of(probe.spec), probe.difference, waiting_ms, unready_ms, published_ms)
 
 
 def _way_back(probe: TableProbe) -> Sample:

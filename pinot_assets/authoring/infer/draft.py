@@ -11,8 +11,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-
 from pinot_assets.authoring.infer.column import SampledColumn, absent, of_arrow, of_cells, of_members
 from pinot_assets.authoring.infer.csv_shape import CsvShape, rows_of, shape_of
 from pinot_assets.authoring.infer.proposal import GROUPS, Proposal, propose
@@ -75,7 +73,8 @@ def read_start(path: Path) -> Start | None:
     try:
         table = _TYPED[input_format](plain, ROWS, limits)
         check_values(table, limits)
-        return Start(input_format, table.num_rows, _columns(table))
+        columns = zip(table.column_names, table.columns, strict=True)
+        return Start(input_format, table.num_rows, {name: of_arrow(column) for name, column in columns})
     finally:
         if plain != path:
             plain.unlink()
@@ -142,11 +141,6 @@ def _json(path: Path, limits: FileLimits) -> Start:
     return Start("json", len(documents), columns)
 
 
-def _columns(table: pa.Table) -> dict[str, SampledColumn]:
-    names: Sequence[str] = table.column_names
-    return {name: of_arrow(table.column(n)) for n, name in enumerate(names)}
-
-
 _BINARY = re.compile(r"\.(?:parquet|avro|orc)(?:\.(?:gz|bz2|zst))?$", re.IGNORECASE)
 
 STAGING = "${PINOT_ASSETS_STAGING}"
@@ -193,9 +187,8 @@ def draft(name: str, sample: FolderSample, props: Mapping[str, str], out: Path) 
     more = "more than " if sample.more else ""
     looked_at = f"{plural(rows, 'row')} of {plural(len(alike), 'file')}"
     sampled = f"{looked_at}, of {more}{sample.count:,} in {sample.folder}"
-    place = SpecPlaces(
-        _written(sample.folder, out), sample.include, _staging(name, sample.folder, out), props
-    )
+    staging = _staging(name, sample.folder, out)
+    place = SpecPlaces(_written(sample.folder, out), sample.include, staging, props)
     text = spec_text(name, proposal, first.input_format, place, first.shape, sampled)
     return Draft(text, proposal, first.input_format, sampled, unlike, _doubts(sample, alike, proposal))
 
@@ -238,11 +231,9 @@ def _starts(sample: FolderSample, props: Mapping[str, str]) -> tuple[list[Start]
                 # Whatever begins as text may be csv; under such a name it is damaged, or called wrong.
                 unlike[key] = f"it is called {named[0]} and holds text"
                 continue
-            if starts and (start.input_format, start.reader) != (starts[0].input_format, starts[0].reader):
-                unlike[key] = (
-                    f"it is written otherwise than the first file: {_way(start)}, not {_way(starts[0])}"
-                )
             starts.append(start)
+            if (way := _way(start)) != (first := _way(starts[0])):
+                unlike[key] = f"it is written otherwise than the first file: {way}, not {first}"
     return starts, unlike
 
 
@@ -263,11 +254,8 @@ def _doubts(sample: FolderSample, starts: Sequence[Start], proposal: Proposal) -
         )
     for ending, count in sample.others.items():
         kind = f"files that end in {ending}" if ending else "files without an ending"
-        read = (
-            "left out: a table reads files of one kind"
-            if sample.include
-            else "read by a run, but not looked at"
-        )
+        alone = "left out: a table reads files of one kind"
+        read = alone if sample.include else "read by a run, but not looked at"
         doubts[kind] = f"{counted(count, 'lies there, which is', 'lie there, which are')} {read}"
     return doubts | {f"column {field.name}": field.doubt for field in proposal.fields if field.doubt}
 

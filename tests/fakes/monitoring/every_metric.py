@@ -5,17 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict
+from types import SimpleNamespace
+from typing import Any
 
+from fakes.looked import looked
 from fakes.realtime.memory import FakeRealtime
 
 from pinot_assets import health
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.check_result import CheckResult, Severity, unknown
 from pinot_assets.health.readings import SourceDifference
-from pinot_assets.metrics.collector import Collector
+from pinot_assets.metrics.collector import Collector, ScrapePart
 from pinot_assets.metrics.family import Sample
 from pinot_assets.metrics.health import LEFT_OUT, health_samples, rollback_sample, source_samples
-from pinot_assets.metrics.probe import ScrapePart
 from pinot_assets.metrics.pushing import run_samples
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.session import Seen, session_samples
@@ -94,8 +96,13 @@ def _seen() -> Seen:
 
 def _source() -> Iterator[Sample]:
     found = SourceDifference(3, missing=("a",), stale=("b",), extra=("c",), held=0, unready=1)
+    readings: dict[str, Any] = {
+        "waiting_since_ms": {"a": NOW_MS, "b": NOW_MS},
+        "unready_since_ms": {"d": NOW_MS},
+        "snapshot": SimpleNamespace(published_ms=NOW_MS),
+    }
     yield from (
-        *source_samples("t", found, {"a": NOW_MS, "b": NOW_MS}, {"d": NOW_MS}, NOW_MS),
+        *source_samples("t", looked(difference=found, **readings)),
         LEFT_OUT.of(1, "t"),
     )
 

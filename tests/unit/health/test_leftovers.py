@@ -118,8 +118,8 @@ def test_session_nodes_beyond_those_that_are_kept() -> None:
 def test_tars_in_use_and_of_the_open_session_are_referred_to() -> None:
     there = staged(OLD, NOW, NEXT) | {"sessions/cp1-aaaaaa/plan-0-x.parquet": 5, "snapshots/1-x.json": 5}
     left = unreferenced("t", there, {NOW}, "cp3-cccccc")
-    assert left.keys == (f"segments/{OLD}.metadata.tar.gz", f"segments/{OLD}.tar.gz")
-    assert left.size == 101
+    assert list(left) == [f"segments/{OLD}.metadata.tar.gz", f"segments/{OLD}.tar.gz"]
+    assert sum(left.values()) == 101
 
 
 def test_superseded_tars_are_counted_and_tolerated_until_they_pile_up() -> None:
