@@ -115,7 +115,10 @@ def orphans(facts: TableFacts) -> Iterator[Orphan]:
             yield from _hidden(facts, facts.ledger | facts.kept.segments)
     if facts.shadow:
         yield Orphan(OrphanKind.SHADOW, facts.shadow, "an audit left it: the next trigger deletes it")
-    yield from _nodes(facts)
+    active = facts.session.node if facts.session is not None else ""
+    for node in facts.nodes[:-KEPT_SESSIONS]:  # as `Lease.prune`
+        if node != active:
+            yield Orphan(OrphanKind.NODE, node, f"beyond the {KEPT_SESSIONS} newest sessions, which are kept")
     if facts.kept is not None:
         yield from _snapshots(facts, facts.kept)
         yield from _tars(facts, facts.kept)
@@ -139,14 +142,6 @@ def _hidden(facts: TableFacts, needed: frozenset[str]) -> Iterator[Orphan]:
                 age_ms = facts.here_ms - entry.timestamp_ms
                 why = f"its switch was taken back (lineage entry {entry.id})"
                 yield Orphan(OrphanKind.SEGMENT, name, why, age_ms=age_ms)
-
-
-def _nodes(facts: TableFacts) -> Iterator[Orphan]:
-    """As `Lease.prune`."""
-    active = facts.session.node if facts.session is not None else ""
-    for node in facts.nodes[:-KEPT_SESSIONS]:
-        if node != active:
-            yield Orphan(OrphanKind.NODE, node, f"beyond the {KEPT_SESSIONS} newest sessions, which are kept")
 
 
 def _snapshots(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:

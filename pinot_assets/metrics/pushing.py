@@ -41,7 +41,12 @@ def run_samples(table: str, steps: Mapping[str, StepRecord], ended_s: float) -> 
     yield from (STEP_SECONDS.of(step.seconds, table, name) for name, step in steps.items())
     for step in steps.values():
         if isinstance(step.result, TriggerReport):
-            yield from _report(table, step.result)
+            report = step.result
+            files = {"built": len(report.built), "kept": report.kept, "failed": len(report.failed)}
+            yield BUILD_SECONDS.of(report.build_seconds, table)
+            yield from (RUN_FILES.of(count, table, state) for state, count in files.items())
+            yield RUN_ROWS.of(sum(receipt.rows for receipt in report.built), table)
+            yield BAD_ROWS.of(report.bad_rows, table)
         for finding in _findings(step.result):
             yield from check_samples(table, finding)
 
@@ -56,15 +61,6 @@ def _findings(result: object) -> tuple[Finding, ...]:
     """Those of a step that answered with some, as `Driver.audit` does: session and findings."""
     found = result[1] if isinstance(result, tuple) and len(result) == 2 else ()
     return tuple(finding for finding in found if isinstance(finding, Finding))
-
-
-def _report(table: str, report: TriggerReport) -> Iterator[Sample]:
-    yield BUILD_SECONDS.of(report.build_seconds, table)
-    yield RUN_FILES.of(len(report.built), table, "built")
-    yield RUN_FILES.of(report.kept, table, "kept")
-    yield RUN_FILES.of(len(report.failed), table, "failed")
-    yield RUN_ROWS.of(sum(receipt.rows for receipt in report.built), table)
-    yield BAD_ROWS.of(report.bad_rows, table)
 
 
 GATEWAY = "PINOT_ASSETS_PUSHGATEWAY"

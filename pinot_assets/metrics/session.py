@@ -25,9 +25,11 @@ from pinot_assets.table_spec import TableSpec, label_of
 
 PUBLISHED_AT = gauge("last_publish_timestamp_seconds", "When what queries see was published.")
 FRESHNESS_LIMIT = gauge("freshness_limit_seconds", "How old the table may be: dagster.freshnessHours.")
-PUBLISHED_FILES = gauge("published_files", "Files that the newest snapshot publishes.")
-PUBLISHED_SEGMENTS = gauge("published_segments", "Segments that the newest snapshot publishes.")
-PUBLISHED_ROWS = gauge("published_rows", "Rows that the newest snapshot publishes.")
+PUBLISHED = {
+    "files": gauge("published_files", "Files that the newest snapshot publishes."),
+    "segments": gauge("published_segments", "Segments that the newest snapshot publishes."),
+    "rows": gauge("published_rows", "Rows that the newest snapshot publishes."),
+}
 OPEN = gauge("session_open", "1 while a session is open.")
 STATE = gauge("session_state", "1 for the state that the open session is in.", "state")
 CREATED = gauge("session_created_timestamp_seconds", "When the open session began; absent without one.")
@@ -111,9 +113,7 @@ def _published(table: str, seen: Seen, freshness_hours: float | None) -> Iterato
     if seen.header is not None:
         counts = seen.header["counts"]
         yield PUBLISHED_AT.of(seconds(seen.header["publishedMs"]), table)
-        yield PUBLISHED_FILES.of(counts["files"], table)
-        yield PUBLISHED_SEGMENTS.of(counts["segments"], table)
-        yield PUBLISHED_ROWS.of(counts["rows"], table)
+        yield from (family.of(counts[name], table) for name, family in PUBLISHED.items())
 
 
 def _session(table: str, session: Session | None, max_retries: int) -> Iterator[Sample]:

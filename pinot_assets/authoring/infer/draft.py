@@ -15,7 +15,7 @@ from pinot_assets.authoring.infer.column import SampledColumn, absent, of_arrow,
 from pinot_assets.authoring.infer.csv_shape import CsvShape, rows_of, shape_of
 from pinot_assets.authoring.infer.proposal import GROUPS, Proposal, propose
 from pinot_assets.authoring.infer.sample import FolderSample, local_copies
-from pinot_assets.authoring.infer.yaml_text import SpecPlaces, spec_text
+from pinot_assets.authoring.infer.yaml_text import spec_text
 from pinot_assets.core.file_errors import FileRejected, Unreadable, one_line
 from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import SourceError
@@ -48,11 +48,6 @@ class Start:
     rows: int
     columns: Mapping[str, SampledColumn] = field(default_factory=dict)
     shape: CsvShape | None = None
-
-    @property
-    def reader(self) -> dict[str, str]:
-        """Settings of the reader."""
-        return {} if self.shape is None else self.shape.reader
 
 
 def read_start(path: Path) -> Start | None:
@@ -188,16 +183,21 @@ def draft(name: str, sample: FolderSample, props: Mapping[str, str], out: Path) 
     looked_at = f"{plural(rows, 'row')} of {plural(len(alike), 'file')}"
     sampled = f"{looked_at}, of {more}{sample.count:,} in {sample.folder}"
     staging = _staging(name, sample.folder, out)
-    place = SpecPlaces(_written(sample.folder, out), sample.include, staging, props)
-    text = spec_text(name, proposal, first.input_format, place, first.shape, sampled)
+    settings = {
+        "inputDirURI": _written(sample.folder, out),
+        **{f"input.fs.prop.{prop}": value for prop, value in props.items()},
+        "inputFormat": first.input_format,
+    }
+    if sample.include is not None:
+        settings["includeFileNamePattern"] = sample.include
+    text = spec_text(name, proposal, settings, staging, first.shape, sampled)
     return Draft(text, proposal, first.input_format, sampled, unlike, _doubts(sample, alike, proposal))
 
 
 def trouble(spec: TableSpec, sample: FolderSample, props: Mapping[str, str]) -> dict[str, str]:
     """Files whose first rows a run could not build for this table, and why."""
     with local_copies(sample, props) as copies:
-        found = {key: tried(spec, path) for key, path in copies}
-    return {key: why for key, why in found.items() if why}
+        return {key: why for key, path in copies if (why := tried(spec, path))}
 
 
 def merged(files: Sequence[tuple[int, Mapping[str, SampledColumn]]]) -> dict[str, SampledColumn]:
@@ -261,7 +261,8 @@ def _doubts(sample: FolderSample, starts: Sequence[Start], proposal: Proposal) -
 
 
 def _way(start: Start) -> str:
-    settings = ", ".join(f"{name} {value!r}" for name, value in start.reader.items())
+    reader = {} if start.shape is None else start.shape.reader
+    settings = ", ".join(f"{name} {value!r}" for name, value in reader.items())
     return f"{start.input_format} with {settings}" if settings else start.input_format
 
 

@@ -153,14 +153,9 @@ def propose(columns: Mapping[str, SampledColumn]) -> Proposal:
 
 
 def _why_not(field: Field, column: SampledColumn) -> str:
-    """Why a table cannot have the column; empty where it can."""
+    """Why a table cannot have the column, or its loader would refuse it; empty where it can."""
     if column.kind is ValueKind.UNKNOWN or (column.kind is ValueKind.DATE and column.multi):
         return "Pinot has no type for it"
-    return unwritable(field)
-
-
-def unwritable(field: Field) -> str:
-    """What the loader of table specs would refuse of a column; empty where it takes it."""
     schema = {"schemaName": "t", GROUPS[field.role]: [field.spec]}
     table = {"tableName": "t", "tableType": "OFFLINE", "segmentsConfig": {}, "tableIndexConfig": {}}
     document, problems = parse_document(json.dumps({"schema": schema, "table": table}), Path("t.json"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from string import Template
 from typing import Final
 
@@ -68,27 +67,18 @@ _SWITCH: Final = Template(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SpecPlaces:
-    """Where files lie and where segments wait.
-
-    :ivar input_uri: as written in the YAML.
-    :ivar include: pattern of the files' names, None for all.
-    :ivar staging_uri: as written in the YAML.
-    :ivar props: how to reach the files: `input.fs.prop.*`.
-    """
-
-    input_uri: str
-    include: str | None
-    staging_uri: str
-    props: Mapping[str, str]
-
-
 def spec_text(
-    name: str, proposal: Proposal, input_format: str, place: SpecPlaces, shape: CsvShape | None, sampled: str
+    name: str,
+    proposal: Proposal,
+    settings: Mapping[str, str],
+    staging_uri: str,
+    shape: CsvShape | None,
+    sampled: str,
 ) -> str:
     """The whole YAML.
 
+    :param settings: where the files lie, and how they are reached: the first keys of `fileIngestion`.
+    :param staging_uri: where segments wait.
     :param shape: of csv files.
     :param sampled: what was looked at, for people.
     """
@@ -97,8 +87,10 @@ def spec_text(
         _HEAD.substitute(sampled=_comment(sampled), name=in_line(name)),
         *_schema(proposal),
         _TABLE.substitute(name=in_line(name), time=time, nulls=_NULLS if proposal.has_nulls else ""),
-        *_ingestion(proposal, input_format, place, shape),
-        _SWITCH.substitute(staging=in_line(place.staging_uri)),
+        "fileIngestion:",
+        *_settings(settings),
+        *_ingestion(proposal, shape),
+        _SWITCH.substitute(staging=in_line(staging_uri)),
     ]
     return "\n".join(lines)
 
@@ -124,14 +116,7 @@ def _field(field: Field) -> str:
     )
 
 
-def _ingestion(
-    proposal: Proposal, input_format: str, place: SpecPlaces, shape: CsvShape | None
-) -> Iterator[str]:
-    yield f"fileIngestion:\n  inputDirURI: {in_line(place.input_uri)}"
-    yield from _settings("input.fs.prop", place.props)
-    yield f"  inputFormat: {input_format}"
-    if place.include is not None:
-        yield f"  includeFileNamePattern: {in_line(place.include)}"
+def _ingestion(proposal: Proposal, shape: CsvShape | None) -> Iterator[str]:
     if shape is not None:
         yield from _reader(shape)
     for field in proposal.fields:
@@ -141,7 +126,7 @@ def _ingestion(
     made = {field.name: field.transform for field in proposal.fields if field.transform}
     if made:
         yield '  # Spark reads the files for these: pip install "pinot-assets[sql]".'
-        yield from _settings("transforms", made)
+        yield from _settings(made, "transforms.")
 
 
 def _reader(shape: CsvShape) -> Iterator[str]:
@@ -156,11 +141,11 @@ def _reader(shape: CsvShape) -> Iterator[str]:
             else "has no name in the files"
         )
         yield f"  # {_comment(new)} {why}."
-    yield from _settings("recordReader.prop", shape.reader)
+    yield from _settings(shape.reader, "recordReader.prop.")
 
 
-def _settings(family: str, settings: Mapping[str, str]) -> Iterable[str]:
-    return (f"  {in_line(f'{family}.{name}')}: {in_line(value)}" for name, value in settings.items())
+def _settings(settings: Mapping[str, str], family: str = "") -> Iterable[str]:
+    return (f"  {in_line(family + name)}: {in_line(value)}" for name, value in settings.items())
 
 
 def _comment(text: str) -> str:
