@@ -103,7 +103,12 @@ def events(
     """
     name = f"{place.pinot}/{place.table}/{session.id}"
     begun = datetime.fromtimestamp(session.created_ms / 1000, UTC)
-    run = Run(str(generate_static_uuid(begun, name.encode())), _run_facets(session, snapshot, former))
+    facets: dict[str, RunFacet] = {SESSION_FACET: _session_facet(session, snapshot, former)}
+    if session.last_error:
+        facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
+            message=session.last_error, programmingLanguage="Python", producer=PRODUCER
+        )
+    run = Run(str(generate_static_uuid(begun, name.encode())), facets)
     yield RunEvent(
         eventTime=_time(session.created_ms),
         producer=PRODUCER,
@@ -128,15 +133,6 @@ def _job(place: DatasetPlace, session: Session) -> Job:
     )
     name = f"{place.table}.rollback" if session.mode is Mode.ROLLBACK else place.table
     return Job(place.namespace, name, {"jobType": job_type})
-
-
-def _run_facets(session: Session, snapshot: Snapshot | None, former: Snapshot | None) -> dict[str, RunFacet]:
-    facets: dict[str, RunFacet] = {SESSION_FACET: _session_facet(session, snapshot, former)}
-    if session.last_error:
-        facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
-            message=session.last_error, programmingLanguage="Python", producer=PRODUCER
-        )
-    return facets
 
 
 def _session_facet(session: Session, snapshot: Snapshot | None, former: Snapshot | None) -> SessionRunFacet:

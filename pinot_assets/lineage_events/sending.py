@@ -35,7 +35,6 @@ SECONDS = 5.0
 """How long the sending may take, whatever hangs."""
 NAMESPACE = "OPENLINEAGE_NAMESPACE"
 _NAMES = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG")
-_FILE = "openlineage.yml"
 
 
 @contextmanager
@@ -99,7 +98,7 @@ def _settings_file(env: Mapping[str, str]) -> Path | None:
     """The file that the client takes its settings from, None where there is none."""
     named = env.get("OPENLINEAGE_CONFIG")
     files = [Path(named)] if named else []
-    files += [folder / _FILE for folder in (Path.cwd(), Path.home() / ".openlineage")]
+    files += [folder / "openlineage.yml" for folder in (Path.cwd(), Path.home() / ".openlineage")]
     return next((file for file in files if file.is_file() and os.access(file, os.R_OK)), None)
 
 

@@ -61,13 +61,6 @@ def health_samples(table: str, answers: Iterable[CheckResult]) -> Iterator[Sampl
             yield ORPHAN_BYTES.of(answer.numbers["staged_bytes"], table)
 
 
-def rollback_sample(table: str, switched_ms: int, window_ms: int) -> Sample:
-    """:param switched_ms: when the newest switch was, by its lineage entry.
-    :param window_ms: how long this Pinot lets it be reverted.
-    """
-    return ROLLBACK_UNTIL.of(seconds(switched_ms + window_ms), table)
-
-
 def source_samples(table: str, probe: TableProbe) -> Iterator[Sample]:
     """What the source holds beside what is published.
 
@@ -97,13 +90,13 @@ def samples_of_probe(probe: TableProbe) -> list[Sample]:
     with suppress(PinotAssetsError):
         samples.append(LEFT_OUT.of(len(probe.left_out), table))
     if any(answer.name == serving.rollback_window.name and answer.found > 0 for answer in answers):
-        samples.append(_way_back(probe))
+        samples.append(rollback_sample(table, probe))
     return samples
 
 
-def _way_back(probe: TableProbe) -> Sample:
+def rollback_sample(table: str, probe: TableProbe) -> Sample:
     """Of a look whose check found time left, so that all of this was read."""
     assert probe.snapshot is not None
     entry = probe.lineage.get(probe.snapshot.lineage_entry_id)
     switched_ms = entry.timestamp_ms if entry else probe.snapshot.published_ms
-    return rollback_sample(label_of(probe.spec), switched_ms, probe.revert_window_ms)
+    return ROLLBACK_UNTIL.of(seconds(switched_ms + probe.revert_window_ms), table)

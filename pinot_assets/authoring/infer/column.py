@@ -247,11 +247,6 @@ def of_cells(cells: Sequence[str], nulls: Collection[str]) -> SampledColumn:
     return replace(seen, multi=is_list, rows=len(cells), nulls=len(cells) - len(texts), marked=marked)
 
 
-def of_members(members: Sequence[object]) -> SampledColumn:
-    """A member of JSON documents; None where a document lacks it."""
-    return _of_values(members, of_member)
-
-
 def of_arrow(array: pa.ChunkedArray) -> SampledColumn:
     """A column of a format with types of its own."""
     if getattr(array.type, "extension_name", "") == "arrow.json":
@@ -269,9 +264,9 @@ def of_arrow(array: pa.ChunkedArray) -> SampledColumn:
     values = array.to_pylist()
     if found is ValueKind.STRING:
         # A text keeps its type, but for its dates: a reader of typed files takes text for a time, too.
-        seen = _of_values(values, lambda value: of_text(value) if value else ValueKind.STRING)
+        seen = of_members(values, lambda value: of_text(value) if value else ValueKind.STRING)
         return replace(seen, multi=is_list)  # by its type: a list without a value is one, too
-    seen = _of_values(values, lambda _: found)
+    seen = of_members(values, lambda _: found)
     return replace(seen, kind=found, multi=is_list)
 
 
@@ -293,7 +288,8 @@ def _with_times(column: SampledColumn, array: pa.ChunkedArray) -> SampledColumn:
     return replace(column, earliest=earliest, latest=latest)
 
 
-def _of_values(values: Sequence[Any], kind_of: Callable[[Any], ValueKind]) -> SampledColumn:
+def of_members(values: Sequence[Any], kind_of: Callable[[Any], ValueKind] = of_member) -> SampledColumn:
+    """A member of JSON documents, or other values of a format that knows lists; None where one is missing."""
     there = [value for value in values if value is not None]
     is_list = any(isinstance(value, list) for value in there)
     if not is_list:

@@ -61,7 +61,10 @@ def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, pol
     :raises SourceError: there is no file, the place cannot be read, or named files are of several kinds.
     """
     uris = [normalise_location(place, base) for place in places]
-    _check_local(places, uris)
+    for place, uri in zip(places, uris, strict=True):
+        # A mistyped path is refused before its place is judged: no policy could help it.
+        if uri.startswith("file:") and not os.path.lexists(parse_root(uri).path):
+            raise SourceError(f"{place} does not exist", hint=_NAME_FILES)
     if len(uris) == 1 and not _is_file(uris[0], props, policy):
         store = open_store(uris[0], props, policy)
         return _chosen(store.uri, policy, list(islice(_told(store), LISTED)))
@@ -160,16 +163,6 @@ def _spread(files: Sequence[ObjectInfo]) -> Iterable[ObjectInfo]:
     if len(files) <= FILES:
         return files
     return (files[round(n * (len(files) - 1) / (FILES - 1))] for n in range(FILES))
-
-
-def _check_local(places: Sequence[str], uris: Sequence[str]) -> None:
-    """Refuse a mistyped path before its place is judged: no policy could help it.
-
-    :raises SourceError: a path of this machine does not exist.
-    """
-    for place, uri in zip(places, uris, strict=True):
-        if uri.startswith("file:") and not os.path.lexists(parse_root(uri).path):
-            raise SourceError(f"{place} does not exist", hint=_NAME_FILES)
 
 
 def _is_file(uri: str, props: Mapping[str, str], policy: Policy) -> bool:

@@ -21,6 +21,7 @@ from pinot_assets.metrics.health import LEFT_OUT, health_samples, rollback_sampl
 from pinot_assets.metrics.pushing import run_samples
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.session import Seen, session_samples
+from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
 from pinot_assets.session.driver import StepRecord
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
@@ -113,7 +114,8 @@ def _health() -> Iterator[Sample]:
         CheckResult(c.name, False, 0, 0, "", severity=Severity.ERROR, numbers=numbers) for c in health.CHECKS
     ]
     yield from health_samples("t", [*answers, unknown("room", "no answer", "")])
-    yield rollback_sample("t", NOW_MS, 1000)
+    snapshot = SimpleNamespace(lineage_entry_id="e", published_ms=NOW_MS)
+    yield rollback_sample("t", looked(snapshot=snapshot, lineage=Lineage(), revert_window_ms=1000))
 
 
 def _stream() -> Iterator[Sample]:

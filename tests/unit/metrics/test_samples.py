@@ -21,6 +21,7 @@ from pinot_assets.metrics.family import Family, Sample, text_of
 from pinot_assets.metrics.health import health_samples, rollback_sample
 from pinot_assets.metrics.pushing import run_samples
 from pinot_assets.metrics.realtime import realtime_samples
+from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.session.driver import StepRecord
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.snapshot.receipt import Failure, Receipt
@@ -112,7 +113,9 @@ def test_orphans() -> None:
 
 
 def test_the_end_of_the_rollback_window() -> None:
-    assert told([rollback_sample("t", 10_000, 5000)]) == {("rollback_window_end_timestamp_seconds",): 15}
+    snapshot = SimpleNamespace(lineage_entry_id="e", published_ms=10_000)
+    probe = looked(snapshot=snapshot, lineage=Lineage(), revert_window_ms=5000)
+    assert told([rollback_sample("t", probe)]) == {("rollback_window_end_timestamp_seconds",): 15}
 
 
 # --- REALTIME --------------------------------------------------------------------------------------
