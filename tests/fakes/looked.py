@@ -14,7 +14,7 @@ def looked(
     mode: str = "sync",
     max_retries: int = 3,
     freshness_hours: float | None = None,
-    **readings: Any,
+    **readings: object,
 ) -> TableProbe:
     """What a check sees; a reading that is not given cannot be made.
 

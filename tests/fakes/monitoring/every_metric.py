@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 from types import SimpleNamespace
-from typing import Any
 
 from fakes.looked import looked
 from fakes.realtime.memory import FakeRealtime
@@ -97,13 +96,14 @@ def _seen() -> Seen:
 
 def _source() -> Iterator[Sample]:
     found = SourceDifference(3, missing=("a",), stale=("b",), extra=("c",), held=0, unready=1)
-    readings: dict[str, Any] = {
-        "waiting_since_ms": {"a": NOW_MS, "b": NOW_MS},
-        "unready_since_ms": {"d": NOW_MS},
-        "snapshot": SimpleNamespace(published_ms=NOW_MS),
-    }
+    probe = looked(
+        difference=found,
+        waiting_since_ms={"a": NOW_MS, "b": NOW_MS},
+        unready_since_ms={"d": NOW_MS},
+        snapshot=SimpleNamespace(published_ms=NOW_MS),
+    )
     yield from (
-        *source_samples("t", looked(difference=found, **readings)),
+        *source_samples("t", probe),
         LEFT_OUT.of(1, "t"),
     )
 

@@ -32,8 +32,8 @@ def source_samples(
     found: SourceDifference, modified: dict[str, int], unready: dict[str, int], published_ms: int | None
 ) -> Iterator[Sample]:
     snapshot = None if published_ms is None else SimpleNamespace(published_ms=published_ms)
-    readings = {"waiting_since_ms": modified, "unready_since_ms": unready, "snapshot": snapshot}
-    return health.source_samples("t", looked(difference=found, **readings))
+    probe = looked(difference=found, waiting_since_ms=modified, unready_since_ms=unready, snapshot=snapshot)
+    return health.source_samples("t", probe)
 
 
 def told(samples: Any) -> Numbers:
