@@ -133,30 +133,18 @@ BROKERS: Final = "127.0.0.1:9092"
 """A Kafka on this machine."""
 
 
-def starting_table(name: str) -> str:
-    """YAML of an OFFLINE table of one text column, with comments; it has no problems as it stands.
-
-    :param name: of the table, as Pinot takes it.
-    """
-    return _OFFLINE.substitute(
-        name=in_line(name), data=in_line(f"data/{name}"), staging=in_line(f"staging/{name}")
-    )
-
-
-def starting_realtime_table(name: str, brokers: str = BROKERS) -> str:
-    """YAML of a REALTIME table fed by the Kafka topic of its name, with comments; it has no problems.
-
-    :param name: of the table, as Pinot takes it.
-    :param brokers: `host:port[,host:port…]` of Kafka.
-    """
-    return _REALTIME.substitute(name=in_line(name), brokers=in_line(brokers))
-
-
 def starting_spec(table_type: TableType, name: str, brokers: str = BROKERS) -> str:
-    """YAML of a table of either type.
+    """YAML of a table of either type, with comments; it has no problems as it stands.
 
-    :param brokers: for a REALTIME one.
+    An OFFLINE one has one text column, a REALTIME one is fed by the Kafka topic of its name.
+
+    :param name: of the table, as Pinot takes it.
+    :param brokers: `host:port[,host:port…]` of Kafka, for a REALTIME one.
     """
-    if table_type is TableType.REALTIME:
-        return starting_realtime_table(name, brokers)
-    return starting_table(name)
+    template = _REALTIME if table_type is TableType.REALTIME else _OFFLINE
+    return template.substitute(
+        name=in_line(name),
+        data=in_line(f"data/{name}"),
+        staging=in_line(f"staging/{name}"),
+        brokers=in_line(brokers),
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from functools import partial
+from typing import Final, TypeVar
 
 HOUR_MS = 3_600_000
 
@@ -111,6 +112,17 @@ def check_result_of(
         severity=worst[0].severity,
         numbers=numbers,
     )
+
+
+result_of: Final = partial(check_result_of, "")
+"""The answer of a check of a table's health, which puts its own name in."""
+
+
+def problem_if(
+    is_wrong: object, text: str, next_step: str, severity: Severity = Severity.WARN
+) -> tuple[CheckProblem, ...]:
+    """The problem, or none."""
+    return (CheckProblem(text, next_step, severity),) if is_wrong else ()
 
 
 def unknown(name: str, reason: str, next_step: str, severity: Severity = Severity.WARN) -> CheckResult:

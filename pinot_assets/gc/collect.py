@@ -88,13 +88,8 @@ def collect(driver: Driver, grace_ms: int, told: OnProgress) -> Collected:
 def _collect(context: TriggerContext, grace_ms: int, told: OnProgress) -> Collected:
     catch_up(context)
     context.clients.staging.store.probe()  # a disk clears away what killed writers left unfinished
-    garbage = look(
-        context.spec,
-        context.clients,
-        context.lease.pointer,
-        grace_ms,
-        store_now_ms(context.clients.staging.store),
-    )
+    now_ms = store_now_ms(context.clients.staging.store)
+    garbage = look(context.spec, context.clients, context.lease.pointer, grace_ms, now_ms)
     failed = dict[str, str]()
     for done, (name, why) in enumerate(_work(context, garbage), 1):
         if why:
@@ -138,10 +133,9 @@ def _together(
             act(names)
         except LeaseLost:
             raise
-        except SwitchStateUnknown as error:
-            context.lease.left_unknown()  # it may still arrive: the next owner waits (rule R2)
-            why = error.reason
         except PinotAssetsError as error:
+            if isinstance(error, SwitchStateUnknown):
+                context.lease.left_unknown()  # it may still arrive: the next owner waits (rule R2)
             why = error.reason
     yield from ((name, why) for name in names)
 

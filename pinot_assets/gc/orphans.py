@@ -115,7 +115,10 @@ def orphans(facts: TableFacts) -> Iterator[Orphan]:
             yield from _hidden(facts, facts.ledger | facts.kept.segments)
     if facts.shadow:
         yield Orphan(OrphanKind.SHADOW, facts.shadow, "an audit left it: the next trigger deletes it")
-    yield from _nodes(facts)
+    active = facts.session.node if facts.session is not None else ""
+    for node in facts.nodes[:-KEPT_SESSIONS]:  # as `Lease.prune`
+        if node != active:
+            yield Orphan(OrphanKind.NODE, node, f"beyond the {KEPT_SESSIONS} newest sessions, which are kept")
     if facts.kept is not None:
         yield from _snapshots(facts, facts.kept)
         yield from _tars(facts, facts.kept)
@@ -141,14 +144,6 @@ def _hidden(facts: TableFacts, needed: frozenset[str]) -> Iterator[Orphan]:
                 yield Orphan(OrphanKind.SEGMENT, name, why, age_ms=age_ms)
 
 
-def _nodes(facts: TableFacts) -> Iterator[Orphan]:
-    """As `Lease.prune`."""
-    active = facts.session.node if facts.session is not None else ""
-    for node in facts.nodes[:-KEPT_SESSIONS]:
-        if node != active:
-            yield Orphan(OrphanKind.NODE, node, f"beyond the {KEPT_SESSIONS} newest sessions, which are kept")
-
-
 def _snapshots(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
     why = "older than what the table keeps, and no way back needs it"
     for key in sorted({header.ref.key for header in facts.expired}):
@@ -160,7 +155,7 @@ def _snapshots(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
 def _tars(facts: TableFacts, kept: Reach) -> Iterator[Orphan]:
     sizes = {key: version.size for key, version in facts.staged.items() if key.startswith(SEGMENTS)}
     open_session = facts.session.id if facts.session is not None else ""
-    for key in unreferenced(facts.table, sizes, kept.segments, open_session).keys:
+    for key in unreferenced(facts.table, sizes, kept.segments, open_session):
         match = _TAR.fullmatch(key)
         if match and is_ours(facts.table, match["segment"]):
             yield _object(facts, OrphanKind.TAR, key, "no kept snapshot and no open session names it")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pinot_assets.core.check_result import CheckProblem, CheckResult, check_result_of, megabytes, unknown
-
-NAME = "head_room"
+from pinot_assets.core.check_result import CheckProblem, CheckResult, megabytes, result_of, unknown
+from pinot_assets.errors import PinotAssetsError, PinotError
+from pinot_assets.health.check import check
+from pinot_assets.health.table_probe import TableProbe
+from pinot_assets.session.checks.capacity import quota_bytes, replication_of
 
 RESERVE = 0.1
 """Share of a quota or a server's disk that should stay free: Pinot refuses uploads when a disk is at 95 %."""
@@ -80,7 +82,48 @@ def server_room(server: str, total: int, used: int) -> Room:
     )
 
 
-def head_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> CheckResult:
+@check("Quota and disks have room for the next switch.")
+def head_room(probe: TableProbe) -> CheckResult:
+    """Every place has room for the next switch."""
+    rooms: list[Room] = []
+    not_known: dict[str, str] = {}
+    for where, read in (("the quota", _quota), ("the staging area", _staging), ("the servers", _servers)):
+        try:
+            rooms += read(probe)
+        except PinotAssetsError as error:
+            not_known[where] = error.why or error.what
+    return enough_room(rooms, not_known)
+
+
+def _quota(probe: TableProbe) -> Iterator[Room]:
+    quota = quota_bytes(probe.table_config)
+    if quota is None:
+        return
+    replication = replication_of(probe.table_config)
+    used = probe.table_bytes
+    # A swap brings the whole table once more; what of it is hidden now goes before.
+    share = len(probe.served) / len(probe.segments) if probe.segments else 0.0
+    more = int(used * share) if probe.spec.mode == "swap" else 0
+    yield quota_room(quota * replication, used, more)
+
+
+def _staging(probe: TableProbe) -> Iterator[Room]:
+    disk = probe.staging_disk()
+    if disk is None:
+        return
+    swap = probe.spec.mode == "swap"
+    more = sum(o.tar_bytes for o in probe.snapshot.segments.values()) if swap and probe.snapshot else 0
+    yield staging_room(*disk, more)
+
+
+def _servers(probe: TableProbe) -> Iterator[Room]:
+    for server, disk in sorted(probe.server_disks.items()):
+        if isinstance(disk, PinotError):
+            raise disk
+        yield server_room(server, disk.total, disk.used)
+
+
+def enough_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> CheckResult:
     """Every place has room for the next switch; not known, where one is not and no other is short.
 
     :param not_known: place → why nothing is known of it.
@@ -101,7 +144,7 @@ def head_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> CheckResul
             numbers[f"{r.key}_used_percent"] = round(100 * (1 - r.free / r.total), 1) if r.total else 100.0
     if not_known and not problems:
         told = "; ".join(f"{where}: {why}" for where, why in not_known.items())
-        return replace(unknown(NAME, told, "look again when it answers"), numbers=numbers)
+        return replace(unknown("", told, "look again when it answers"), numbers=numbers)
     problems += [
         CheckProblem(f"not known of {where}: {why}", "look again when it answers")
         for where, why in not_known.items()
@@ -111,8 +154,7 @@ def head_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> CheckResul
         if tightest
         else "no quota is set, and nobody tells of a disk"
     )
-    return check_result_of(
-        NAME,
+    return result_of(
         problems,
         expected=tightest.needed if tightest else 0,
         found=tightest.free if tightest else 0,

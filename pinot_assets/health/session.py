@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pinot_assets.core.check_result import (
     HOUR_MS,
     CheckProblem,
     CheckResult,
     Severity,
-    check_result_of,
     hours,
+    problem_if,
+    result_of,
 )
 from pinot_assets.core.text import counted
-from pinot_assets.session.values.state import Owner, Session, State, utc_text
+from pinot_assets.health.check import check
+from pinot_assets.health.table_probe import TableProbe
+from pinot_assets.session.values.state import Session, State, utc_text
 from pinot_assets.session.values.trouble import has_lasted
-
-NAME = "session_progress"
 
 OLDEST_MS = 24 * HOUR_MS
 """An open session older than this holds back a day of changes."""
@@ -26,71 +29,67 @@ HELD_MS = 24 * HOUR_MS
 """Nobody should hold a lease for longer: a driver that hangs keeps its heartbeat (rule R25)."""
 
 
-def session_progress(
-    table: str, session: Session | None, holder: Owner | None, max_retries: int, now_ms: int
-) -> CheckResult:
-    """No open session failed, waits for nobody or grows old; no lease is held for ever.
-
-    :param session: the open one.
-    :param holder: who holds the lease.
-    """
-    run = f"run {table} (`pinot-assets run {table}`)"
-    problems: list[CheckProblem] = []
-    age_ms = now_ms - session.created_ms if session else 0
+@check("An open session gets on and has retries left.")
+def session_progress(probe: TableProbe) -> CheckResult:
+    """No open session failed, waits for nobody or grows old; no lease is held for ever."""
+    session, holder, now_ms = probe.session, probe.holder, probe.now_ms
+    max_retries = probe.spec.ingestion.max_retries
+    run = f"run {probe.spec.name} (`pinot-assets run {probe.spec.name}`)"
     held_ms = now_ms - holder.since_ms if holder else 0
-    left = max(0, max_retries - session.retry_count) if session else max_retries
-    if session is not None:
-        audit_failed = session.audit is not None and not session.audit.passed
-        if session.trouble_since_ms:
-            if has_lasted(session.trouble_since_ms, now_ms):
-                problems.append(_trouble(table, session, now_ms))
-        elif session.failures is not None or audit_failed:
-            what = "failed its audit" if audit_failed else "has files that failed"
-            problems.append(
-                CheckProblem(
-                    f"{session.id} {what}, {counted(left, 'retry', 'retries')} left: {session.last_error}",
-                    _way_on(session, max_retries, run),
-                )
-            )
-        elif holder is None and now_ms - _last_step_ms(session) > IDLE_MS:
-            idle = hours(now_ms - _last_step_ms(session))
-            what = f"{session.id} stands in {session.state.value} and nobody has worked on it for {idle} h"
-            problems.append(CheckProblem(what, f"its driver died: {run}, it goes on from what is stored"))
-        if age_ms > OLDEST_MS:
-            what = f"{session.id} has been open for {hours(age_ms)} h"
-            problems.append(CheckProblem(what, f"`pinot-assets status {table}` says why; then {run}"))
-    if holder is not None and held_ms > HELD_MS:
-        what = f"the lease has been held for {hours(held_ms)} h by {holder}"
-        problems.append(
-            CheckProblem(what, "does that run still work? End it: the lease goes with its process")
-        )
-    return check_result_of(
-        NAME,
-        problems,
+    trouble_ms = now_ms - session.trouble_since_ms if session and session.trouble_since_ms else 0
+    return result_of(
+        [
+            *(_of_session(session, probe, run) if session else ()),
+            *problem_if(
+                held_ms > HELD_MS,
+                f"the lease has been held for {hours(held_ms)} h by {holder}",
+                "does that run still work? End it: the lease goes with its process",
+            ),
+        ],
         expected=max_retries,
         found=session.retry_count if session else 0,
         good=_good(session),
         numbers={
             "session_open": int(session is not None),
             "session_in_switch": int(session is not None and session.state is State.SWITCH),
-            "session_age_hours": hours(age_ms),
-            "retries_left": left,
+            "session_age_hours": hours(now_ms - session.created_ms if session else 0),
+            "retries_left": max(0, max_retries - (session.retry_count if session else 0)),
             "files_failed": session.counts.get("failed", 0) if session else 0,
-            "trouble_hours": hours(now_ms - session.trouble_since_ms)
-            if session and session.trouble_since_ms
-            else 0,
+            "trouble_hours": hours(trouble_ms),
             "lease_held_hours": hours(held_ms),
         },
     )
 
 
-def _trouble(table: str, session: Session, now_ms: int) -> CheckProblem:
-    return CheckProblem(
-        f"{session.id} has had trouble for {hours(now_ms - session.trouble_since_ms)} h that should have "
-        f"passed by itself: {session.last_error}",
-        f"see to the cause; {table} is tried again every 15 minutes where its sensors or a watch run, "
-        "and spends no retry",
-        Severity.ERROR,
+def _of_session(session: Session, probe: TableProbe, run: str) -> Iterator[CheckProblem]:
+    now_ms, most = probe.now_ms, probe.spec.ingestion.max_retries
+    age_ms = now_ms - session.created_ms
+    idle_ms = now_ms - max(session.created_ms, session.attempt_started_ms, session.switch_ms)
+    audit_failed = session.audit is not None and not session.audit.passed
+    if session.trouble_since_ms:
+        yield from problem_if(
+            has_lasted(session.trouble_since_ms, now_ms),
+            f"{session.id} has had trouble for {hours(now_ms - session.trouble_since_ms)} h that should "
+            f"have passed by itself: {session.last_error}",
+            f"see to the cause; {probe.spec.name} is tried again every 15 minutes where its sensors or a "
+            "watch run, and spends no retry",
+            Severity.ERROR,
+        )
+    elif session.failures is not None or audit_failed:
+        what = "failed its audit" if audit_failed else "has files that failed"
+        left = counted(max(0, most - session.retry_count), "retry", "retries")
+        text = f"{session.id} {what}, {left} left: {session.last_error}"
+        yield CheckProblem(text, _way_on(session, most, run))
+    elif probe.holder is None and idle_ms > IDLE_MS:
+        yield CheckProblem(
+            f"{session.id} stands in {session.state.value} and nobody has worked on it for "
+            f"{hours(idle_ms)} h",
+            f"its driver died: {run}, it goes on from what is stored",
+        )
+    yield from problem_if(
+        age_ms > OLDEST_MS,
+        f"{session.id} has been open for {hours(age_ms)} h",
+        f"`pinot-assets status {probe.spec.name}` says why; then {run}",
     )
 
 
@@ -116,7 +115,3 @@ def _way_on(session: Session, most: int, run: str) -> str:
         f"repair the files, raise consistentPushMaxRetries (now {most}), then {run}: "
         "without a retry left it starts over and builds every file again"
     )
-
-
-def _last_step_ms(session: Session) -> int:
-    return max(session.created_ms, session.attempt_started_ms, session.switch_ms)

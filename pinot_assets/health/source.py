@@ -1,8 +1,8 @@
-"""Whether the published snapshot is what the source holds now."""
+"""What the source holds beside what is published: what differs, for how long, and which files fail."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
 from dataclasses import dataclass
 
 from pinot_assets.core.check_result import (
@@ -10,85 +10,45 @@ from pinot_assets.core.check_result import (
     CheckResult,
     Severity,
     base_name,
-    check_result_of,
+    hours,
+    problem_if,
+    result_of,
     some,
 )
-from pinot_assets.core.text import duration
-from pinot_assets.session.values.hold import Hold
+from pinot_assets.core.text import duration, plural_are
+from pinot_assets.health.check import check
+from pinot_assets.health.table_probe import TableProbe
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.session.values.trouble import has_lasted, so_long
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.source.readiness import Readiness
 
-NAME = "snapshot_equals_source"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceDifference:
-    """The listing beside the ledger, by fingerprint alone; URIs, sorted.
-
-    :ivar listed: how many files count: listed and ready.
-    :ivar missing: listed, not published.
-    :ivar stale: published in another version.
-    :ivar extra: published, not listed any more.
-    :ivar held: how many differ because a rollback holds them back.
-    :ivar unready: how many are being written, or not complete yet.
-    """
-
-    listed: int
-    missing: tuple[str, ...]
-    stale: tuple[str, ...]
-    extra: tuple[str, ...]
-    held: int
-    unready: int
-
-    @property
-    def waiting(self) -> tuple[str, ...]:
-        """Files whose content waits to be published."""
-        return (*self.missing, *self.stale)
+OFTEN = 2
+"""Attempts after which a file that still fails will not repair itself."""
 
 
-def difference(published: Mapping[str, Fingerprint], found: Readiness, hold: Hold) -> SourceDifference:
-    """Compare ledger and listing; what is not ready and what a rollback holds back (R23) is counted apart.
-
-    :param published: newest published version by URI.
-    """
-    unready = {u.uri for u in (*found.later, *found.waiting)}
-    files = {uri: file for uri, file in found.counted.files.items() if uri not in unready}
-    held = {uri for uri, file in files.items() if hold.holds(file)}
-    gone = set(published) - set(files) - unready
-    differs = {uri for uri, file in files.items() if published.get(uri) != file.fingerprint}
-    return SourceDifference(
-        listed=len(files),
-        missing=tuple(sorted(differs - held - set(published))),
-        stale=tuple(sorted((differs - held) & set(published))),
-        extra=tuple(sorted(gone - set(hold.removals))),
-        held=len(differs & held) + len(gone & set(hold.removals)),
-        unready=len(unready),
-    )
-
-
-def snapshot_equals_source(table: str, found: SourceDifference, *, removes: bool) -> CheckResult:
+@check("Every listed file is published as it is listed, and no other.")
+def snapshot_equals_source(probe: TableProbe) -> CheckResult:
     """Every listed file is published in the version that is listed, and no other.
 
-    :param removes: whether the table's mode takes away what is no longer listed (append never does).
+    A table that appends never takes away what is no longer listed.
     """
+    table, found = probe.spec.name, probe.difference
     run = f"run {table} (`pinot-assets run {table}`); if it just ran, `pinot-assets status {table}` says why"
-    parts: list[tuple[str, Collection[str]]] = [("missing", found.missing), ("stale", found.stale)]
-    if removes:
-        parts.append(("extra", found.extra))
-    problems = [
-        CheckProblem(f"{len(uris)} {what} ({some([base_name(u) for u in uris])})", run)
-        for what, uris in ((what, sorted(uris)) for what, uris in parts)
-        if uris
-    ]
-    if found.held:
-        resume = f"`pinot-assets resume {table}` lets in what the rollback took back"
-        problems.append(CheckProblem(f"{found.held} held back by a rollback", resume))
+    extra = found.extra if probe.spec.mode != "append" else ()
+    parts = (("missing", found.missing), ("stale", found.stale), ("extra", extra))
     same = found.listed - len(found.waiting)
-    return check_result_of(
-        NAME,
-        problems,
+    return result_of(
+        [
+            *(
+                CheckProblem(f"{len(uris)} {what} ({some([base_name(u) for u in uris])})", run)
+                for what, uris in parts
+                if uris
+            ),
+            *problem_if(
+                found.held,
+                f"{found.held} held back by a rollback",
+                f"`pinot-assets resume {table}` lets in what the rollback took back",
+            ),
+        ],
         expected=found.listed,
         found=same,
         good=f"{same} of {found.listed} listed files are published as they are",
@@ -100,6 +60,80 @@ def snapshot_equals_source(table: str, found: SourceDifference, *, removes: bool
             "files_unready": found.unready,
         },
     )
+
+
+@check("Snapshot and waiting changes are younger than dagster.freshnessHours.")
+def freshness(probe: TableProbe) -> CheckResult:
+    """Neither the published snapshot nor an unpublished change is older than the table's owner promised.
+
+    A change is as old as its file, but no older than the snapshot that lacks it: a copy may keep an old date.
+    Without a promise (`dagster.freshnessHours`), the check only tells the numbers.
+    """
+    table, limit_hours = probe.spec.name, probe.spec.dagster.freshness_hours
+    published_ms = probe.snapshot.published_ms if probe.snapshot else None
+    waiting = probe.waiting_since_ms
+    snapshot_h = hours(probe.now_ms - published_ms) if published_ms is not None else 0.0
+    oldest = min(waiting, key=lambda uri: waiting[uri], default=None)
+    change_h = hours(probe.now_ms - max(waiting[oldest], published_ms or 0)) if oldest is not None else 0.0
+    age = f"published {snapshot_h} h ago" if published_ms is not None else "nothing is published yet"
+    change = f"oldest of {len(waiting)} waiting changes {change_h} h" if waiting else "no change waits"
+    promised = f"{limit_hours or 0:g} h promised"
+    return result_of(
+        [
+            *problem_if(
+                limit_hours is not None and change_h > limit_hours,
+                f"{base_name(oldest or '')} has waited {change_h} h to be published, {promised}",
+                f"run {table}; if it runs and fails, `pinot-assets status {table}` says why",
+            ),
+            *problem_if(
+                limit_hours is not None and snapshot_h > limit_hours,
+                f"what queries see was published {snapshot_h} h ago, {promised}",
+                "has the source had no new file? Ask who delivers it, or raise dagster.freshnessHours",
+            ),
+        ],
+        expected=limit_hours or 0,
+        found=max(change_h, snapshot_h),
+        good=f"{age}, {change}" + ("" if limit_hours is not None else "; no limit is set"),
+        numbers={
+            "snapshot_age_hours": snapshot_h,
+            "oldest_change_hours": change_h,
+            "changes_waiting": len(waiting),
+        },
+    )
+
+
+@check("No file fails again and again.")
+def failing_files(probe: TableProbe) -> CheckResult:
+    """No file that fails now has failed in several attempts of the kept sessions.
+
+    What may pass by itself is judged by the time that it lasts (`session_progress`).
+    """
+    passing = probe.session is not None and probe.session.trouble_since_ms > 0
+    attempts = probe.attempts.values()
+    reason = {f.uri: f"{f.code}: {f.reason}" for f in (() if passing else probe.failing_now)}
+    times = Counter(uri for failures in attempts for uri in {f.uri for f in failures})
+    keep = sorted((uri for uri in reason if times[uri] >= OFTEN), key=lambda uri: (-times[uri], uri))
+    told = [f"{base_name(uri)} in {times[uri]} attempts ({reason[uri]})" for uri in keep]
+    once = len(reason) - len(keep)
+    return result_of(
+        problem_if(
+            keep,
+            f"{plural_are(len(keep), 'file')} failing again and again: {some(told)}",
+            f"repair {some([base_name(uri) for uri in keep[:1]])} or take it away, "
+            f"then run {probe.spec.name}; skipFileIfFailToInitReader leaves unreadable files out",
+        ),
+        expected=0,
+        found=len(keep),
+        good="no file keeps failing" + (f"; {once} failed once" if once else ""),
+        numbers={
+            "files_failing": len(reason),
+            "most_attempts": max((times[uri] for uri in reason), default=0),
+            "attempts_with_failures": sum(bool(failures) for failures in attempts),
+        },
+    )
+
+
+NAME = snapshot_equals_source.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,26 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar, cast
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import PinotError, SourceError
-from pinot_assets.health.cached_reading import CachedReading
-from pinot_assets.health.failing import Attempts, still_there
-from pinot_assets.health.leftovers import ReferencedObjects
-from pinot_assets.health.ports import Ports, open_ports
-from pinot_assets.health.replicas import Loaded
-from pinot_assets.health.source import SourceDifference, difference
+from pinot_assets.health.readings import (
+    Attempts,
+    Loaded,
+    ReferencedObjects,
+    SourceDifference,
+    difference,
+    still_there,
+)
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient, ServerDisk
+from pinot_assets.pinot.http_client import HttpPinotClient
 from pinot_assets.pinot.lineage import Lineage, Replicas
+from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.detect.observe import judge_listing, list_source
 from pinot_assets.session.lineage.stale_pointer import published
 from pinot_assets.session.recover.interrupted import unknown_of
@@ -35,11 +41,13 @@ from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Owner, P
 from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Failure, Output
-from pinot_assets.source import Inventory
+from pinot_assets.source import Inventory, ObjectStore
 from pinot_assets.source.readiness import Readiness
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec import TableSpec
 from pinot_assets.table_spec.tables.apply import held_table_config
+
+T = TypeVar("T")
 
 MOST_OBJECTS = 200_000
 """Staged objects that a look lists at most: about 40 s on an object store."""
@@ -49,26 +57,66 @@ _FAILURES = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Opens what a look needs, when it needs it."""
+
+    store: Callable[[], SessionStore]
+    pinot: Callable[[], PinotClient]
+    source: Callable[[], ObjectStore]
+    staging: Callable[[], Staging]
+
+
 @contextmanager
 def open_table_probe(spec: TableSpec, settings: Callable[[], Settings]) -> Iterator[TableProbe]:
     """A look at a table; connections are made when first needed and closed at the end.
 
     :param settings: where Pinot is; may raise, which is then the answer of every check that needs Pinot.
     """
-    with open_ports(spec, settings) as ports:
+    with ExitStack() as stack:
+        ports = Ports(
+            store=lambda: stack.enter_context(open_session_store(spec, settings())),
+            pinot=lambda: stack.enter_context(HttpPinotClient(settings().pinot)),
+            source=lambda: open_source(spec),
+            staging=lambda: open_staging(spec),
+        )
         yield TableProbe(spec, ports, time.time_ns() // 1_000_000)
+
+
+class CachedReading(Generic[T]):
+    """Read when first asked for; what that raised is raised again, without another try."""
+
+    def __init__(self, read: Callable[[TableProbe], T]) -> None:
+        self._read = read
+        self.__doc__ = read.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, probe: TableProbe, owner: type | None = None) -> T:
+        if self._name in probe.failures:
+            raise probe.failures[self._name]
+        if self._name not in probe.readings:
+            try:
+                probe.readings[self._name] = self._read(probe)
+            except Exception as error:
+                probe.failures[self._name] = error
+                raise
+        return cast(T, probe.readings[self._name])
 
 
 class TableProbe:
     """What stands where, at about one moment.
 
     :ivar now_ms: that moment, epoch milliseconds.
+    :ivar readings: what was read, by name, and in `failures` what could not be read, and why.
     """
 
     def __init__(self, spec: TableSpec, ports: Ports, now_ms: int) -> None:
         self.spec = spec
         self.now_ms = now_ms
         self.readings: JsonObject = {}
+        self.failures: dict[str, Exception] = {}
         self._ports = ports
 
     def moved(self) -> bool:
@@ -130,7 +178,7 @@ class TableProbe:
         published = {uri: file.fingerprint for uri, file in ledger.items()}
         return difference(published, self.listing, self.hold)
 
-    @property
+    @CachedReading
     def unready_since_ms(self) -> Mapping[str, int]:
         """When each file that is not ready was last written, epoch milliseconds by URI; none of one that has
         gone from a directory that is being written anew."""
@@ -138,7 +186,7 @@ class TableProbe:
         files = self.inventory.files
         return {u.uri: files[u.uri].fingerprint.mtime_us // 1000 for u in unready if u.uri in files}
 
-    @property
+    @CachedReading
     def waiting_since_ms(self) -> Mapping[str, int]:
         """When each new or rewritten file was last written, epoch milliseconds by URI."""
         files = self.inventory.files
@@ -199,7 +247,7 @@ class TableProbe:
                 found[attempt] = found.get(attempt, ()) + failures
         return found
 
-    @property
+    @CachedReading
     def failing_now(self) -> tuple[Failure, ...]:
         """What failed in the last attempt of the open session; without one, what is left out."""
         if self.session is None:

@@ -19,7 +19,6 @@ from urllib.parse import unquote, urlsplit
 import attr
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import (
-    JobFacet,
     RunFacet,
     base_subset_dataset,
     data_quality_metrics_dataset,
@@ -102,7 +101,14 @@ def events(
     :param snapshot: what it published, None for nothing.
     :param former: the snapshot before that one, as far as it is kept.
     """
-    run = Run(str(_run_id(place, session)), _run_facets(session, snapshot, former))
+    name = f"{place.pinot}/{place.table}/{session.id}"
+    begun = datetime.fromtimestamp(session.created_ms / 1000, UTC)
+    facets: dict[str, RunFacet] = {SESSION_FACET: _session_facet(session, snapshot, former)}
+    if session.last_error:
+        facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
+            message=session.last_error, programmingLanguage="Python", producer=PRODUCER
+        )
+    run = Run(str(generate_static_uuid(begun, name.encode())), facets)
     yield RunEvent(
         eventTime=_time(session.created_ms),
         producer=PRODUCER,
@@ -121,28 +127,12 @@ def events(
     )
 
 
-def _run_id(place: DatasetPlace, session: Session) -> object:
-    name = f"{place.pinot}/{place.table}/{session.id}"
-    return generate_static_uuid(datetime.fromtimestamp(session.created_ms / 1000, UTC), name.encode())
-
-
 def _job(place: DatasetPlace, session: Session) -> Job:
-    facets: dict[str, JobFacet] = {
-        "jobType": job_type_job.JobTypeJobFacet(
-            processingType="BATCH", integration="PINOT", jobType="SESSION", producer=PRODUCER
-        )
-    }
+    job_type = job_type_job.JobTypeJobFacet(
+        processingType="BATCH", integration="PINOT", jobType="SESSION", producer=PRODUCER
+    )
     name = f"{place.table}.rollback" if session.mode is Mode.ROLLBACK else place.table
-    return Job(place.namespace, name, facets)
-
-
-def _run_facets(session: Session, snapshot: Snapshot | None, former: Snapshot | None) -> dict[str, RunFacet]:
-    facets: dict[str, RunFacet] = {SESSION_FACET: _session_facet(session, snapshot, former)}
-    if session.last_error:
-        facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
-            message=session.last_error, programmingLanguage="Python", producer=PRODUCER
-        )
-    return facets
+    return Job(place.namespace, name, {"jobType": job_type})
 
 
 def _session_facet(session: Session, snapshot: Snapshot | None, former: Snapshot | None) -> SessionRunFacet:
@@ -179,12 +169,8 @@ def inputs(place: DatasetPlace, session: Session, snapshot: Snapshot) -> Iterato
         namespace, name = dataset_of(folder)
         locations = sorted(file.uri for file in files)[:named]
         facets: JsonObject = {
-            "version": dataset_version_dataset.DatasetVersionDatasetFacet(
-                datasetVersion=_versions(files), producer=PRODUCER
-            ),
-            "datasetType": dataset_type_dataset.DatasetTypeDatasetFacet(
-                datasetType="FILE", producer=PRODUCER
-            ),
+            "version": _version(_versions(files)),
+            "datasetType": _type("FILE"),
         }
         if place.read_as_is:
             facets["schema"] = _schema(place)
@@ -246,9 +232,7 @@ def _output(place: DatasetPlace, session: Session, snapshot: Snapshot) -> Output
     facets: JsonObject = {
         "schema": _schema(place),
         "datasetType": _type("TABLE"),
-        "version": dataset_version_dataset.DatasetVersionDatasetFacet(
-            datasetVersion=snapshot.session, producer=PRODUCER
-        ),
+        "version": _version(snapshot.session),
         "dataQualityMetrics": data_quality_metrics_dataset.DataQualityMetricsDatasetFacet(
             columnMetrics={},
             rowCount=snapshot.rows,
@@ -283,6 +267,10 @@ def _change(
     if not snapshot.segments:
         return changes.TRUNCATE
     return changes.OVERWRITE if session.mode in (Mode.SWAP, Mode.ROLLBACK) else None
+
+
+def _version(version: str) -> dataset_version_dataset.DatasetVersionDatasetFacet:
+    return dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=version, producer=PRODUCER)
 
 
 def _type(kind: str) -> dataset_type_dataset.DatasetTypeDatasetFacet:

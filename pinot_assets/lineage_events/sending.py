@@ -35,7 +35,6 @@ SECONDS = 5.0
 """How long the sending may take, whatever hangs."""
 NAMESPACE = "OPENLINEAGE_NAMESPACE"
 _NAMES = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG")
-_FILE = "openlineage.yml"
 
 
 @contextmanager
@@ -78,9 +77,8 @@ def is_configured(env: Mapping[str, str]) -> bool:
     """Whether the client would find anything; it is not asked, since its import takes a while."""
     if env.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
         return False
-    if any(name in _NAMES or name.startswith("OPENLINEAGE__") for name in env):
-        return True
-    return _settings_file(env) is not None
+    is_named = any(name in _NAMES or name.startswith("OPENLINEAGE__") for name in env)
+    return is_named or _settings_file(env) is not None
 
 
 def refuse_settings(env: Mapping[str, str]) -> None:
@@ -100,7 +98,7 @@ def _settings_file(env: Mapping[str, str]) -> Path | None:
     """The file that the client takes its settings from, None where there is none."""
     named = env.get("OPENLINEAGE_CONFIG")
     files = [Path(named)] if named else []
-    files += [folder / _FILE for folder in (Path.cwd(), Path.home() / ".openlineage")]
+    files += [folder / "openlineage.yml" for folder in (Path.cwd(), Path.home() / ".openlineage")]
     return next((file for file in files if file.is_file() and os.access(file, os.R_OK)), None)
 
 

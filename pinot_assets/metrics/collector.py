@@ -1,18 +1,28 @@
-"""Looks at every table from time to time, and remembers: what is scraped is never read for the scrape."""
+"""Looks at every table from time to time, and remembers: what is scraped is never read for the scrape.
+
+Each part of a table is looked at on its own: one that cannot be read takes no other with it.
+"""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 
 from pinot_assets.errors import PinotAssetsError
+from pinot_assets.health.table_probe import open_table_probe
 from pinot_assets.metrics.family import PREFIX, Family, Sample, gauge
-from pinot_assets.metrics.probe import ScrapePart
+from pinot_assets.metrics.health import health_samples, samples_of_probe
+from pinot_assets.metrics.realtime import realtime_samples
+from pinot_assets.metrics.session import samples_of_store
+from pinot_assets.realtime.health.checks import look as look_at_stream_table
+from pinot_assets.session.connect import open_session_store, open_staging
+from pinot_assets.settings.environment import Settings
+from pinot_assets.table_spec import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec, label_of
 
 UP = gauge("up", "1 where the newest look at this part of the table succeeded, and none hangs.", "part")
 ERRORS = gauge("scrape_errors_total", "Looks at this part of the table that failed.", "part")
@@ -27,8 +37,6 @@ INTERVAL = gauge(
 )
 BUILD_INFO = Family(f"{PREFIX}build_info", "1; the version of the collector.", ("version",))
 
-FAMILIES = (UP, ERRORS, LOOKED_AT, LOOK_SECONDS, INTERVAL, BUILD_INFO)
-
 AT_A_TIME = 4
 """Tables that are looked at at the same time: a listing may hold a million files."""
 HANGS_S = 900.0
@@ -36,6 +44,72 @@ HANGS_S = 900.0
 
 Key = tuple[str, str]
 """Table and part."""
+
+SettingsOf = Callable[[], Settings]
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapePart:
+    """One thing that is looked at.
+
+    :ivar table: as commands take it.
+    :ivar name: `session`, `health` or `realtime`; `spec` of a table whose file is wrong.
+    :ivar read: looks; raises where nothing can be said.
+    """
+
+    table: str
+    name: str
+    read: Callable[[], list[Sample]]
+
+
+def left_out_parts(left_out: Iterable[LeftOut]) -> list[ScrapePart]:
+    """Tables whose files are wrong, each once: none can be looked at, and each is told of."""
+    by_name = {one.name: one for one in left_out}
+    return [ScrapePart(name, "spec", partial(_raise, one)) for name, one in by_name.items()]
+
+
+def _raise(one: LeftOut) -> list[Sample]:
+    """:raises PinotAssetsError: always; says what is wrong with the file."""
+    raise PinotAssetsError(f"left out: {one.in_one_line}")
+
+
+def cheap_parts(specs: list[AnyTableSpec], settings: SettingsOf) -> list[ScrapePart]:
+    """What a few reads of ZooKeeper and of the staging area tell."""
+    return [
+        ScrapePart(label_of(spec), "session", partial(read_session, spec, settings))
+        for spec in specs
+        if isinstance(spec, TableSpec)
+    ]
+
+
+def dear_parts(specs: list[AnyTableSpec], settings: SettingsOf) -> list[ScrapePart]:
+    """What lists a source and asks servers, so that it is not looked at often."""
+    return [
+        ScrapePart(label_of(spec), "realtime", partial(read_realtime, spec, settings))
+        if isinstance(spec, RealtimeTableSpec)
+        else ScrapePart(label_of(spec), "health", partial(read_health, spec, settings))
+        for spec in specs
+    ]
+
+
+def read_session(spec: TableSpec, settings: SettingsOf) -> list[Sample]:
+    """:raises PinotAssetsError: ZooKeeper or the staging area cannot be read."""
+    with open_session_store(spec, settings()) as store:
+        return samples_of_store(spec, store, open_staging(spec))
+
+
+def read_health(spec: TableSpec, settings: SettingsOf) -> list[Sample]:
+    """Every standing check, and what their readings tell besides."""
+    with open_table_probe(spec, settings) as look:
+        return samples_of_probe(look)
+
+
+def read_realtime(spec: RealtimeTableSpec, settings: SettingsOf) -> list[Sample]:
+    """:raises PinotAssetsError: the table cannot be read."""
+    table, looked = label_of(spec), look_at_stream_table(spec.name, settings)
+    if looked.state is None:
+        raise PinotAssetsError(f"{table} cannot be read", why=looked.answers[0].message)
+    return [*realtime_samples(table, looked.state), *health_samples(table, looked.answers)]
 
 
 @dataclass(slots=True)

@@ -29,11 +29,6 @@ class Family:
     help: str
     labels: tuple[str, ...] = ("table",)
 
-    @property
-    def counts(self) -> bool:
-        """Whether it is a counter."""
-        return self.name.endswith("_total")
-
     def of(self, value: float, *labels: str) -> Sample:
         """One sample."""
         if len(labels) != len(self.labels):
@@ -89,13 +84,9 @@ class _Samples(Collector):
         families: dict[str, tuple[Family, dict[tuple[str, ...], float]]] = {}
         for sample in self._read():
             families.setdefault(sample.family.name, (sample.family, {}))[1][sample.labels] = sample.value
-        for name in sorted(families):
-            yield _metric(*families[name])
-
-
-def _metric(family: Family, values: dict[tuple[str, ...], float]) -> Metric:
-    kind = CounterMetricFamily if family.counts else GaugeMetricFamily
-    metric = kind(family.name, family.help, labels=family.labels)
-    for labels, value in values.items():
-        metric.add_metric(labels, value)
-    return metric
+        for name, (family, values) in sorted(families.items()):
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            metric = kind(name, family.help, labels=family.labels)
+            for labels, value in values.items():
+                metric.add_metric(labels, value)
+            yield metric

@@ -1,12 +1,32 @@
-"""The answers of the standing health checks, of OFFLINE and REALTIME tables alike."""
+"""What one look at a table tells: answers of the health checks, of OFFLINE and REALTIME tables alike, and
+what the source holds beside what is published. It needs a listing, so it is looked at seldom.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
-from pinot_assets.health import CheckResult, Severity, leftovers
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.health import CheckResult, Severity, examine, leftovers, serving
+from pinot_assets.health.table_probe import TableProbe
 from pinot_assets.metrics.family import Sample, gauge, seconds
+from pinot_assets.table_spec import label_of
 
+LISTED = gauge("source_files", "Files in the source that count: listed and ready.")
+CHANGES = gauge("source_changes", "Files that differ from what is published, by how.", "change")
+NOT_READY = gauge("source_files_not_ready", "Files that are being written, or whose marker is missing.")
+OLDEST_UNREADY = gauge(
+    "oldest_unready_timestamp_seconds",
+    "When the oldest file that is not ready was last written; absent when that is not known of any.",
+)
+LEFT_OUT = gauge(
+    "source_files_left_out", "Files that the last session ended without, and that are there as they were."
+)
+OLDEST = gauge(
+    "oldest_change_timestamp_seconds",
+    "Since when the oldest new or rewritten file waits to be published; absent when none waits.",
+)
 CHECK_FAILED = gauge(
     "health_check_failed", "1 while a health check fails, by how bad that is.", "check", "severity"
 )
@@ -17,8 +37,6 @@ ROLLBACK_UNTIL = gauge(
     "rollback_window_end_timestamp_seconds",
     "Until when the newest switch can be reverted; absent when it cannot.",
 )
-
-FAMILIES = (CHECK_FAILED, CHECK_UNKNOWN, ORPHANS, ORPHAN_BYTES, ROLLBACK_UNTIL)
 
 _ORPHANS: Mapping[str, str] = {
     "segments_visible": "visible_segment",
@@ -38,17 +56,47 @@ def health_samples(table: str, answers: Iterable[CheckResult]) -> Iterator[Sampl
         for severity in Severity:
             fails = not answer.passed and answer.severity is severity
             yield CHECK_FAILED.of(fails, table, answer.name, severity.value.lower())
-        if answer.name == leftovers.ORPHANS:
-            yield from _orphans(table, answer.numbers)
+        if answer.name == leftovers.orphans.name:
+            yield from (ORPHANS.of(answer.numbers[name], table, kind) for name, kind in _ORPHANS.items())
+            yield ORPHAN_BYTES.of(answer.numbers["staged_bytes"], table)
 
 
-def _orphans(table: str, numbers: Mapping[str, float]) -> Iterator[Sample]:
-    yield from (ORPHANS.of(numbers[name], table, kind) for name, kind in _ORPHANS.items())
-    yield ORPHAN_BYTES.of(numbers["staged_bytes"], table)
+def source_samples(table: str, probe: TableProbe) -> Iterator[Sample]:
+    """What the source holds beside what is published.
 
-
-def rollback_sample(table: str, switched_ms: int, window_ms: int) -> Sample:
-    """:param switched_ms: when the newest switch was, by its lineage entry.
-    :param window_ms: how long this Pinot lets it be reverted.
+    Neither a change nor a file that is not ready waits for longer than since the snapshot was published, as a
+    copy may keep an old date (`health.source.freshness` says the same).
     """
-    return ROLLBACK_UNTIL.of(seconds(switched_ms + window_ms), table)
+    found, modified_ms, unready_ms = probe.difference, probe.waiting_since_ms, probe.unready_since_ms
+    published_ms = probe.snapshot.published_ms if probe.snapshot else 0
+    yield LISTED.of(found.listed, table)
+    yield CHANGES.of(len(found.missing), table, "new")
+    yield CHANGES.of(len(found.stale), table, "rewritten")
+    yield CHANGES.of(len(found.extra), table, "deleted")
+    yield NOT_READY.of(found.unready, table)
+    if unready_ms:
+        yield OLDEST_UNREADY.of(seconds(max(min(unready_ms.values()), published_ms)), table)
+    if found.waiting:
+        oldest = min(modified_ms[uri] for uri in found.waiting)
+        yield OLDEST.of(seconds(max(oldest, published_ms)), table)
+
+
+def samples_of_probe(probe: TableProbe) -> list[Sample]:
+    """What one look tells; a reading that failed is told by the checks that need it."""
+    table, answers = label_of(probe.spec), examine(probe)
+    samples = [*health_samples(table, answers)]
+    with suppress(PinotAssetsError):
+        samples += source_samples(table, probe)
+    with suppress(PinotAssetsError):
+        samples.append(LEFT_OUT.of(len(probe.left_out), table))
+    if any(answer.name == serving.rollback_window.name and answer.found > 0 for answer in answers):
+        samples.append(rollback_sample(table, probe))
+    return samples
+
+
+def rollback_sample(table: str, probe: TableProbe) -> Sample:
+    """Of a look whose check found time left, so that all of this was read."""
+    assert probe.snapshot is not None
+    entry = probe.lineage.get(probe.snapshot.lineage_entry_id)
+    switched_ms = entry.timestamp_ms if entry else probe.snapshot.published_ms
+    return ROLLBACK_UNTIL.of(seconds(switched_ms + probe.revert_window_ms), table)

@@ -10,10 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from prometheus_client import push_to_gateway
+from prometheus_client.exposition import basic_auth_handler, default_handler
+
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.threads import run_with_timeout
-from pinot_assets.metrics.family import Sample, gauge
-from pinot_assets.metrics.session import CHECK_EXPECTED, CHECK_FOUND, CHECK_PASSED
+from pinot_assets.metrics.family import Sample, gauge, registry_of
+from pinot_assets.metrics.session import check_samples
 from pinot_assets.session.driver import Driver, StepRecord, was_turned_away
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.table_spec import label_of
@@ -28,8 +31,6 @@ RUN_FILES = gauge("run_files", "Files of the newest run, by what became of them 
 RUN_ROWS = gauge("run_rows", "Rows that the newest run built.")
 BAD_ROWS = gauge("run_bad_rows", "Rows that the newest run put aside.")
 
-FAMILIES = (ENDED, SUCCESS, STEP_SECONDS, BUILD_SECONDS, RUN_FILES, RUN_ROWS, BAD_ROWS)
-
 
 def run_samples(table: str, steps: Mapping[str, StepRecord], ended_s: float) -> Iterator[Sample]:
     """:param steps: of the driver, by name, at least one.
@@ -40,9 +41,14 @@ def run_samples(table: str, steps: Mapping[str, StepRecord], ended_s: float) -> 
     yield from (STEP_SECONDS.of(step.seconds, table, name) for name, step in steps.items())
     for step in steps.values():
         if isinstance(step.result, TriggerReport):
-            yield from _report(table, step.result)
+            report = step.result
+            files = {"built": len(report.built), "kept": report.kept, "failed": len(report.failed)}
+            yield BUILD_SECONDS.of(report.build_seconds, table)
+            yield from (RUN_FILES.of(count, table, state) for state, count in files.items())
+            yield RUN_ROWS.of(sum(receipt.rows for receipt in report.built), table)
+            yield BAD_ROWS.of(report.bad_rows, table)
         for finding in _findings(step.result):
-            yield from _check(table, finding)
+            yield from check_samples(table, finding)
 
 
 def _failed(result: object) -> bool:
@@ -55,21 +61,6 @@ def _findings(result: object) -> tuple[Finding, ...]:
     """Those of a step that answered with some, as `Driver.audit` does: session and findings."""
     found = result[1] if isinstance(result, tuple) and len(result) == 2 else ()
     return tuple(finding for finding in found if isinstance(finding, Finding))
-
-
-def _report(table: str, report: TriggerReport) -> Iterator[Sample]:
-    yield BUILD_SECONDS.of(report.build_seconds, table)
-    yield RUN_FILES.of(len(report.built), table, "built")
-    yield RUN_FILES.of(report.kept, table, "kept")
-    yield RUN_FILES.of(len(report.failed), table, "failed")
-    yield RUN_ROWS.of(sum(receipt.rows for receipt in report.built), table)
-    yield BAD_ROWS.of(report.bad_rows, table)
-
-
-def _check(table: str, finding: Finding) -> Iterator[Sample]:
-    yield CHECK_PASSED.of(finding.passed, table, finding.name)
-    yield CHECK_EXPECTED.of(finding.expected, table, finding.name)
-    yield CHECK_FOUND.of(finding.found, table, finding.name)
 
 
 GATEWAY = "PINOT_ASSETS_PUSHGATEWAY"
@@ -117,12 +108,6 @@ def _why(error: Exception) -> str:
 
 
 def _send(gateway: str, env: Mapping[str, str], driver: Driver) -> None:
-    # Imported here: most installations have no gateway.
-    from prometheus_client import push_to_gateway
-    from prometheus_client.exposition import basic_auth_handler, default_handler
-
-    from pinot_assets.metrics.family import registry_of
-
     def handler(
         url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes
     ) -> Callable[[], None]:
@@ -131,7 +116,9 @@ def _send(gateway: str, env: Mapping[str, str], driver: Driver) -> None:
             return default_handler(url, method, timeout, headers, data)
         return basic_auth_handler(url, method, timeout, headers, data, user, env[PASSWORD])
 
-    samples = [*samples_of(driver)]
+    # What this driver did, which stays true. How the table stands does not, and a gateway forgets nothing: a
+    # run that pushes nothing, or that is killed, would leave it there for ever.
+    samples = [*run_samples(label_of(driver.spec), driver.steps, time.time())]
     push_to_gateway(
         gateway,
         JOB,
@@ -140,12 +127,3 @@ def _send(gateway: str, env: Mapping[str, str], driver: Driver) -> None:
         timeout=SECONDS,
         handler=handler,
     )
-
-
-def samples_of(driver: Driver) -> Iterator[Sample]:
-    """What this driver did, which stays true. How the table stands does not, and a gateway forgets nothing:
-    a run that pushes nothing, or that is killed, would leave it there for ever.
-    """
-    from pinot_assets.metrics.pushing import run_samples
-
-    yield from run_samples(label_of(driver.spec), driver.steps, time.time())

@@ -9,44 +9,30 @@ from pinot_assets.realtime.health.metrics import metrics, numbers
 from pinot_assets.realtime.model.state import RealtimeState
 
 SEGMENTS = gauge("realtime_segments", "Segments by how far they are.", "state")
-OLDEST_COMMIT = gauge(
-    "realtime_oldest_commit_age_seconds", "Age of the oldest commit that is under way; 0 without one."
-)
-ROWS = gauge("realtime_committed_rows", "Rows of committed segments.")
-BYTES = gauge("realtime_committed_bytes", "Bytes of committed segments.")
-ONLY_WITH_PEERS = gauge(
-    "realtime_segments_only_with_peers", "Committed segments of which the deep store has no copy."
-)
-PAUSED = gauge("realtime_paused", "1 while the whole table is paused.")
-IN_ERROR = gauge("realtime_replicas_in_error", "Replicas in ERROR.")
-SERVERS = gauge("realtime_servers", "Servers of the table.")
-SERVING = gauge("realtime_servers_serving", "Servers of the table that live, are enabled and ready.")
-LAG = gauge(
-    "realtime_lag_seconds",
-    "How old its newest row was when the slowest consumer got it; the time since, where messages wait.",
-)
-BEHIND = gauge("realtime_messages_to_consume", "Messages of the stream that no server has consumed yet.")
-QUERYABLE = gauge("realtime_queryable_rows", "Rows that the broker which finds the fewest finds.")
-PAUSELESS = gauge("realtime_pauseless_enabled", "1 where the table consumes while it commits.")
-WHOLLY_IN_ERROR = gauge(
-    "realtime_segments_in_error", "Segments of a pauseless table that are in ERROR on all replicas."
-)
-LEFT_ALONE = gauge(
-    "realtime_segments_unrecoverable", "Those of them that Pinot does not ingest again by itself."
-)
 
 _OF_NUMBERS: Mapping[str, Family] = {
-    "oldest_commit_s": OLDEST_COMMIT,
-    "committed_rows": ROWS,
-    "committed_bytes": BYTES,
-    "only_with_peers": ONLY_WITH_PEERS,
-    "paused": PAUSED,
-    "replicas_in_error": IN_ERROR,
-    "servers": SERVERS,
-    "servers_that_serve": SERVING,
-    "lag_s": LAG,
-    "messages_to_consume": BEHIND,
-    "rows_queryable": QUERYABLE,
+    "oldest_commit_s": gauge(
+        "realtime_oldest_commit_age_seconds", "Age of the oldest commit that is under way; 0 without one."
+    ),
+    "committed_rows": gauge("realtime_committed_rows", "Rows of committed segments."),
+    "committed_bytes": gauge("realtime_committed_bytes", "Bytes of committed segments."),
+    "only_with_peers": gauge(
+        "realtime_segments_only_with_peers", "Committed segments of which the deep store has no copy."
+    ),
+    "paused": gauge("realtime_paused", "1 while the whole table is paused."),
+    "replicas_in_error": gauge("realtime_replicas_in_error", "Replicas in ERROR."),
+    "servers": gauge("realtime_servers", "Servers of the table."),
+    "servers_that_serve": gauge(
+        "realtime_servers_serving", "Servers of the table that live, are enabled and ready."
+    ),
+    "lag_s": gauge(
+        "realtime_lag_seconds",
+        "How old its newest row was when the slowest consumer got it; the time since, where messages wait.",
+    ),
+    "messages_to_consume": gauge(
+        "realtime_messages_to_consume", "Messages of the stream that no server has consumed yet."
+    ),
+    "rows_queryable": gauge("realtime_queryable_rows", "Rows that the broker which finds the fewest finds."),
 }
 _SEGMENTS: Mapping[str, str] = {
     "consuming_segments": "consuming",
@@ -55,13 +41,17 @@ _SEGMENTS: Mapping[str, str] = {
 }
 """Numbers, and the label's value."""
 _OF_METRICS: Mapping[str, Family] = {
-    "pauselessConsumptionEnabled": PAUSELESS,
-    "pauselessSegmentsInErrorCount": WHOLLY_IN_ERROR,
-    "pauselessSegmentsInUnrecoverableErrorCount": LEFT_ALONE,
+    "pauselessConsumptionEnabled": gauge(
+        "realtime_pauseless_enabled", "1 where the table consumes while it commits."
+    ),
+    "pauselessSegmentsInErrorCount": gauge(
+        "realtime_segments_in_error", "Segments of a pauseless table that are in ERROR on all replicas."
+    ),
+    "pauselessSegmentsInUnrecoverableErrorCount": gauge(
+        "realtime_segments_unrecoverable", "Those of them that Pinot does not ingest again by itself."
+    ),
 }
 """Those under Pinot's own names that the table's state tells; the others are Pinot's exporters' to tell."""
-
-FAMILIES = (SEGMENTS, *_OF_NUMBERS.values(), *_OF_METRICS.values())
 
 
 def realtime_samples(table: str, state: RealtimeState) -> Iterator[Sample]:

@@ -5,16 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pinot_assets.audit.checks import Finding
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.metrics.family import Sample, gauge, seconds
+from pinot_assets.session.plan_report.history import kept_sessions
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.hold import NO_HOLD, Hold
-from pinot_assets.session.values.state import AuditReceipt, Outcome, Owner, Session, State, published_audit
+from pinot_assets.session.values.state import (
+    AuditReceipt,
+    Checked,
+    Outcome,
+    Owner,
+    Session,
+    State,
+    published_audit,
+)
+from pinot_assets.table_spec import TableSpec, label_of
 
 PUBLISHED_AT = gauge("last_publish_timestamp_seconds", "When what queries see was published.")
 FRESHNESS_LIMIT = gauge("freshness_limit_seconds", "How old the table may be: dagster.freshnessHours.")
-PUBLISHED_FILES = gauge("published_files", "Files that the newest snapshot publishes.")
-PUBLISHED_SEGMENTS = gauge("published_segments", "Segments that the newest snapshot publishes.")
-PUBLISHED_ROWS = gauge("published_rows", "Rows that the newest snapshot publishes.")
+PUBLISHED = {
+    "files": gauge("published_files", "Files that the newest snapshot publishes."),
+    "segments": gauge("published_segments", "Segments that the newest snapshot publishes."),
+    "rows": gauge("published_rows", "Rows that the newest snapshot publishes."),
+}
 OPEN = gauge("session_open", "1 while a session is open.")
 STATE = gauge("session_state", "1 for the state that the open session is in.", "state")
 CREATED = gauge("session_created_timestamp_seconds", "When the open session began; absent without one.")
@@ -54,32 +69,6 @@ PHASE_SECONDS = gauge(
     "last_switch_phase_duration_seconds",
     "The same by phase: build and stage, push and audit, end and confirm.",
     "phase",
-)
-
-FAMILIES = (
-    PUBLISHED_AT,
-    FRESHNESS_LIMIT,
-    PUBLISHED_FILES,
-    PUBLISHED_SEGMENTS,
-    PUBLISHED_ROWS,
-    OPEN,
-    STATE,
-    CREATED,
-    FAILED,
-    TROUBLE,
-    RETRIES,
-    RETRIES_LEFT,
-    FILES,
-    LEASE_HELD,
-    LEASE_SINCE,
-    HELD_BACK,
-    AUDITED_AT,
-    AUDIT_PASSED,
-    CHECK_PASSED,
-    CHECK_EXPECTED,
-    CHECK_FOUND,
-    SWITCH_SECONDS,
-    PHASE_SECONDS,
 )
 
 _STATES = (State.INIT, State.IN_PROGRESS, State.SWITCH)
@@ -124,9 +113,7 @@ def _published(table: str, seen: Seen, freshness_hours: float | None) -> Iterato
     if seen.header is not None:
         counts = seen.header["counts"]
         yield PUBLISHED_AT.of(seconds(seen.header["publishedMs"]), table)
-        yield PUBLISHED_FILES.of(counts["files"], table)
-        yield PUBLISHED_SEGMENTS.of(counts["segments"], table)
-        yield PUBLISHED_ROWS.of(counts["rows"], table)
+        yield from (family.of(counts[name], table) for name, family in PUBLISHED.items())
 
 
 def _session(table: str, session: Session | None, max_retries: int) -> Iterator[Sample]:
@@ -156,9 +143,14 @@ def _audit(table: str, seen: Seen) -> Iterator[Sample]:
     yield AUDITED_AT.of(seconds(audit.at_ms), table)
     yield AUDIT_PASSED.of(audit.passed, table)
     for check in audit.checks:
-        yield CHECK_PASSED.of(check.passed, table, check.name)
-        yield CHECK_EXPECTED.of(check.expected, table, check.name)
-        yield CHECK_FOUND.of(check.found, table, check.name)
+        yield from check_samples(table, check)
+
+
+def check_samples(table: str, check: Checked | Finding) -> Iterator[Sample]:
+    """What one check of an audit met."""
+    yield CHECK_PASSED.of(check.passed, table, check.name)
+    yield CHECK_EXPECTED.of(check.expected, table, check.name)
+    yield CHECK_FOUND.of(check.found, table, check.name)
 
 
 def _newest_audit(seen: Seen) -> AuditReceipt | None:
@@ -178,3 +170,24 @@ def _last_switch(table: str, sessions: tuple[Session, ...]) -> Iterator[Sample]:
         for phase, begin, end in zip(("build", "push", "confirm"), moments, moments[1:], strict=False):
             # The switch of an attempt that a driver left stands before the attempt that ends it.
             yield PHASE_SECONDS.of(seconds(max(0, end - begin)), table, phase)
+
+
+def samples_of_store(spec: TableSpec, store: SessionStore, staging: Staging) -> list[Sample]:
+    """What stands in ZooKeeper, and in the staging area behind it.
+
+    :raises PinotAssetsError: a node, or the object that it names, cannot be read.
+    """
+    seen = see(store, staging)
+    return [*session_samples(label_of(spec), seen, spec.ingestion.max_retries, spec.dagster.freshness_hours)]
+
+
+def see(store: SessionStore, staging: Staging) -> Seen:
+    """Without lease, and without the rows of the snapshot, of which there may be a million."""
+    pointer = store.pointer()
+    return Seen(
+        session=store.active_session(pointer),
+        sessions=tuple(s for s in reversed(kept_sessions(store)) if isinstance(s, Session)),
+        holder=store.holder(),
+        header=staging.header(pointer.current_snapshot) if pointer.current_snapshot else None,
+        hold=staging.hold(pointer.hold) if pointer.hold else NO_HOLD,
+    )

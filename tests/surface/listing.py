@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import dagster as dg
+from fakes.monitoring.catalogue import FAMILIES
 from fakes.project import ROOT
 from typer.main import get_command
 
@@ -21,7 +22,6 @@ from pinot_assets.cli.main import app
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.health import CHECKS
-from pinot_assets.metrics.catalogue import FAMILIES
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.preflight.judge import RULES, RULES_OF_CHANGE

@@ -14,7 +14,7 @@ import yaml
 from dagster.components.testing.utils import create_defs_folder_sandbox
 from fakes.realtime.specs import write_realtime_table
 
-from pinot_assets.authoring.starter import starting_realtime_table, starting_table
+from pinot_assets.authoring.starter import TableType, starting_spec
 from pinot_assets.components import SPEC_FILE, PinotResources, PinotTable
 from pinot_assets.table_spec import load_table
 
@@ -87,8 +87,8 @@ def test_a_table_is_scaffolded_checked_and_listed(tmp_path: Path) -> None:
         assert f"pinot_assets.components.{name}" in components
     written = yaml.safe_load((project.defs / "my_table" / "defs.yaml").read_text())
     assert written == {"type": "pinot_assets.components.PinotTable", "attributes": {"spec": SPEC_FILE}}
-    assert (project.defs / "my_table" / SPEC_FILE).read_text() == starting_table("my_table")
-    assert (project.defs / "clicks" / SPEC_FILE).read_text() == starting_realtime_table("clicks")
+    assert (project.defs / "my_table" / SPEC_FILE).read_text() == starting_spec(TableType.OFFLINE, "my_table")
+    assert (project.defs / "clicks" / SPEC_FILE).read_text() == starting_spec(TableType.REALTIME, "clicks")
 
     _, listed = project.dg("check yaml", "list defs --json")
     ours = ("my_table/segments", "my_table/snapshot", "my_table_ingest", "my_table_files")
@@ -98,7 +98,7 @@ def test_a_table_is_scaffolded_checked_and_listed(tmp_path: Path) -> None:
 
 def test_a_spec_to_start_from_is_valid_and_says_what_its_keys_are(tmp_path: Path) -> None:
     file = tmp_path / "any.yaml"
-    file.write_text(starting_table("web-hits"))
+    file.write_text(starting_spec(TableType.OFFLINE, "web-hits"))
     spec = load_table(file)
     assert (spec.name, spec.mode, spec.dagster.automation) == ("web-hits", "sync", False)
     assert spec.input_uri() == (tmp_path / "data" / "web-hits").as_uri()
@@ -127,7 +127,7 @@ def test_a_spec_that_is_there_is_kept_and_its_problems_are_shown_on_its_asset() 
     with create_defs_folder_sandbox() as sandbox:
         folder = sandbox.defs_folder_path / "hits"
         folder.mkdir()
-        wrong = starting_table("hits").replace("inputFormat: csv", "inputFormat: cvs")
+        wrong = starting_spec(TableType.OFFLINE, "hits").replace("inputFormat: csv", "inputFormat: cvs")
         (folder / SPEC_FILE).write_text(wrong)
         sandbox.scaffold_component(PinotTable, "hits")
         assert (folder / SPEC_FILE).read_text() == wrong
@@ -143,7 +143,7 @@ def test_a_spec_that_is_there_is_kept_and_its_problems_are_shown_on_its_asset() 
 @pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.PreviewWarning")
 def test_a_broken_table_keeps_no_other_one_of_a_project_from_loading() -> None:
     with create_defs_folder_sandbox() as sandbox:
-        for name, text in (("trains", starting_table("trains")), ("torn", "[")):
+        for name, text in (("trains", starting_spec(TableType.OFFLINE, "trains")), ("torn", "[")):
             folder = sandbox.defs_folder_path / name
             folder.mkdir()
             (folder / SPEC_FILE).write_text(text)
@@ -165,7 +165,7 @@ def test_two_components_about_one_asset_are_left_out_and_the_others_load() -> No
         for name, table in specs.items():
             folder = sandbox.defs_folder_path / name
             folder.mkdir()
-            (folder / SPEC_FILE).write_text(starting_table(table))
+            (folder / SPEC_FILE).write_text(starting_spec(TableType.OFFLINE, table))
             sandbox.scaffold_component(PinotTable, name)
         for name in ("torn", "torn2"):
             folder = sandbox.defs_folder_path / name

@@ -11,11 +11,11 @@ from itertools import combinations
 import promql_parser
 import pytest
 import yaml
+from fakes.monitoring.catalogue import FAMILIES
 from fakes.monitoring.every_metric import every_sample, run_steps
 from fakes.project import ROOT
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.metrics.catalogue import FAMILIES
 from pinot_assets.metrics.pushing import run_samples
 
 DASHBOARD: JsonObject = json.loads((ROOT / "deploy" / "grafana" / "pinot-assets.json").read_text())

@@ -1,5 +1,5 @@
 """Table specs from what configures other ways of ingestion: what `pinot-assets tables import` writes.
 
-`found` finds the settings in a table config or a job spec, `block` takes them over, key by key, `yaml_text`
+`settings_found` finds the settings in a table config or a job spec, `block` takes them over, key by key, and
 writes them down. All of it is pure.
 """

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Set
+from functools import partial
 from typing import Any, Final
 
-from pinot_assets.authoring.importing.notes import Disposition, ImportNote
-from pinot_assets.authoring.importing.settings_found import FILE_INGESTION, FoundSettings
+from pinot_assets.authoring.importing.settings_found import (
+    FILE_INGESTION,
+    Disposition,
+    FoundSettings,
+    ImportNote,
+    dropped,
+)
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.source.settings import is_reference
@@ -51,7 +57,9 @@ class Secrets:
             }
         if isinstance(value, list):
             return [self.taken_out(inner, f"{path}[{n}]", key) for n, inner in enumerate(value)]
-        if not _is_secret(key, value):
+        if not isinstance(value, str) or not value or is_reference(value):
+            return value
+        if not is_secret_key(key) and not is_secret_value(value):
             return value
         name = self._variable(variable_for(key) if key else "SECRET", value)
         why = f"a secret is never written; put it into the environment as {name}"
@@ -66,21 +74,26 @@ class Secrets:
         return name
 
 
-def _is_secret(key: str, value: object) -> bool:
-    if not isinstance(value, str) or not value or is_reference(value):
-        return False
-    return is_secret_key(key) or is_secret_value(value)
-
+added: Final = partial(ImportNote, Disposition.ADDED)
 
 STAGING: Final = "output.segment.dir.uri"
 SWAP: Final = "consistentPushSwapEnabled"
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_ABSOLUTE: Final = re.compile(r"/|\$\{|[A-Za-z][A-Za-z0-9+.-]*:")
+"""What Pinot does not count from the folder that its job or Minion was started in."""
 _ROOT: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)?")
 """What comes before the path."""
 _REFERENCE: Final = re.compile(r"\$\{[^}]*\}/*")
 _RELATIVE: Final = (
     "it is relative: Pinot counts it from the folder that its process was started in, a table spec from the "
     "folder of the spec. Write the absolute path"
+)
+_ROWS_TWICE: Final = (
+    "what is in the table stays, so that rows of the same files are there twice after the first run: make it "
+    'REFRESH and set this to "true" for that run, or begin with an empty table'
+)
+_FIRST_RUN: Final = (
+    "for the first run alone, which replaces what is in the table: without it every row would be there "
+    "twice. Take it out afterwards"
 )
 _NAMES: Final = ("segmentNameGenerator", "segment.name.", "append.uuid", "exclude.")
 _INSTEAD: Final = {
@@ -112,17 +125,15 @@ def block_of(found: FoundSettings, told: list[ImportNote], secrets: Secrets) -> 
     for key, value in found.settings.items():
         why = _no_use(key, value)
         if why is not None:
-            told.append(ImportNote(Disposition.DROPPED, key, why))
+            told.append(dropped(key, why))
             continue
         block[key] = secrets.taken_out(value, key, key)
         told.append(ImportNote(Disposition.CARRIED, key))
-        if key == "inputDirURI" and _is_relative(str(value)):
+        if key == "inputDirURI" and not _ABSOLUTE.match(str(value)):
             told.append(ImportNote(Disposition.TO_DO, key, _RELATIVE))
     if STAGING not in block and isinstance(location := block.get("inputDirURI"), str):
         block[STAGING], where = _staging(location)
-        told.append(
-            ImportNote(Disposition.ADDED, STAGING, f"where segments wait and snapshots are kept; {where}")
-        )
+        told.append(added(STAGING, f"where segments wait and snapshots are kept; {where}"))
     if found.kind != FILE_INGESTION:
         block |= _consistent(found.table, told)
     return block | _first_run(found.table, block, told)
@@ -133,7 +144,8 @@ def _staging(location: str) -> tuple[str, str]:
     of_environment, where = "${PINOT_ASSETS_STAGING}", "put it into the environment as PINOT_ASSETS_STAGING"
     if _REFERENCE.fullmatch(location):  # nothing can be named beside what only the environment knows
         return of_environment, where
-    if _is_whole_store(location):
+    # A bucket, a container, a disk: `s3://lake-pinot-staging` beside `s3://lake` may be anybody's.
+    if not _ROOT.sub("", location).strip("/."):
         return (
             of_environment,
             f"beside the whole of {location} lies nothing that is sure to be yours: {where}",
@@ -141,38 +153,14 @@ def _staging(location: str) -> tuple[str, str]:
     return f"{location.rstrip('/')}-pinot-staging", "put it where you like"
 
 
-def _is_whole_store(location: str) -> bool:
-    """A bucket, a container, a disk: `s3://lake-pinot-staging` beside `s3://lake` may be anybody's."""
-    return not _ROOT.sub("", location).strip("/.")
-
-
-def _is_relative(location: str) -> bool:
-    """Whether Pinot counts it from the folder that its job or Minion was started in."""
-    return not location.startswith(("/", "${")) and _SCHEME.match(location) is None
-
-
 def _first_run(table: JsonMapping, block: JsonMapping, told: list[ImportNote]) -> dict[str, str]:
     """What keeps the segments that fill the table so far from staying beside the same rows of ours."""
     if str(block.get(SWAP, "")).lower() == "true":
         return {}
     if not is_refresh(table):
-        told.append(
-            ImportNote(
-                Disposition.TO_DO,
-                SWAP,
-                "what is in the table stays, so that rows of the same files are there twice after the first "
-                'run: make it REFRESH and set this to "true" for that run, or begin with an empty table',
-            )
-        )
+        told.append(ImportNote(Disposition.TO_DO, SWAP, _ROWS_TWICE))
         return {}
-    told.append(
-        ImportNote(
-            Disposition.ADDED,
-            SWAP,
-            "for the first run alone, which replaces what is in the table: without it every row would be "
-            "there twice. Take it out afterwards",
-        )
-    )
+    told.append(added(SWAP, _FIRST_RUN))
     return {SWAP: "true"}
 
 
@@ -180,16 +168,14 @@ def _consistent(table: JsonMapping, told: list[ImportNote]) -> dict[str, str]:
     """What upstream's ways do not know: they show each segment as it comes."""
     mode, kind = ("sync", "REFRESH") if is_refresh(table) else ("append", "APPEND")
     told += [
-        ImportNote(Disposition.ADDED, "consistentPushEnabled", "all files of a run are shown at one instant"),
-        ImportNote(
-            Disposition.ADDED, "consistentPushMaxRetries", "a session that failed keeps what is built"
-        ),
-        ImportNote(Disposition.ADDED, "ingestionMode", f"{mode}, since the table is {kind}"),
+        added("consistentPushEnabled", "all files of a run are shown at one instant"),
+        added("consistentPushMaxRetries", "a session that failed keeps what is built"),
+        added("ingestionMode", f"{mode}, since the table is {kind}"),
     ]
     return {"consistentPushEnabled": "true", "consistentPushMaxRetries": "3", "ingestionMode": mode}
 
 
-def _no_use(key: str, value: Any) -> str | None:
+def _no_use(key: str, value: object) -> str | None:
     """Why a key is left out; None if it is carried."""
     if value is None or isinstance(value, dict | list):
         return "it holds no single value"
@@ -213,15 +199,16 @@ def spec_text(
 
     :param origin: what it was made of, for people.
     """
-    lines = [f"# Written by `pinot-assets tables import` from {_plain(origin)}."]
-    lines += [f"# {_plain(str(line))}" for line in told if line.fate is not Disposition.CARRIED]
-    parts = [
-        "\n".join(lines),
-        dumped({"schema": dict(schema)}),
-        dumped({"table": dict(table)}),
-        dumped({"fileIngestion": dict(block)}),
-    ]
-    return "\n".join(parts)
+    notes = [f"# {_plain(str(line))}" for line in told if line.fate is not Disposition.CARRIED]
+    return "\n".join(
+        [
+            f"# Written by `pinot-assets tables import` from {_plain(origin)}.",
+            *notes,
+            dumped({"schema": dict(schema)}),
+            dumped({"table": dict(table)}),
+            dumped({"fileIngestion": dict(block)}),
+        ]
+    )
 
 
 def _plain(text: str) -> str:

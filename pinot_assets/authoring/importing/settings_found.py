@@ -1,4 +1,4 @@
-"""Where the settings of an ingestion stand: a table config, or the spec of a job.
+"""Where the settings of an ingestion stand, a table config or the spec of a job, and what becomes of each.
 
 Sources: StarTree's FileIngestionTask (`task.taskTypeConfigsMap`), upstream's
 `SegmentGenerationAndPushTaskGenerator` (one task per entry of `batchIngestionConfig.batchConfigMaps`), and
@@ -8,16 +8,53 @@ Sources: StarTree's FileIngestionTask (`task.taskTypeConfigsMap`), upstream's
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Final
+from enum import StrEnum
+from functools import partial
+from typing import Final
 
-from pinot_assets.authoring.importing.notes import Disposition, ImportNote
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.errors import SpecError
 
 FILE_INGESTION: Final = "FileIngestionTask"
 GENERATION: Final = "SegmentGenerationAndPushTask"
+
+
+class Disposition(StrEnum):
+    """What became of it."""
+
+    CARRIED = "carried"
+    CHANGED = "changed"
+    DROPPED = "dropped"
+    ADDED = "added"
+    TO_DO = "to do"
+    """It is left to who imports."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportNote:
+    """One line; values that may be secrets are in none.
+
+    :ivar key: of the setting, where it stood, or where it stands now if it is added.
+    """
+
+    fate: Disposition
+    key: str
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.fate} {self.key}" + (f": {self.why}" if self.why else "")
+
+
+dropped: Final = partial(ImportNote, Disposition.DROPPED)
+"""A note of what is left out, by its key and why."""
+
+
+def each_once(told: Sequence[ImportNote]) -> list[ImportNote]:
+    """Without what is said to be carried and was changed, or has still to be."""
+    changed = {line.key for line in told if line.fate in (Disposition.CHANGED, Disposition.TO_DO)}
+    return [line for line in told if line.fate is not Disposition.CARRIED or line.key not in changed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +71,7 @@ class FoundSettings:
     table: JsonObject
 
 
-def table_and_schema(document: Any, told: list[ImportNote]) -> tuple[JsonObject, JsonObject | None]:
+def table_and_schema(document: object, told: list[ImportNote]) -> tuple[JsonObject, JsonObject | None]:
     """The OFFLINE table config, and the schema where it stands beside it.
 
     :param told: gets what else stands there.
@@ -49,7 +86,7 @@ def table_and_schema(document: Any, told: list[ImportNote]) -> tuple[JsonObject,
             schema = document.get("schema")
             for other in sorted(other for other in document.keys() - _OF_TABLES if document[other]):
                 why = "a REALTIME table has a spec of its own" if other.upper() == "REALTIME" else _NOT_TAKEN
-                told.append(ImportNote(Disposition.DROPPED, other, why))
+                told.append(dropped(other, why))
             return document[key], schema if isinstance(schema, dict) else None
     if "tableName" not in document:
         raise SpecError("the file holds no OFFLINE table config", why="it has no tableName")
@@ -68,14 +105,8 @@ def in_table(config: JsonMapping, told: list[ImportNote]) -> FoundSettings:
     """
     table, task, generation, maps = _taken_out(config)
     if isinstance(task, dict):
-        if maps:
-            told.append(
-                ImportNote(Disposition.DROPPED, "batchConfigMaps", f"{FILE_INGESTION} is what is taken over")
-            )
-        if generation:
-            told.append(
-                ImportNote(Disposition.DROPPED, GENERATION, f"{FILE_INGESTION} is what is taken over")
-            )
+        others = (("batchConfigMaps", maps), (GENERATION, generation))
+        told += [dropped(key, f"{FILE_INGESTION} is what is taken over") for key, other in others if other]
         return FoundSettings(FILE_INGESTION, task, table)
     if not maps:
         raise SpecError(
@@ -83,38 +114,23 @@ def in_table(config: JsonMapping, told: list[ImportNote]) -> FoundSettings:
             why=f"it has neither {FILE_INGESTION} nor batchConfigMaps of {GENERATION}",
             hint="name the job's spec with --job-spec, or write the spec with `pinot-assets init`",
         )
-    for number in range(2, len(maps) + 1):
-        told.append(
-            ImportNote(
-                Disposition.DROPPED,
-                f"batchConfigMaps[{number - 1}]",
-                "a table has one directory: make one more table",
-            )
-        )
-    settings = {**maps[0], **{key: value for key, value in _mapping(generation).items() if key == "schedule"}}
-    for key in sorted(_mapping(generation).keys() - {"schedule"}):
-        told.append(
-            ImportNote(
-                Disposition.DROPPED,
-                f"{GENERATION}.{key}",
-                "it shapes tasks of Minions, and Spark builds here",
-            )
-        )
+    for number in range(1, len(maps)):
+        told.append(dropped(f"batchConfigMaps[{number}]", "a table has one directory: make one more table"))
+    of_task = _mapping(generation)
+    settings = maps[0] | {key: value for key, value in of_task.items() if key == "schedule"}
+    for key in sorted(of_task.keys() - {"schedule"}):
+        told.append(dropped(f"{GENERATION}.{key}", "it shapes tasks of Minions, and Spark builds here"))
     return FoundSettings(GENERATION, settings, table)
 
 
-def in_job(job: Any, config: JsonMapping, told: list[ImportNote]) -> FoundSettings:
+def in_job(job: object, config: JsonMapping, told: list[ImportNote]) -> FoundSettings:
     """The ingestion of a job spec (`LaunchDataIngestionJob`), for a table.
 
     :raises SpecError: it is none.
     """
     if not isinstance(job, dict) or "inputDirURI" not in job:
         raise SpecError("the file holds no spec of an ingestion job", why="it has no inputDirURI")
-    settings: JsonObject = {
-        key: job[key]
-        for key in ("inputDirURI", "includeFileNamePattern", "excludeFileNamePattern")
-        if job.get(key) is not None
-    }
+    settings: JsonObject = {key: job[key] for key in _AS_IT_IS if job.get(key) is not None}
     reader = _mapping(job.get("recordReaderSpec"))
     if "dataFormat" in reader:
         settings["inputFormat"] = reader["dataFormat"]
@@ -123,34 +139,24 @@ def in_job(job: Any, config: JsonMapping, told: list[ImportNote]) -> FoundSettin
     push = _mapping(job.get("pushJobSpec"))
     settings |= {"push.mode": push["pushMode"]} if "pushMode" in push else {}
     for key in sorted(job.keys() - _LOOKED_AT):
-        told.append(
-            ImportNote(
-                Disposition.DROPPED, key, _OF_JOBS.get(key, "it is of the job, which is not run any more")
-            )
-        )
+        told.append(dropped(key, _OF_JOBS.get(key, "it is of the job, which is not run any more")))
     for key, used in (("recordReaderSpec", {"dataFormat", "configs"}), ("pushJobSpec", {"pushMode"})):
         told += _unused(key, job.get(key), used)
     table, *others = _taken_out(config)
     for key, other in zip((FILE_INGESTION, GENERATION, "batchConfigMaps"), others, strict=True):
         if other:
-            told.append(
-                ImportNote(
-                    Disposition.DROPPED, key, "the job's spec is what is taken over, and a table has one way"
-                )
-            )
+            told.append(dropped(key, "the job's spec is what is taken over, and a table has one way"))
     return FoundSettings("LaunchDataIngestionJob", settings, table)
 
 
-def _file_system(location: str, specs: Any, told: list[ImportNote]) -> JsonObject:
+def _file_system(location: str, specs: object, told: list[ImportNote]) -> JsonObject:
     """`input.fs.prop.*` of the spec for the files' scheme; the others are told."""
     found: JsonObject = {}
     wanted = _store_of(location.partition("://")[0] if "://" in location else "file")
     for number, spec in enumerate(specs if isinstance(specs, list) else [specs]):
         key = f"pinotFSSpecs[{number}]"
         if not isinstance(spec, dict) or _store_of(str(spec.get("scheme"))) != wanted or found:
-            told.append(
-                ImportNote(Disposition.DROPPED, key, f"one spec is taken, of the files' own scheme: {wanted}")
-            )
+            told.append(dropped(key, f"one spec is taken, of the files' own scheme: {wanted}"))
             continue
         found = {f"input.fs.prop.{name}": value for name, value in _mapping(spec.get("configs")).items()}
         told += _unused(key, spec, {"scheme", "configs"})
@@ -165,26 +171,18 @@ def _store_of(scheme: str) -> str:
 _STORES: Final = (("s3", "s3a", "s3n"), ("abfss", "abfs", "adl2"))
 
 
-def _unused(key: str, value: Any, used: Set[str]) -> Iterator[ImportNote]:
+def _unused(key: str, value: object, used: Set[str]) -> Iterator[ImportNote]:
     """A line for each key of a part of the job that is not looked at."""
     if value is not None and not isinstance(value, dict):
-        yield ImportNote(Disposition.DROPPED, key, "it is no object")
+        yield dropped(key, "it is no object")
     for name in sorted(_mapping(value).keys() - used):
-        yield ImportNote(Disposition.DROPPED, f"{key}.{name}", _OF_JOBS[key.partition("[")[0]])
+        yield dropped(f"{key}.{name}", _OF_JOBS[key.partition("[")[0]])
     if "configs" in used and not isinstance(_mapping(value).get("configs") or {}, dict):
-        yield ImportNote(Disposition.DROPPED, f"{key}.configs", "it is no object")
+        yield dropped(f"{key}.configs", "it is no object")
 
 
-_LOOKED_AT: Final = frozenset(
-    (
-        "inputDirURI",
-        "includeFileNamePattern",
-        "excludeFileNamePattern",
-        "recordReaderSpec",
-        "pinotFSSpecs",
-        "pushJobSpec",
-    )
-)
+_AS_IT_IS: Final = ("inputDirURI", "includeFileNamePattern", "excludeFileNamePattern")
+_LOOKED_AT: Final = frozenset((*_AS_IT_IS, "recordReaderSpec", "pinotFSSpecs", "pushJobSpec"))
 _OF_JOBS: Final = {
     "executionFrameworkSpec": "Spark is configured by the environment, see docs/deploy.md",
     "jobType": "a run builds, pushes and switches",
@@ -199,7 +197,7 @@ _OF_JOBS: Final = {
 }
 
 
-def _taken_out(config: JsonMapping) -> tuple[JsonObject, Any, Any, list[JsonObject]]:
+def _taken_out(config: JsonMapping) -> tuple[JsonObject, object, object, list[JsonObject]]:
     """The table config without what brings files into it; both tasks, and the maps of the second.
 
     Left there, the controller would go on pushing the same files.
@@ -215,5 +213,5 @@ def _taken_out(config: JsonMapping) -> tuple[JsonObject, Any, Any, list[JsonObje
     return table, task, generation, maps
 
 
-def _mapping(value: Any) -> JsonObject:
+def _mapping(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}

@@ -1,27 +1,163 @@
-"""What was seen of one column, in one file or in several."""
+"""What a single value is, what values of two kinds are together, and what was seen of one column, in one file
+or in several.
+
+A kind is only given where the readers (`pinot_assets.ingest`) take every such value for that type: what Pinot
+could be told is never wider than what a run can build.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import partial, reduce
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from pinot_assets.authoring.infer.kinds import (
-    ValueKind,
-    moment_ms,
-    of_cell,
-    of_member,
-    of_text,
-    patterns_of,
-    together,
-)
+from pinot_assets.core.untrusted import read_json
 from pinot_assets.ingest.cast.casts import plain
-from pinot_assets.segment.functions.time_format import parse_date
+from pinot_assets.ingest.formats.json_values import Real
+from pinot_assets.segment.functions.time_format import PATTERNS, parse_date
+
+
+class ValueKind(StrEnum):
+    """What the values of a column are, in Pinot's words where it has one."""
+
+    NOTHING = "NOTHING"
+    """There was no value."""
+    BOOLEAN = "BOOLEAN"
+    INT = "INT"
+    LONG = "LONG"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    BIG_DECIMAL = "BIG_DECIMAL"
+    TIMESTAMP = "TIMESTAMP"
+    STRING = "STRING"
+    JSON = "JSON"
+    BYTES = "BYTES"
+    NESTED = "NESTED"
+    """Objects of a format that knows them; of JSON's column type, which takes any value of such a file."""
+    DATE = "DATE"
+    """A day of a format that knows types, which no reader makes anything of by itself."""
+    UNKNOWN = "UNKNOWN"
+    """Nothing of Pinot's."""
+
+
+INTEGERS: Final = frozenset((ValueKind.INT, ValueKind.LONG))
+_EXACT: Final = INTEGERS | {ValueKind.BIG_DECIMAL}
+FRACTIONS: Final = frozenset((ValueKind.FLOAT, ValueKind.DOUBLE, ValueKind.BIG_DECIMAL))
+NUMBERS: Final = INTEGERS | FRACTIONS
+
+INT_ROOM: Final = 1 << 31
+_LONG_ROOM: Final = 1 << 63
+# A text that begins with a zero or a plus is a code (postal, article, phone): a number would lose it.
+_INTEGER: Final = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
+_FRACTION: Final = re.compile(
+    r"[+-]?((0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][+-]?[0-9]{1,3})?", re.ASCII
+)
+_INSTANT: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
+    r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)",
+    re.ASCII,
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DIGITS_AT_START: Final = re.compile(r"[0-9]{4}")
+
+
+def of_cell(text: str) -> ValueKind:
+    """A cell of a format that knows text alone (csv).
+
+    :param text: not empty.
+    """
+    trimmed = text.strip()
+    if trimmed.lower() in ("true", "false"):
+        return ValueKind.BOOLEAN
+    if _INTEGER.fullmatch(trimmed):
+        return _of_integer(int(trimmed)) if len(trimmed) < 21 else ValueKind.STRING
+    if _FRACTION.fullmatch(trimmed):
+        return ValueKind.DOUBLE
+    if trimmed[:1] in "{[" and _holds(read_json, trimmed):
+        return ValueKind.JSON
+    return of_text(trimmed)
+
+
+def of_text(text: str) -> ValueKind:
+    """A text of a format that knows other types, too: digits were meant as text there."""
+    return ValueKind.TIMESTAMP if _INSTANT.fullmatch(text) and _holds(moment_ms, text) else ValueKind.STRING
+
+
+def of_member(value: object) -> ValueKind:
+    """A single value of a JSON document, as `build.json_values.parsed` gives it; not null."""
+    match value:
+        case bool():
+            return ValueKind.BOOLEAN
+        case int():
+            return _of_integer(value)
+        case Real() | float():
+            return ValueKind.DOUBLE
+        case str():
+            return of_text(value)
+    return ValueKind.NESTED
+
+
+def together(one: ValueKind, other: ValueKind) -> ValueKind:
+    """The kind that takes the values of both.
+
+    Commutative, associative, and `together(k, k)` is k.
+    """
+    if one is other or other is ValueKind.NOTHING:
+        return one
+    if one is ValueKind.NOTHING:
+        return other
+    both = frozenset((one, other))
+    for strongest in (ValueKind.UNKNOWN, ValueKind.NESTED):
+        if strongest in both:
+            return strongest
+    if both <= INTEGERS:
+        return ValueKind.LONG
+    if both <= _EXACT:
+        return ValueKind.BIG_DECIMAL
+    if both <= NUMBERS:
+        return ValueKind.DOUBLE
+    return ValueKind.STRING
+
+
+def patterns_of(text: str) -> frozenset[str]:
+    """The date patterns that a text fits, of those that segments are built with (`time_format.PATTERNS`)."""
+    if not _DIGITS_AT_START.match(text):
+        return frozenset()
+    return frozenset(p for p in PATTERNS if _holds(partial(parse_date, pattern=p), text))
+
+
+def moment_ms(text: str) -> int:
+    """Milliseconds since 1970 of a text that `of_text` takes for a moment.
+
+    :raises ValueError: it is none.
+    """
+    moment = datetime.fromisoformat(re.sub(r"(\.[0-9]{6})[0-9]+", r"\1", text))
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _of_integer(value: int) -> ValueKind:
+    if -INT_ROOM <= value < INT_ROOM:
+        return ValueKind.INT
+    # Longer ones are names of things, and no type of Pinot's counts so far.
+    return ValueKind.LONG if -_LONG_ROOM <= value < _LONG_ROOM else ValueKind.STRING
+
+
+def _holds(read: Callable[[str], object], text: str) -> bool:
+    """Whether a text can be read."""
+    try:
+        read(text)
+    except ValueError:
+        return False
+    return True
+
 
 PARTS: Final = ";"
 """What Pinot's csv reader splits the cells of a multi-value column at."""
@@ -111,11 +247,6 @@ def of_cells(cells: Sequence[str], nulls: Collection[str]) -> SampledColumn:
     return replace(seen, multi=is_list, rows=len(cells), nulls=len(cells) - len(texts), marked=marked)
 
 
-def of_members(members: Sequence[Any]) -> SampledColumn:
-    """A member of JSON documents; None where a document lacks it."""
-    return _of_values(members, of_member)
-
-
 def of_arrow(array: pa.ChunkedArray) -> SampledColumn:
     """A column of a format with types of its own."""
     if getattr(array.type, "extension_name", "") == "arrow.json":
@@ -133,9 +264,9 @@ def of_arrow(array: pa.ChunkedArray) -> SampledColumn:
     values = array.to_pylist()
     if found is ValueKind.STRING:
         # A text keeps its type, but for its dates: a reader of typed files takes text for a time, too.
-        seen = _of_values(values, lambda value: of_text(value) if value else ValueKind.STRING)
+        seen = of_members(values, lambda value: of_text(value) if value else ValueKind.STRING)
         return replace(seen, multi=is_list)  # by its type: a list without a value is one, too
-    seen = _of_values(values, lambda _: found)
+    seen = of_members(values, lambda _: found)
     return replace(seen, kind=found, multi=is_list)
 
 
@@ -157,7 +288,8 @@ def _with_times(column: SampledColumn, array: pa.ChunkedArray) -> SampledColumn:
     return replace(column, earliest=earliest, latest=latest)
 
 
-def _of_values(values: Sequence[Any], kind_of: Callable[[Any], ValueKind]) -> SampledColumn:
+def of_members(values: Sequence[Any], kind_of: Callable[[Any], ValueKind] = of_member) -> SampledColumn:
+    """A member of JSON documents, or other values of a format that knows lists; None where one is missing."""
     there = [value for value in values if value is not None]
     is_list = any(isinstance(value, list) for value in there)
     if not is_list:
@@ -175,10 +307,13 @@ def _of_values(values: Sequence[Any], kind_of: Callable[[Any], ValueKind]) -> Sa
 
 def _singles(values: Sequence[Any], kind_of: Callable[[Any], ValueKind]) -> SampledColumn:
     kind = reduce(together, map(kind_of, values), ValueKind.NOTHING)
-    texts = [value if isinstance(value, str) else str(value) for value in values if _comparable(value)]
+    texts = [
+        value if isinstance(value, str) else str(value) for value in values if isinstance(value, Hashable)
+    ]
     different = frozenset(texts)
-    numbers = _numbers(texts) if kind in (ValueKind.INT, ValueKind.LONG) else []
-    patterns = _patterns(different) if kind in (ValueKind.INT, ValueKind.LONG, ValueKind.STRING) else None
+    # int() alone takes fewer characters for blanks.
+    numbers = [int(text.strip()) for text in texts] if kind in INTEGERS else []
+    patterns = _patterns(different) if kind in INTEGERS | {ValueKind.STRING} else None
     times = _times(different, kind, patterns)
     return SampledColumn(
         kind=kind,
@@ -191,10 +326,6 @@ def _singles(values: Sequence[Any], kind_of: Callable[[Any], ValueKind]) -> Samp
         latest=max(times, default=None),
         patterns=patterns,
     )
-
-
-def _numbers(texts: Iterable[str]) -> list[int]:
-    return [int(text.strip()) for text in texts]  # int() alone takes fewer characters for blanks
 
 
 def _patterns(texts: frozenset[str]) -> frozenset[str] | None:
@@ -216,10 +347,6 @@ def _times(texts: frozenset[str], kind: ValueKind, patterns: frozenset[str] | No
         return []
     pattern = max(sorted(patterns), key=len)
     return [parse_date(text.strip(), pattern) for text in texts]
-
-
-def _comparable(value: Any) -> bool:
-    return isinstance(value, Hashable)
 
 
 def _lists(texts: Sequence[str]) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from pinot_assets.authoring.infer.kinds import ValueKind, of_cell
+from pinot_assets.authoring.infer.column import ValueKind, of_cell
 from pinot_assets.core.file_errors import Unreadable
 from pinot_assets.table_spec.blocks.pinot_json import has_blank
 

@@ -11,13 +11,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-
 from pinot_assets.authoring.infer.column import SampledColumn, absent, of_arrow, of_cells, of_members
 from pinot_assets.authoring.infer.csv_shape import CsvShape, rows_of, shape_of
 from pinot_assets.authoring.infer.proposal import GROUPS, Proposal, propose
 from pinot_assets.authoring.infer.sample import FolderSample, local_copies
-from pinot_assets.authoring.infer.yaml_text import SpecPlaces, spec_text
+from pinot_assets.authoring.infer.yaml_text import spec_text
 from pinot_assets.core.file_errors import FileRejected, Unreadable, one_line
 from pinot_assets.core.text import counted, plural
 from pinot_assets.errors import SourceError
@@ -51,11 +49,6 @@ class Start:
     columns: Mapping[str, SampledColumn] = field(default_factory=dict)
     shape: CsvShape | None = None
 
-    @property
-    def reader(self) -> dict[str, str]:
-        """Settings of the reader."""
-        return {} if self.shape is None else self.shape.reader
-
 
 def read_start(path: Path) -> Start | None:
     """Look at the first rows of a file; None if it is blank.
@@ -75,7 +68,8 @@ def read_start(path: Path) -> Start | None:
     try:
         table = _TYPED[input_format](plain, ROWS, limits)
         check_values(table, limits)
-        return Start(input_format, table.num_rows, _columns(table))
+        columns = zip(table.column_names, table.columns, strict=True)
+        return Start(input_format, table.num_rows, {name: of_arrow(column) for name, column in columns})
     finally:
         if plain != path:
             plain.unlink()
@@ -142,11 +136,6 @@ def _json(path: Path, limits: FileLimits) -> Start:
     return Start("json", len(documents), columns)
 
 
-def _columns(table: pa.Table) -> dict[str, SampledColumn]:
-    names: Sequence[str] = table.column_names
-    return {name: of_arrow(table.column(n)) for n, name in enumerate(names)}
-
-
 _BINARY = re.compile(r"\.(?:parquet|avro|orc)(?:\.(?:gz|bz2|zst))?$", re.IGNORECASE)
 
 STAGING = "${PINOT_ASSETS_STAGING}"
@@ -193,18 +182,22 @@ def draft(name: str, sample: FolderSample, props: Mapping[str, str], out: Path) 
     more = "more than " if sample.more else ""
     looked_at = f"{plural(rows, 'row')} of {plural(len(alike), 'file')}"
     sampled = f"{looked_at}, of {more}{sample.count:,} in {sample.folder}"
-    place = SpecPlaces(
-        _written(sample.folder, out), sample.include, _staging(name, sample.folder, out), props
-    )
-    text = spec_text(name, proposal, first.input_format, place, first.shape, sampled)
+    staging = _staging(name, sample.folder, out)
+    settings = {
+        "inputDirURI": _written(sample.folder, out),
+        **{f"input.fs.prop.{prop}": value for prop, value in props.items()},
+        "inputFormat": first.input_format,
+    }
+    if sample.include is not None:
+        settings["includeFileNamePattern"] = sample.include
+    text = spec_text(name, proposal, settings, staging, first.shape, sampled)
     return Draft(text, proposal, first.input_format, sampled, unlike, _doubts(sample, alike, proposal))
 
 
 def trouble(spec: TableSpec, sample: FolderSample, props: Mapping[str, str]) -> dict[str, str]:
     """Files whose first rows a run could not build for this table, and why."""
     with local_copies(sample, props) as copies:
-        found = {key: tried(spec, path) for key, path in copies}
-    return {key: why for key, why in found.items() if why}
+        return {key: why for key, path in copies if (why := tried(spec, path))}
 
 
 def merged(files: Sequence[tuple[int, Mapping[str, SampledColumn]]]) -> dict[str, SampledColumn]:
@@ -238,11 +231,9 @@ def _starts(sample: FolderSample, props: Mapping[str, str]) -> tuple[list[Start]
                 # Whatever begins as text may be csv; under such a name it is damaged, or called wrong.
                 unlike[key] = f"it is called {named[0]} and holds text"
                 continue
-            if starts and (start.input_format, start.reader) != (starts[0].input_format, starts[0].reader):
-                unlike[key] = (
-                    f"it is written otherwise than the first file: {_way(start)}, not {_way(starts[0])}"
-                )
             starts.append(start)
+            if (way := _way(start)) != (first := _way(starts[0])):
+                unlike[key] = f"it is written otherwise than the first file: {way}, not {first}"
     return starts, unlike
 
 
@@ -263,17 +254,15 @@ def _doubts(sample: FolderSample, starts: Sequence[Start], proposal: Proposal) -
         )
     for ending, count in sample.others.items():
         kind = f"files that end in {ending}" if ending else "files without an ending"
-        read = (
-            "left out: a table reads files of one kind"
-            if sample.include
-            else "read by a run, but not looked at"
-        )
+        alone = "left out: a table reads files of one kind"
+        read = alone if sample.include else "read by a run, but not looked at"
         doubts[kind] = f"{counted(count, 'lies there, which is', 'lie there, which are')} {read}"
     return doubts | {f"column {field.name}": field.doubt for field in proposal.fields if field.doubt}
 
 
 def _way(start: Start) -> str:
-    settings = ", ".join(f"{name} {value!r}" for name, value in start.reader.items())
+    reader = {} if start.shape is None else start.shape.reader
+    settings = ", ".join(f"{name} {value!r}" for name, value in reader.items())
     return f"{start.input_format} with {settings}" if settings else start.input_format
 
 

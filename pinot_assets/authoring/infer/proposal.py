@@ -9,9 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from pinot_assets.authoring.infer.column import PARTS, SampledColumn
+from pinot_assets.authoring.infer.column import (
+    FRACTIONS,
+    INTEGERS,
+    NUMBERS,
+    PARTS,
+    SampledColumn,
+    ValueKind,
+)
 from pinot_assets.authoring.infer.csv_shape import pinot_names
-from pinot_assets.authoring.infer.kinds import FRACTIONS, INTEGERS, NUMBERS, ValueKind
 from pinot_assets.core.text import plural
 from pinot_assets.segment.column.types import FieldType
 from pinot_assets.segment.config.transforms import quoted
@@ -130,49 +136,34 @@ def propose(columns: Mapping[str, SampledColumn]) -> Proposal:
     left_out = {name: why for name, column in columns.items() if (why := _why_not(seen[name], column))}
     fields = tuple(field for name, field in seen.items() if name not in left_out)
     kept = {field.name: columns[name] for name, field in seen.items() if name not in left_out}
-    times = [field.name for field in fields if field.role is FieldType.DATE_TIME]
-    in_every_row = [
-        field for field in fields if field.role is FieldType.DATE_TIME and not kept[field.name].nulls
-    ]
-    time = min(
-        (field.name for field in in_every_row if not field.is_far),
-        key=lambda name: (_rank(name), times.index(name)),
-        default="",
-    )
+    times = {field.name: field for field in fields if field.role is FieldType.DATE_TIME}
+    in_every_row = {name: field for name, field in times.items() if not kept[name].nulls}
+    # Of two with the same rank, the first one.
+    time = min((name for name, field in in_every_row.items() if not field.is_far), key=_rank, default="")
     if not time:
-        far = {field.name for field in in_every_row}
-        fields = tuple(replace(field, doubt=_NO_TIME) if field.name in far else field for field in fields)
+        fields = tuple(replace(f, doubt=_NO_TIME) if f.name in in_every_row else f for f in fields)
+    may_be_keys = (name for name, column in kept.items() if column.unique and column.kind in _KEYS)
     return Proposal(
         fields=fields,
         time=time,
-        keys=tuple(
-            name
-            for name, column in kept.items()
-            if column.unique and column.kind in _KEYS and name not in times
-        ),
+        keys=tuple(name for name in may_be_keys if name not in times),
         left_out=left_out,
         has_nulls=any(column.nulls for column in kept.values()),
     )
 
 
 def _why_not(field: Field, column: SampledColumn) -> str:
-    """Why a table cannot have the column; empty where it can."""
+    """Why a table cannot have the column, or its loader would refuse it; empty where it can."""
     if column.kind is ValueKind.UNKNOWN or (column.kind is ValueKind.DATE and column.multi):
         return "Pinot has no type for it"
-    return unwritable(field)
-
-
-def unwritable(field: Field) -> str:
-    """What the loader of table specs would refuse of a column; empty where it takes it."""
     schema = {"schemaName": "t", GROUPS[field.role]: [field.spec]}
     table = {"tableName": "t", "tableType": "OFFLINE", "segmentsConfig": {}, "tableIndexConfig": {}}
     document, problems = parse_document(json.dumps({"schema": schema, "table": table}), Path("t.json"))
     if document is not None:
         part = DocumentNode(document, ("schema",))
         problems = [*problems, *schema_problems(part)]
-        problems += (
-            [] if problems else writer_findings(part, DocumentNode(document, ("table",)), _MIN_SERVER)[0]
-        )
+        if not problems:
+            problems = writer_findings(part, DocumentNode(document, ("table",)), _MIN_SERVER)[0]
     return "; ".join(problem.reason for problem in problems)
 
 
@@ -189,19 +180,12 @@ def _field(name: str, source: str, column: SampledColumn) -> Field:
 
 def _plain(name: str, column: SampledColumn) -> Field:
     kind, words, seen = column.kind, set(words_of(name)), described(column)
-    if kind is ValueKind.NOTHING:
-        return Field(
-            name,
-            FieldType.DIMENSION,
-            "STRING",
-            seen,
-            column.multi,
-            "no file has a value: the type is a guess",
-        )
-    if kind is ValueKind.NESTED:
-        return Field(name, FieldType.DIMENSION, "JSON", seen, why="objects of the files")
-    why = doubt = ""
     role = FieldType.DIMENSION
+    if kind is ValueKind.NOTHING:
+        return Field(name, role, "STRING", seen, column.multi, "no file has a value: the type is a guess")
+    if kind is ValueKind.NESTED:
+        return Field(name, role, "JSON", seen, why="objects of the files")
+    why = doubt = ""
     if kind in FRACTIONS and not column.multi and not words & (_PLACES | _IDS):
         role = FieldType.METRIC
     elif kind in INTEGERS and not column.multi and words & _MEASURES and not words & _IDS:
@@ -273,9 +257,9 @@ def _by_pattern(name: str, column: SampledColumn, seen: str) -> Field | None:
 
 
 def _epoch(name: str, column: SampledColumn, seen: str) -> Field | None:
+    if column.low is None or column.high is None:
+        return None
     for unit_ms, unit in _SPAN:
-        if column.low is None or column.high is None:
-            return None
         if column.low * unit_ms >= VALID_FROM_MS and column.high * unit_ms < VALID_TO_MS:
             return Field(
                 name, FieldType.DATE_TIME, "LONG", seen,
@@ -303,7 +287,5 @@ def words_of(name: str) -> list[str]:
 
 
 def _rank(name: str) -> int:
-    words = words_of(name)
-    return min(
-        (_FIRST_TIMES.index(word) for word in words if word in _FIRST_TIMES), default=len(_FIRST_TIMES)
-    )
+    ranks = (_FIRST_TIMES.index(word) for word in words_of(name) if word in _FIRST_TIMES)
+    return min(ranks, default=len(_FIRST_TIMES))

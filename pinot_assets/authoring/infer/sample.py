@@ -24,6 +24,7 @@ LISTED: Final = 10_000
 """So many objects are listed: a sample need not know them all."""
 FETCHED_BYTES: Final = 256 << 20
 """No larger file is fetched from a bucket for its first rows."""
+_NAME_FILES: Final = "name a folder with some of the table's files, or files"
 _PACKED: Final = (".gz", ".bz2", ".zst")
 _NO_DATA: Final = frozenset((".md", ".txt.md5", ".md5", ".sha256", ".crc", ".yaml", ".yml", ".py", ".sh"))
 
@@ -60,7 +61,10 @@ def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, pol
     :raises SourceError: there is no file, the place cannot be read, or named files are of several kinds.
     """
     uris = [normalise_location(place, base) for place in places]
-    _check_local(places, uris)
+    for place, uri in zip(places, uris, strict=True):
+        # A mistyped path is refused before its place is judged: no policy could help it.
+        if uri.startswith("file:") and not os.path.lexists(parse_root(uri).path):
+            raise SourceError(f"{place} does not exist", hint=_NAME_FILES)
     if len(uris) == 1 and not _is_file(uris[0], props, policy):
         store = open_store(uris[0], props, policy)
         return _chosen(store.uri, policy, list(islice(_told(store), LISTED)))
@@ -93,14 +97,12 @@ def _local(store: ObjectStore, info: ObjectInfo, folder: Path) -> tuple[str, Pat
     folder.mkdir()
     path = folder / PurePosixPath(info.key).name
     if store.uri.startswith("file:"):
-        path.symlink_to(Path(_path_of(store.uri), info.key))  # readers unpack beside what they are given
+        path.symlink_to(
+            Path(parse_root(store.uri).path, info.key)
+        )  # readers unpack beside what they are given
     else:
         store.download(info.key, path, info.fingerprint.size)
     return info.key, path
-
-
-def _path_of(uri: str) -> str:
-    return parse_root(uri).path
 
 
 def _told(store: ObjectStore) -> Iterator[ObjectInfo]:
@@ -118,7 +120,7 @@ def _chosen(folder: str, policy: Policy, listed: Sequence[ObjectInfo]) -> Folder
         raise SourceError(
             f"there is no file to look at in {folder}",
             why="nothing lies there but names that start with . or _",
-            hint="name a folder with some of the table's files, or files",
+            hint=_NAME_FILES,
         )
     endings = Counter(ending_of(info.key) for info in listed)
     ending = max(endings, key=lambda e: (endings[e], e != "", e))
@@ -163,29 +165,14 @@ def _spread(files: Sequence[ObjectInfo]) -> Iterable[ObjectInfo]:
     return (files[round(n * (len(files) - 1) / (FILES - 1))] for n in range(FILES))
 
 
-def _check_local(places: Sequence[str], uris: Sequence[str]) -> None:
-    """Refuse a mistyped path before its place is judged: no policy could help it.
-
-    :raises SourceError: a path of this machine does not exist.
-    """
-    for place, uri in zip(places, uris, strict=True):
-        if uri.startswith("file:") and not os.path.lexists(_path_of(uri)):
-            raise SourceError(
-                f"{place} does not exist", hint="name a folder with some of the table's files, or files"
-            )
-
-
 def _is_file(uri: str, props: Mapping[str, str], policy: Policy) -> bool:
-    folder, _, name = uri.rpartition("/")
     if uri.startswith("file:"):
-        return Path(_path_of(uri)).is_file()
-    return folder.count("/") >= 2 and "." in name and _stat(folder, uri, props, policy) is not None
-
-
-def _stat(folder: str, uri: str, props: Mapping[str, str], policy: Policy) -> ObjectInfo | None:
+        return Path(parse_root(uri).path).is_file()
+    folder, _, name = uri.rpartition("/")
+    if folder.count("/") < 2 or "." not in name:
+        return False
     store = open_store(folder, props, policy)
-    fingerprint = store.stat(store.key_of(uri))
-    return None if fingerprint is None else ObjectInfo(store.key_of(uri), uri, fingerprint)
+    return store.stat(store.key_of(uri)) is not None
 
 
 def _file(store: ObjectStore, uri: str) -> ObjectInfo:

@@ -3,135 +3,130 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from string import Template
+from typing import Final
 
 from pinot_assets.authoring.infer.csv_shape import CsvShape
 from pinot_assets.authoring.infer.proposal import GROUPS, Field, Proposal
 from pinot_assets.segment.column.types import FieldType
 from pinot_assets.table_spec.yaml.writer import in_line
 
-_GROUPS = (
+_HEAD: Final = Template(
+    """\
+# Written by `pinot-assets init` from $sampled.
+# What is in doubt is said beside it: look through it, then `pinot-assets tables validate` and
+# `pinot-assets tables apply`. docs/tables.md describes every key.
+schema:
+  schemaName: $name"""
+)
+_KEYS: Final = Template(
+    """\
+  # No value twice in the sample, so these may be keys: $keys.
+  # Pinot keeps to no key in a table of files; assert it before each switch with audit:
+  # (docs/guides/audit.md), or note it with primaryKeyColumns: [...]."""
+)
+_GROUPS: Final = (
     (FieldType.DIMENSION, "What queries filter and group by."),
     (FieldType.METRIC, "What queries add up."),
     (FieldType.DATE_TIME, "Times."),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SpecPlaces:
-    """Where files lie and where segments wait.
-
-    :ivar input_uri: as written in the YAML.
-    :ivar include: pattern of the files' names, None for all.
-    :ivar staging_uri: as written in the YAML.
-    :ivar props: how to reach the files: `input.fs.prop.*`.
+_TABLE: Final = Template(
     """
-
-    input_uri: str
-    include: str | None
-    staging_uri: str
-    props: Mapping[str, str]
+table:
+  tableName: $name
+  tableType: OFFLINE
+  segmentsConfig:
+    $time
+    replication: "1"
+  tenants: {}
+  tableIndexConfig:
+    loadMode: MMAP$nulls
+  ingestionConfig:
+    batchIngestionConfig:
+      # REFRESH keeps what is replaced for a while, so that there is a way back.
+      segmentIngestionType: REFRESH
+      segmentIngestionFrequency: DAILY
+  metadata: {}
+"""
+)
+_TIME: Final = "# Retention, and pruning by time, go by it.\n    timeColumnName: "
+_NO_TIME: Final = "# No column is a time from 1971 to 2070 in every row; with one, add timeColumnName."
+_NULLS: Final = """
+    # Some values are missing; without this, queries see Pinot's defaults in their place.
+    nullHandlingEnabled: true"""
+_SWITCH: Final = Template(
+    """\
+  # Where segments wait and snapshots are kept; outside of Pinot's own data and of the files.
+  output.segment.dir.uri: $staging
+  # All files of a session are shown at one instant; without this, each one once it is pushed.
+  consistentPushEnabled: "true"
+  # sync: the table is what the files are; append: rows are only ever added.
+  ingestionMode: sync
+  consistentPushMaxRetries: "3"
+"""
+)
 
 
 def spec_text(
-    name: str, proposal: Proposal, input_format: str, place: SpecPlaces, shape: CsvShape | None, sampled: str
+    name: str,
+    proposal: Proposal,
+    settings: Mapping[str, str],
+    staging_uri: str,
+    shape: CsvShape | None,
+    sampled: str,
 ) -> str:
     """The whole YAML.
 
+    :param settings: where the files lie, and how they are reached: the first keys of `fileIngestion`.
+    :param staging_uri: where segments wait.
     :param shape: of csv files.
     :param sampled: what was looked at, for people.
     """
+    time = _TIME + in_line(proposal.time) if proposal.time else _NO_TIME
     lines = [
-        f"# Written by `pinot-assets init` from {_comment(sampled)}.",
-        "# What is in doubt is said beside it: look through it, then `pinot-assets tables validate` and",
-        "# `pinot-assets tables apply`. docs/tables.md describes every key.",
-        *_schema(name, proposal),
-        "",
-        *_table(name, proposal),
-        "",
-        *_ingestion(proposal, input_format, place, shape),
+        _HEAD.substitute(sampled=_comment(sampled), name=in_line(name)),
+        *_schema(proposal),
+        _TABLE.substitute(name=in_line(name), time=time, nulls=_NULLS if proposal.has_nulls else ""),
+        "fileIngestion:",
+        *_settings(settings),
+        *_ingestion(proposal, shape),
+        _SWITCH.substitute(staging=in_line(staging_uri)),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
-def _schema(name: str, proposal: Proposal) -> Iterator[str]:
-    yield "schema:"
-    yield f"  schemaName: {in_line(name)}"
+def _schema(proposal: Proposal) -> Iterator[str]:
     if proposal.keys:
-        yield f"  # No value twice in the sample, so these may be keys: {_comment(', '.join(proposal.keys))}."
-        yield "  # Pinot keeps to no key in a table of files; assert it before each switch with audit:"
-        yield "  # (docs/guides/audit.md), or note it with primaryKeyColumns: [...]."
+        yield _KEYS.substitute(keys=_comment(", ".join(proposal.keys)))
     for column, why in proposal.left_out.items():
         yield f"  # Left out: {_comment(column)}, {_comment(why)}."
     for role, what in _GROUPS:
-        fields = proposal.of(role)
-        if not fields:
-            continue
-        yield f"  # {what}"
-        yield f"  {GROUPS[role]}:"
-        for field in fields:
-            yield from _field(field)
+        if fields := proposal.of(role):
+            yield f"  # {what}\n  {GROUPS[role]}:"
+            yield from map(_field, fields)
 
 
-def _field(field: Field) -> Iterator[str]:
+def _field(field: Field) -> str:
     why = f" ({_comment(field.why)})" if field.why else ""
-    if field.doubt:
-        yield f"    # In doubt: {_comment(field.doubt)}."
-    yield f"    # {_comment(field.name)}: {field.data_type}{why}; {_comment(field.seen)}"
-    yield f"    - {{{', '.join(f'{key}: {in_line(value)}' for key, value in field.spec.items())}}}"
+    doubt = f"    # In doubt: {_comment(field.doubt)}.\n" if field.doubt else ""
+    members = ", ".join(f"{key}: {in_line(value)}" for key, value in field.spec.items())
+    return (
+        f"{doubt}    # {_comment(field.name)}: {field.data_type}{why}; {_comment(field.seen)}\n"
+        f"    - {{{members}}}"
+    )
 
 
-def _table(name: str, proposal: Proposal) -> Iterator[str]:
-    yield "table:"
-    yield f"  tableName: {in_line(name)}"
-    yield "  tableType: OFFLINE"
-    yield "  segmentsConfig:"
-    if proposal.time:
-        yield "    # Retention, and pruning by time, go by it."
-        yield f"    timeColumnName: {in_line(proposal.time)}"
-    else:
-        yield "    # No column is a time from 1971 to 2070 in every row; with one, add timeColumnName."
-    yield '    replication: "1"'
-    yield "  tenants: {}"
-    yield "  tableIndexConfig:"
-    yield "    loadMode: MMAP"
-    if proposal.has_nulls:
-        yield "    # Some values are missing; without this, queries see Pinot's defaults in their place."
-        yield "    nullHandlingEnabled: true"
-    yield "  ingestionConfig:"
-    yield "    batchIngestionConfig:"
-    yield "      # REFRESH keeps what is replaced for a while, so that there is a way back."
-    yield "      segmentIngestionType: REFRESH"
-    yield "      segmentIngestionFrequency: DAILY"
-    yield "  metadata: {}"
-
-
-def _ingestion(
-    proposal: Proposal, input_format: str, place: SpecPlaces, shape: CsvShape | None
-) -> Iterator[str]:
-    yield "fileIngestion:"
-    yield f"  inputDirURI: {in_line(place.input_uri)}"
-    yield from _settings("input.fs.prop", place.props)
-    yield f"  inputFormat: {input_format}"
-    if place.include is not None:
-        yield f"  includeFileNamePattern: {in_line(place.include)}"
+def _ingestion(proposal: Proposal, shape: CsvShape | None) -> Iterator[str]:
     if shape is not None:
         yield from _reader(shape)
     for field in proposal.fields:
         if field.source:
-            source = _comment(field.source)
-            yield f"  # {_comment(field.name)} is {source} in the files: Pinot takes no blank in a name."
+            names = f"{_comment(field.name)} is {_comment(field.source)}"
+            yield f"  # {names} in the files: Pinot takes no blank in a name."
     made = {field.name: field.transform for field in proposal.fields if field.transform}
     if made:
         yield '  # Spark reads the files for these: pip install "pinot-assets[sql]".'
-        yield from _settings("transforms", made)
-    yield "  # Where segments wait and snapshots are kept; outside of Pinot's own data and of the files."
-    yield f"  output.segment.dir.uri: {in_line(place.staging_uri)}"
-    yield "  # All files of a session are shown at one instant; without this, each one once it is pushed."
-    yield '  consistentPushEnabled: "true"'
-    yield "  # sync: the table is what the files are; append: rows are only ever added."
-    yield "  ingestionMode: sync"
-    yield '  consistentPushMaxRetries: "3"'
+        yield from _settings(made, "transforms.")
 
 
 def _reader(shape: CsvShape) -> Iterator[str]:
@@ -140,19 +135,17 @@ def _reader(shape: CsvShape) -> Iterator[str]:
     if not shape.has_header:
         yield "  # Name the columns here and above."
     for old, new in shape.renamed:
-        yield f"  # {_comment(new)} {_why_renamed(old)}."
-    yield from _settings("recordReader.prop", shape.reader)
+        why = (
+            f"is {_comment(old)} in the files: that is there twice, or queries would need quotes for it"
+            if old
+            else "has no name in the files"
+        )
+        yield f"  # {_comment(new)} {why}."
+    yield from _settings(shape.reader, "recordReader.prop.")
 
 
-def _why_renamed(old: str) -> str:
-    if not old:
-        return "has no name in the files"
-    name = _comment(old)
-    return f"is {name} in the files: that is there twice, or queries would need quotes for it"
-
-
-def _settings(family: str, settings: Mapping[str, str]) -> Iterable[str]:
-    return (f"  {in_line(f'{family}.{name}')}: {in_line(value)}" for name, value in settings.items())
+def _settings(settings: Mapping[str, str], family: str = "") -> Iterable[str]:
+    return (f"  {in_line(family + name)}: {in_line(value)}" for name, value in settings.items())
 
 
 def _comment(text: str) -> str:

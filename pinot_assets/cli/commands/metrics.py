@@ -18,8 +18,7 @@ from pinot_assets.errors import PinotAssetsError, TypedWrong
 from pinot_assets.settings.environment import load_settings
 
 if TYPE_CHECKING:
-    from pinot_assets.metrics.collector import Collector
-    from pinot_assets.metrics.probe import ScrapePart
+    from pinot_assets.metrics.collector import Collector, ScrapePart
 
 ADDRESS = "127.0.0.1:9469"
 """Nobody else's among Prometheus' registered ports; only this machine is answered unless another address is
@@ -53,9 +52,8 @@ def metrics(
     for cron, exits 0, and 1 where a spec is wrong.
     """
     # Imported here: other commands need not wait for it.
-    from pinot_assets.metrics.collector import Collector
+    from pinot_assets.metrics.collector import Collector, cheap_parts, dear_parts, left_out_parts
     from pinot_assets.metrics.family import text_of
-    from pinot_assets.metrics.probe import cheap_parts, dear_parts, left_out_parts
 
     chosen = any_tables(tables or [], directory)
     err = new_console(stderr=True)

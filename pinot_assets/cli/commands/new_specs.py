@@ -18,8 +18,14 @@ from rich.markup import escape
 from rich.text import Text
 
 from pinot_assets.authoring.importing.block import Secrets, block_of, spec_text
-from pinot_assets.authoring.importing.notes import Disposition, ImportNote, each_once
-from pinot_assets.authoring.importing.settings_found import in_job, in_table, table_and_schema
+from pinot_assets.authoring.importing.settings_found import (
+    Disposition,
+    ImportNote,
+    each_once,
+    in_job,
+    in_table,
+    table_and_schema,
+)
 from pinot_assets.authoring.starter import BROKERS, TableType, starting_spec
 from pinot_assets.cli.commands.tables import DEFAULT_FOLDER, SpecsOption, app, findings_values, open_pinot
 from pinot_assets.cli.options import AsJson, TablesOption

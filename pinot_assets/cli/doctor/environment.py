@@ -25,7 +25,7 @@ from pinot_assets.core.check_result import CheckResult, failed, hours, passed, w
 from pinot_assets.core.connections import S3_ENDPOINTS, origin_of
 from pinot_assets.core.policy import POLICY
 from pinot_assets.errors import PinotAssetsError, SpecError
-from pinot_assets.health.lineage import owned
+from pinot_assets.health.serving import owned
 from pinot_assets.metrics.pushing import PASSWORD, USER
 from pinot_assets.pinot import HttpPinotClient, Timeouts
 from pinot_assets.pinot.lineage import LineageEntry, LineageState

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 from packaging.version import Version
 
-from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, check_result_of, unknown
+from pinot_assets.core.check_result import CheckResult, unknown
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.model.state import RealtimeState
 
@@ -17,8 +16,6 @@ NODES: Final = ("segments", "modified_ms")
 COPIES: Final = (*NODES, "external", "servers")
 """Parts of the state that several checks need."""
 
-result_of: Final = partial(check_result_of, "")
-"""A check's answer; `RealtimeCheck` puts its name in."""
 BY_HAND: Final = "the guide on REALTIME tables (docs/guides/realtime.md) has a runbook for it"
 
 _RECREATES: Final = Version("1.3")
@@ -51,13 +48,6 @@ class RealtimeCheck:
 def check(promise: str, *needs: str) -> Callable[[Callable[[RealtimeState], CheckResult]], RealtimeCheck]:
     """Make a function a check of its own name."""
     return lambda judge: RealtimeCheck(judge.__name__, promise, needs, judge)
-
-
-def problem_if(
-    is_wrong: object, text: str, next_step: str, severity: Severity = Severity.WARN
-) -> tuple[CheckProblem, ...]:
-    """The problem, or none."""
-    return (CheckProblem(text, next_step, severity),) if is_wrong else ()
 
 
 def repair_plan(state: RealtimeState) -> str:

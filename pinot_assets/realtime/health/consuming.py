@@ -8,18 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, some
+from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, problem_if, result_of, some
 from pinot_assets.core.text import plural, plural_are
-from pinot_assets.realtime.health.check import (
-    BY_HAND,
-    NODES,
-    check,
-    next_one,
-    problem_if,
-    repair_plan,
-    result_of,
-    validation,
-)
+from pinot_assets.realtime.health.check import BY_HAND, NODES, check, next_one, repair_plan, validation
 from pinot_assets.realtime.health.recovery import all_in_error
 from pinot_assets.realtime.health.serving import dense
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS, reingests

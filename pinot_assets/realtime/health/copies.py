@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pinot_assets.core.check_result import CheckResult, Severity, megabytes, some
+from pinot_assets.core.check_result import CheckResult, Severity, megabytes, problem_if, result_of, some
 from pinot_assets.core.text import counted, plural, plural_are
-from pinot_assets.realtime.health.check import COPIES, NODES, check, problem_if, repair_plan, result_of
+from pinot_assets.realtime.health.check import COPIES, NODES, check, repair_plan
 from pinot_assets.realtime.health.recovery import Recovery, recoveries, stream_holds
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.model.state import (

@@ -11,10 +11,19 @@ from collections.abc import Iterator, Mapping
 
 from packaging.version import Version
 
-from pinot_assets.core.check_result import CheckProblem, CheckResult, Severity, megabytes, some, unknown
+from pinot_assets.core.check_result import (
+    CheckProblem,
+    CheckResult,
+    Severity,
+    megabytes,
+    problem_if,
+    result_of,
+    some,
+    unknown,
+)
 from pinot_assets.core.text import counted, plural, plural_are
 from pinot_assets.pinot.versions import release
-from pinot_assets.realtime.health.check import check, problem_if, repair_plan, result_of
+from pinot_assets.realtime.health.check import check, repair_plan
 from pinot_assets.realtime.health.recovery import ERROR, offset
 from pinot_assets.realtime.model.state import (
     ROUTED_MS,

@@ -5,21 +5,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict
+from types import SimpleNamespace
 
+from fakes.looked import looked
 from fakes.realtime.memory import FakeRealtime
 
 from pinot_assets import health
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.check_result import CheckResult, Severity, unknown
-from pinot_assets.health.source import SourceDifference
-from pinot_assets.metrics.collector import Collector
+from pinot_assets.health.readings import SourceDifference
+from pinot_assets.metrics.collector import Collector, ScrapePart
 from pinot_assets.metrics.family import Sample
-from pinot_assets.metrics.health import health_samples, rollback_sample
-from pinot_assets.metrics.probe import ScrapePart
+from pinot_assets.metrics.health import LEFT_OUT, health_samples, rollback_sample, source_samples
 from pinot_assets.metrics.pushing import run_samples
 from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.session import Seen, session_samples
-from pinot_assets.metrics.source import LEFT_OUT, source_samples
+from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
 from pinot_assets.session.driver import StepRecord
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
@@ -95,8 +96,14 @@ def _seen() -> Seen:
 
 def _source() -> Iterator[Sample]:
     found = SourceDifference(3, missing=("a",), stale=("b",), extra=("c",), held=0, unready=1)
+    probe = looked(
+        difference=found,
+        waiting_since_ms={"a": NOW_MS, "b": NOW_MS},
+        unready_since_ms={"d": NOW_MS},
+        snapshot=SimpleNamespace(published_ms=NOW_MS),
+    )
     yield from (
-        *source_samples("t", found, {"a": NOW_MS, "b": NOW_MS}, {"d": NOW_MS}, NOW_MS),
+        *source_samples("t", probe),
         LEFT_OUT.of(1, "t"),
     )
 
@@ -107,7 +114,8 @@ def _health() -> Iterator[Sample]:
         CheckResult(c.name, False, 0, 0, "", severity=Severity.ERROR, numbers=numbers) for c in health.CHECKS
     ]
     yield from health_samples("t", [*answers, unknown("room", "no answer", "")])
-    yield rollback_sample("t", NOW_MS, 1000)
+    snapshot = SimpleNamespace(lineage_entry_id="e", published_ms=NOW_MS)
+    yield rollback_sample("t", looked(snapshot=snapshot, lineage=Lineage(), revert_window_ms=1000))
 
 
 def _stream() -> Iterator[Sample]:

@@ -13,8 +13,7 @@ from fakes.waiting import until
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError, PinotError, PushRefused, SourceError
 from pinot_assets.health import CHECKS, CheckResult, Severity, examine, examine_table, summary
-from pinot_assets.health.ports import Ports
-from pinot_assets.health.table_probe import TableProbe
+from pinot_assets.health.table_probe import Ports, TableProbe
 from pinot_assets.pinot import HttpPinotClient, PinotConnection, ServerDisk, Timeouts
 from pinot_assets.settings.environment import Settings
 from pinot_assets.source import open_store

@@ -19,11 +19,11 @@ from fakes.waiting import until
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SessionHeld, SnapshotIncomplete
-from pinot_assets.health.ports import Ports
-from pinot_assets.health.table_probe import TableProbe
+from pinot_assets.health.table_probe import Ports, TableProbe
 from pinot_assets.metrics.family import text_of
-from pinot_assets.metrics.probe import samples_of_probe, samples_of_store
+from pinot_assets.metrics.health import samples_of_probe
 from pinot_assets.metrics.pushing import GATEWAY, pushed_after
+from pinot_assets.metrics.session import samples_of_store
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.source import open_store
 

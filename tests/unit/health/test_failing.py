@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from pinot_assets.health.failing import failing_files, still_there
+from fakes.looked import looked
+
+from pinot_assets.core.check_result import CheckResult
+from pinot_assets.health import source
+from pinot_assets.health.readings import Attempts, still_there
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.receipt import Failure
@@ -17,9 +22,13 @@ def failure(name: str, attempt: int) -> Failure:
     return Failure(f"s/{name}", 0, attempt, "UNREADABLE", "line 3")
 
 
+def failing_files(attempts: Attempts, failing_now: Sequence[Failure]) -> CheckResult:
+    return source.failing_files(looked(session=None, attempts=attempts, failing_now=failing_now))
+
+
 def test_no_failure_and_a_first_one_pass() -> None:
-    assert failing_files("t", {}, ()).passed
-    answer = failing_files("t", {("cp1", 0): [failure("a", 0)]}, [failure("a", 0)])
+    assert failing_files({}, ()).passed
+    answer = failing_files({("cp1", 0): [failure("a", 0)]}, [failure("a", 0)])
     assert answer.passed
     assert "1 failed once" in answer.message
     assert answer.numbers["files_failing"] == 1
@@ -31,7 +40,7 @@ def test_a_file_that_failed_in_several_attempts_and_sessions() -> None:
         ("cp1", 1): [failure("a", 1)],
         ("cp2", 0): [failure("a", 0), failure("c", 0)],
     }
-    answer = failing_files("t", attempts, [failure("a", 0), failure("c", 0)])
+    answer = failing_files(attempts, [failure("a", 0), failure("c", 0)])
     assert (answer.passed, answer.expected, answer.found) == (False, 0, 1)
     assert answer.message == "1 file is failing again and again: a in 3 attempts (UNREADABLE: line 3)"
     assert answer.next_step.startswith("repair a or take it away, then run t")
@@ -40,7 +49,7 @@ def test_a_file_that_failed_in_several_attempts_and_sessions() -> None:
 
 def test_a_file_that_was_built_in_the_end_is_forgotten() -> None:
     attempts = {("cp1", 0): [failure("a", 0)], ("cp1", 1): [failure("a", 1)]}
-    assert failing_files("t", attempts, ()).passed
+    assert failing_files(attempts, ()).passed
 
 
 def test_a_file_that_was_removed_or_repaired_is_not_there_as_it_was() -> None:

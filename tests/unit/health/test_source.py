@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from pinot_assets.core.check_result import HOUR_MS, Severity, unknown
-from pinot_assets.health.source import NAME, Lasting, difference, lasts, seen_again, snapshot_equals_source
+from fakes.looked import looked
+
+from pinot_assets.core.check_result import HOUR_MS, CheckResult, Severity, unknown
+from pinot_assets.health import source
+from pinot_assets.health.readings import SourceDifference, difference
+from pinot_assets.health.source import NAME, Lasting, lasts, seen_again
 from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.source import Inventory, SourceFile
 from pinot_assets.source.readiness import Readiness, Unready
 
 V1, V2 = Fingerprint(1, 1), Fingerprint(1, 2)
+
+
+def snapshot_equals_source(found: SourceDifference, mode: str = "sync") -> CheckResult:
+    return source.snapshot_equals_source(looked(mode=mode, difference=found))
 
 
 def listed(*unready: str, **versions: Fingerprint) -> Readiness:
@@ -22,13 +30,13 @@ def listed(*unready: str, **versions: Fingerprint) -> Readiness:
 
 
 def test_equal() -> None:
-    answer = snapshot_equals_source("t", difference({"s/a": V1}, listed(a=V1), NO_HOLD), removes=True)
+    answer = snapshot_equals_source(difference({"s/a": V1}, listed(a=V1), NO_HOLD))
     assert (answer.passed, answer.expected, answer.found) == (True, 1, 1)
 
 
 def test_missing_stale_and_extra_are_named_and_counted() -> None:
     found = difference({"s/old": V1, "s/same": V1, "s/gone": V1}, listed(old=V2, same=V1, new=V1), NO_HOLD)
-    answer = snapshot_equals_source("t", found, removes=True)
+    answer = snapshot_equals_source(found)
     assert (answer.passed, answer.severity) == (False, Severity.WARN)
     assert (answer.expected, answer.found) == (3, 1)
     assert answer.message == "1 missing (new); 1 stale (old); 1 extra (gone)"
@@ -45,12 +53,12 @@ def test_missing_stale_and_extra_are_named_and_counted() -> None:
 def test_what_is_still_being_written_is_not_missing_yet() -> None:
     found = difference({"s/a": V1}, listed("new", "a", a=V2), NO_HOLD)
     assert (found.missing, found.stale, found.extra, found.unready) == ((), (), (), 2)
-    assert snapshot_equals_source("t", found, removes=True).passed
+    assert snapshot_equals_source(found).passed
 
 
 def test_append_never_takes_rows_away_so_a_deleted_file_is_no_fault() -> None:
     found = difference({"s/gone": V1}, listed(), NO_HOLD)
-    answer = snapshot_equals_source("t", found, removes=False)
+    answer = snapshot_equals_source(found, "append")
     assert answer.passed
     assert answer.numbers["files_extra"] == 1
 
@@ -59,7 +67,7 @@ def test_what_a_rollback_holds_back_is_told_with_the_way_to_let_it_in() -> None:
     hold = Hold(files={"s/a": V2.token, "s/new": V1.token}, removals=("s/gone",))
     found = difference({"s/a": V1, "s/gone": V1}, listed(a=V2, new=V1), hold)
     assert (found.missing, found.stale, found.extra, found.held) == ((), (), (), 3)
-    answer = snapshot_equals_source("t", found, removes=True)
+    answer = snapshot_equals_source(found)
     assert not answer.passed
     assert "3 held back by a rollback" in answer.message
     assert "pinot-assets resume t" in answer.next_step
@@ -86,7 +94,7 @@ def test_what_is_not_known_is_an_error_after_an_hour_and_says_since_when() -> No
 
 
 def test_what_is_known_stays_as_it_is_however_long_it_was_not() -> None:
-    answer = snapshot_equals_source("t", difference({}, listed(a=V1), NO_HOLD), removes=True)
+    answer = snapshot_equals_source(difference({}, listed(a=V1), NO_HOLD))
     assert lasts(answer, T0, T0 + 9 * HOUR_MS) == answer
 
 

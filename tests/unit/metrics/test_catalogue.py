@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
+from fakes.monitoring.catalogue import FAMILIES
 
-from pinot_assets.metrics.catalogue import FAMILIES
 from pinot_assets.metrics.family import Family
 
 LABELS = {"table", "part", "state", "phase", "check", "severity", "kind", "change", "step", "version"}

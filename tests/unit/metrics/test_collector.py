@@ -15,9 +15,8 @@ from fakes.monitoring.pushgateway import Numbers, numbers
 from fakes.waiting import until
 
 from pinot_assets.errors import SourceError
-from pinot_assets.metrics.collector import AT_A_TIME, HANGS_S, Collector
+from pinot_assets.metrics.collector import AT_A_TIME, HANGS_S, Collector, ScrapePart
 from pinot_assets.metrics.family import Sample, text_of
-from pinot_assets.metrics.probe import ScrapePart
 from pinot_assets.metrics.session import OPEN
 
 
@@ -231,8 +230,7 @@ def test_what_cannot_be_told_ends_a_look() -> None:
 
 HANGING = """
 import threading
-from pinot_assets.metrics.collector import Collector
-from pinot_assets.metrics.probe import ScrapePart
+from pinot_assets.metrics.collector import Collector, ScrapePart
 
 def hang():
     print("looking", flush=True)

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fakes.looked import looked
 from fakes.monitoring.pushgateway import Numbers, numbers
 from fakes.realtime.memory import S2, FakeRealtime
 
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.check_result import CheckResult, Severity, unknown
 from pinot_assets.errors import PinotUnreachable
-from pinot_assets.health.source import SourceDifference
+from pinot_assets.health.readings import SourceDifference
+from pinot_assets.metrics import health
 from pinot_assets.metrics.family import Family, Sample, text_of
 from pinot_assets.metrics.health import health_samples, rollback_sample
 from pinot_assets.metrics.pushing import run_samples
 from pinot_assets.metrics.realtime import realtime_samples
-from pinot_assets.metrics.source import source_samples
+from pinot_assets.pinot.lineage import Lineage
 from pinot_assets.session.driver import StepRecord
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint
+
+
+def source_samples(
+    found: SourceDifference, modified: dict[str, int], unready: dict[str, int], published_ms: int | None
+) -> Iterator[Sample]:
+    snapshot = None if published_ms is None else SimpleNamespace(published_ms=published_ms)
+    probe = looked(difference=found, waiting_since_ms=modified, unready_since_ms=unready, snapshot=snapshot)
+    return health.source_samples("t", probe)
 
 
 def told(samples: Any) -> Numbers:
@@ -38,7 +50,7 @@ def told(samples: Any) -> Numbers:
 
 def test_changes_and_the_oldest_of_them() -> None:
     found = SourceDifference(5, missing=("a", "b"), stale=("c",), extra=("d",), held=0, unready=2)
-    got = told(source_samples("t", found, {"a": 9000, "b": 7000, "c": 8000}, {"y": 6000, "z": 5000}, 1000))
+    got = told(source_samples(found, {"a": 9000, "b": 7000, "c": 8000}, {"y": 6000, "z": 5000}, 1000))
     assert got == {
         ("source_files",): 5,
         ("source_changes", "new"): 2,
@@ -52,21 +64,21 @@ def test_changes_and_the_oldest_of_them() -> None:
 
 def test_a_change_waits_no_longer_than_for_the_snapshot_that_lacks_it() -> None:
     found = SourceDifference(1, missing=("a",), stale=(), extra=(), held=0, unready=0)
-    assert told(source_samples("t", found, {"a": 1000}, {}, 5000))["oldest_change_timestamp_seconds",] == 5
-    assert told(source_samples("t", found, {"a": 1000}, {}, None))["oldest_change_timestamp_seconds",] == 1
+    assert told(source_samples(found, {"a": 1000}, {}, 5000))["oldest_change_timestamp_seconds",] == 5
+    assert told(source_samples(found, {"a": 1000}, {}, None))["oldest_change_timestamp_seconds",] == 1
 
 
 def test_since_when_a_file_is_not_ready() -> None:
     found = SourceDifference(1, missing=(), stale=(), extra=(), held=0, unready=1)
     name = "oldest_unready_timestamp_seconds"
-    assert told(source_samples("t", found, {}, {"a": 1000}, 5000))[name,] == 5, "a copy may keep an old date"
-    gone = told(source_samples("t", found, {}, {}, 5000))
+    assert told(source_samples(found, {}, {"a": 1000}, 5000))[name,] == 5, "a copy may keep an old date"
+    gone = told(source_samples(found, {}, {}, 5000))
     assert (gone["source_files_not_ready",], (name,) in gone) == (1, False), "no date is known of it"
 
 
 def test_without_a_change_there_is_no_oldest() -> None:
     found = SourceDifference(1, missing=(), stale=(), extra=("d",), held=0, unready=0)
-    assert ("oldest_change_timestamp_seconds",) not in told(source_samples("t", found, {}, {}, 5000))
+    assert ("oldest_change_timestamp_seconds",) not in told(source_samples(found, {}, {}, 5000))
 
 
 # --- health ----------------------------------------------------------------------------------------
@@ -101,7 +113,9 @@ def test_orphans() -> None:
 
 
 def test_the_end_of_the_rollback_window() -> None:
-    assert told([rollback_sample("t", 10_000, 5000)]) == {("rollback_window_end_timestamp_seconds",): 15}
+    snapshot = SimpleNamespace(lineage_entry_id="e", published_ms=10_000)
+    probe = looked(snapshot=snapshot, lineage=Lineage(), revert_window_ms=5000)
+    assert told([rollback_sample("t", probe)]) == {("rollback_window_end_timestamp_seconds",): 15}
 
 
 # --- REALTIME --------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinot_assets.authoring.infer.column import of_arrow
-from pinot_assets.authoring.infer.kinds import ValueKind, of_cell, of_text, patterns_of, together
+from pinot_assets.authoring.infer.column import ValueKind, of_arrow, of_cell, of_text, patterns_of, together
 
 kinds = st.sampled_from(ValueKind)
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pinot_assets.authoring.infer.column import SampledColumn, absent, of_arrow, of_cells, of_members
+from pinot_assets.authoring.infer.column import (
+    SampledColumn,
+    ValueKind,
+    absent,
+    of_arrow,
+    of_cells,
+    of_members,
+)
 from pinot_assets.authoring.infer.draft import merged
-from pinot_assets.authoring.infer.kinds import ValueKind
 from pinot_assets.authoring.infer.proposal import Field, described, propose, words_of
 from pinot_assets.segment.column.types import FieldType
 

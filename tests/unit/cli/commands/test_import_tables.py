@@ -13,8 +13,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from pinot_assets.authoring.importing.block import Secrets, block_of
-from pinot_assets.authoring.importing.notes import ImportNote
-from pinot_assets.authoring.importing.settings_found import FoundSettings
+from pinot_assets.authoring.importing.settings_found import FoundSettings, ImportNote
 from pinot_assets.cli.commands import new_specs
 from pinot_assets.cli.main import app
 from pinot_assets.core.json_object import JsonObject

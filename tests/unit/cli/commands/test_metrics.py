@@ -13,9 +13,8 @@ from typer.testing import CliRunner, Result
 from pinot_assets.cli import main
 from pinot_assets.cli.commands.metrics import address_of, follow
 from pinot_assets.errors import PinotAssetsError, SpecError
-from pinot_assets.metrics.collector import Collector
+from pinot_assets.metrics.collector import Collector, ScrapePart
 from pinot_assets.metrics.family import Sample
-from pinot_assets.metrics.probe import ScrapePart
 from pinot_assets.metrics.session import OPEN
 
 

@@ -1,0 +1,101 @@
+"""What a look reads, as values that checks and numbers share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pinot_assets.session.values.hold import Hold
+from pinot_assets.session.values.plan import Plan
+from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
+from pinot_assets.snapshot.receipt import Failure, Output
+from pinot_assets.source.readiness import Readiness
+
+Attempts = Mapping[tuple[str, int], Sequence[Failure]]
+"""Session id and attempt → what failed in it."""
+
+
+def still_there(
+    failures: Sequence[Failure], plan: Plan, files: Mapping[str, SourceFile]
+) -> tuple[Failure, ...]:
+    """Of what a session failed at, what the source holds as it was then: neither removed nor repaired.
+
+    :param plan: of that session; a file that Pinot refused is no more in it, and counts while it is listed.
+    :param files: the listing, by URI.
+    """
+    planned = {row.ordinal: row.planned for row in plan.rows}
+    listed = [(failure, files[failure.uri].fingerprint) for failure in failures if failure.uri in files]
+    return tuple(failure for failure, found in listed if planned.get(failure.ordinal, found) == found)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDifference:
+    """The listing beside the ledger, by fingerprint alone; URIs, sorted.
+
+    :ivar listed: how many files count: listed and ready.
+    :ivar missing: listed, not published.
+    :ivar stale: published in another version.
+    :ivar extra: published, not listed any more.
+    :ivar held: how many differ because a rollback holds them back.
+    :ivar unready: how many are being written, or not complete yet.
+    """
+
+    listed: int
+    missing: tuple[str, ...]
+    stale: tuple[str, ...]
+    extra: tuple[str, ...]
+    held: int
+    unready: int
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Files whose content waits to be published."""
+        return (*self.missing, *self.stale)
+
+
+def difference(published: Mapping[str, Fingerprint], found: Readiness, hold: Hold) -> SourceDifference:
+    """Compare ledger and listing; what is not ready and what a rollback holds back (R23) is counted apart.
+
+    :param published: newest published version by URI.
+    """
+    unready = {u.uri for u in (*found.later, *found.waiting)}
+    files = {uri: file for uri, file in found.counted.files.items() if uri not in unready}
+    held = {uri for uri, file in files.items() if hold.holds(file)}
+    gone = set(published) - set(files) - unready
+    differs = {uri for uri, file in files.items() if published.get(uri) != file.fingerprint}
+    return SourceDifference(
+        listed=len(files),
+        missing=tuple(sorted(differs - held - set(published))),
+        stale=tuple(sorted((differs - held) & set(published))),
+        extra=tuple(sorted(gone - set(hold.removals))),
+        held=len(differs & held) + len(gone & set(hold.removals)),
+        unready=len(unready),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the servers themselves say.
+
+    :ivar crcs: server → segment → CRC, as loaded.
+    :ivar silent: server → why it did not answer.
+    """
+
+    crcs: Mapping[str, Mapping[str, int]]
+    silent: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencedObjects:
+    """What may be there.
+
+    :ivar has_ledger: whether ZooKeeper knows of a snapshot.
+    :ivar segments: names of the ledger and of the open session's switch.
+    :ivar tars: segment → output: of the ledger and of every snapshot that a rollback can still reach.
+    :ivar open_session: id of the open session, "" when there is none; all that is staged for it may be there.
+    """
+
+    has_ledger: bool
+    segments: Collection[str]
+    tars: Mapping[str, Output]
+    open_session: str
