@@ -114,8 +114,7 @@ def find_maven() -> Path:
 
     :raises LocalStackError: there is none.
     """
-    found = shutil.which("mvn")
-    if found is None:
+    if (found := shutil.which("mvn")) is None:
         raise LocalStackError(
             "no Maven was found",
             why="no mvn is on PATH",

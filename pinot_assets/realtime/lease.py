@@ -95,8 +95,7 @@ class OperationsStore:
             if failure is None:
                 return OperationsLease(self, self._read()[1])
             if isinstance(failure, NodeExistsError):
-                holder = self.holder()
-                if holder is None:
+                if (holder := self.holder()) is None:
                     continue
                 raise SessionHeld(
                     f"{self.table} is being worked on",
@@ -137,8 +136,7 @@ class OperationsLease(OperationsStore):
 
         :raises LeaseLost: it is held no more.
         """
-        stat = self._zk.retry(self._zk.exists, f"{self.path}/lease")
-        if stat is None:
+        if (stat := self._zk.retry(self._zk.exists, f"{self.path}/lease")) is None:
             raise self._lost(None)
         return int(stat.ctime)
 

@@ -325,8 +325,7 @@ def _refuse_plaintext(url: str, allow: str) -> None:
 
 
 def _local_stack(waits: Waits) -> Settings:
-    stack = load_state(default_home())
-    if stack is None:
+    if (stack := load_state(default_home())) is None:
         raise PinotAssetsError(
             "no Pinot to talk to",
             why="PINOT_CONTROLLER_URL is not set, and no local stack runs here",

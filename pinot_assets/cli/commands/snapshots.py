@@ -55,16 +55,14 @@ def why(
 
     Exits 1 when no kept snapshot names it.
     """
-    table = table_of(segment)
-    if table is None:
+    if (table := table_of(segment)) is None:
         raise SpecError(
             f"{segment} is no segment of this project",
             why="its segments are named <table>__cp<session>_<attempt>_<file>_<number>",
             hint="another program pushed it; for a file, ask `pinot-assets where <table> <file>`",
         )
     spec = one_table(table, tables)
-    stay = of_segment(_kept(spec), segment)
-    if stay is None:
+    if (stay := of_segment(_kept(spec), segment)) is None:
         raise SessionError(
             f"no kept snapshot of {spec.name} names {segment}",
             why=_kept_text(_kept(spec)),
@@ -169,16 +167,14 @@ def _newest(spec: TableSpec) -> SnapshotRef | None:
 
 
 def _current(spec: TableSpec) -> StoredSnapshot:
-    ref = _newest(spec)
-    if ref is None:
+    if (ref := _newest(spec)) is None:
         raise SessionError(f"{spec.name} has never been published", hint=f"`pinot-assets run {spec.name}`")
     return StoredSnapshot(ref, open_staging(spec).snapshot(ref))
 
 
 def _kept(spec: TableSpec) -> Iterator[Snapshot]:
     """The current snapshot and the kept ones before it, newest first, each read when it is asked for."""
-    ref = _newest(spec)
-    if ref is not None:
+    if (ref := _newest(spec)) is not None:
         staging = open_staging(spec)
         yield from (kept.snapshot for kept in published(staging, StoredSnapshot(ref, staging.snapshot(ref))))
 

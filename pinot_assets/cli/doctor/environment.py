@@ -94,8 +94,7 @@ def _profile(env: Mapping[str, str]) -> Iterator[CheckResult]:
 
 
 def _cluster_checks(env: Mapping[str, str], profile: Profile) -> Iterator[CheckResult]:
-    settings = named_settings(env, profile)
-    if settings is None:
+    if (settings := named_settings(env, profile)) is None:
         yield _local(env)
         return
     for tls in (settings.pinot.tls, settings.pinot.grpc.tls):  # for ZooKeeper its own check tells
@@ -282,8 +281,7 @@ def _unaskable(pinot: HttpPinotClient) -> str:
 
 def show_pinot(console: Console) -> None:
     """Print what a controller answers; nothing where none is configured or none does."""
-    look = look_at_pinot()
-    if look is None:
+    if (look := look_at_pinot()) is None:
         return
     named = (
         f"Pinot {look.version}"

@@ -80,8 +80,7 @@ def _config(pinot: RealtimePinot, table: str, directory: Path | None) -> JsonMap
     spec = realtime_table(raw, folder) if directory or folder.is_dir() else None
     if spec is not None:
         return spec.table_json
-    held = pinot.table_config(find_table(pinot, table))
-    if held is None:
+    if (held := pinot.table_config(find_table(pinot, table))) is None:
         raise SpecError(f"{table} went away")
     return held
 

@@ -103,8 +103,7 @@ def _way(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, b
         return RecoveryWay.RESET, f"it goes on at offset {begins}, those from {lost} on are gone", False
     if segment.copy is Copy.DEEP_STORE:
         return RecoveryWay.RESET, "the deep store has it", True
-    copies = state.live_copies(segment)
-    if copies:
+    if copies := state.live_copies(segment):
         if state.settings.bypasses:
             return RecoveryWay.RESET, f"{copies[0]} has it", True
         return RecoveryWay.UPLOAD_THEN_RESET, f"{copies[0]} has it, and the table has no peer scheme", True

@@ -115,8 +115,7 @@ def restart_from(state: RealtimeState, named: Sequence[str]) -> RestartPlan:
 
 
 def _refusals(state: RealtimeState, missing: Sequence[str]) -> Iterator[str]:
-    unknown = not_known(state)
-    if unknown is not None:
+    if (unknown := not_known(state)) is not None:
         yield f"the table could not be read as a whole: {unknown}"
     if missing:
         yield f"the table has no segment {', '.join(missing)}"
@@ -219,8 +218,7 @@ class Restart(TableChange):
     def _delete(self, memory: RestartMemory) -> tuple[str, ...]:
         """Only if Pinot means the same segments."""
         left = left_of(self._known(), memory.marks)
-        names = {segment.name for segment in left}
-        if names:
+        if names := {segment.name for segment in left}:
             firsts = {segment.partition: segment.name for segment in reversed(left)}
             told = self.pinot.preview_delete_from(self.lease.table, tuple(firsts.values()))
             partitions = (told.get("partitions") or {}).values()

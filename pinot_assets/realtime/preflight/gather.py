@@ -113,8 +113,7 @@ class _Reading:
         return segments_of(ideal.maps if ideal is not None else {}, nodes, stats, {}, {})
 
     def _offline(self) -> OfflineHalf | None:
-        config = self.pinot.get_table_config(self.table.removesuffix("_REALTIME"))
-        if config is None:
+        if (config := self.pinot.get_table_config(self.table.removesuffix("_REALTIME"))) is None:
             return None
         scheme = setting(config, "segmentsConfig", "peerSegmentDownloadScheme")
         return OfflineHalf(scheme or None, is_refresh(config))
@@ -146,8 +145,7 @@ class _Reading:
 
     def _cluster(self, servers: Mapping[str, JsonMapping]) -> ClusterSettings:
         def server_config(name: str) -> AppConfig:
-            url = self.pinot.admin_url(servers[name])
-            if url is None:
+            if (url := self.pinot.admin_url(servers[name])) is None:
                 raise PinotError(f"{name} names no admin port")
             return self.pinot.config_at(url)
 

@@ -130,8 +130,7 @@ class Repair:
             memory = memory.begun(step, self.clock_ms())
             self._remember(memory)
             self.tell(f"{step}: {step.why}")
-            refusal = self._begin(step, state)
-            if refusal is None:
+            if (refusal := self._begin(step, state)) is None:
                 begun[step] = self.clock_ms() + int(step.deadline_s * 1000)
             else:
                 memory = memory.stopped(step, self.clock_ms())
@@ -232,8 +231,7 @@ def begin(step: Step, state: RealtimeState, pinot: RealtimePinot, sweep: Sweeper
 
 
 def _by_server(step: Step, state: RealtimeState, pinot: RealtimePinot) -> None:
-    address = admin_url(state, _server(step))
-    if address is None:
+    if (address := admin_url(state, _server(step))) is None:
         raise PinotError(f"{step} cannot be done", why="the server is no longer up, or has no admin address")
     if step.kind is StepKind.REINGEST:
         pinot.reingest(address, step.segments[0])

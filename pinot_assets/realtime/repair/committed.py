@@ -55,8 +55,7 @@ def completed(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]
 
 def committing(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
     """A pauseless commit whose end never came (docs/design/realtime.md#s5 and #v3)."""
-    wait = young(state, segment)
-    if wait is not None:
+    if (wait := young(state, segment)) is not None:
         # Every pauseless commit is COMMITTING for a while; it is no trouble unless a replica says so.
         if in_error(state, segment):
             yield wait
@@ -170,8 +169,7 @@ def lost(state: RealtimeState, segment: LlcSegment) -> Iterator[Step | Unrepaira
     """What is to be done with it; older than the completion window."""
     replicas = held(segment)
     up = [r for r in replicas if is_up(state, r.server)]
-    building = [r.server for r in up if r.external == "CONSUMING"]
-    if building:
+    if building := [r.server for r in up if r.external == "CONSUMING"]:
         yield _building(state, segment, building)
     elif segment.url is not None:
         yield Unrepairable(
@@ -242,13 +240,11 @@ def _reingest(state: RealtimeState, segment: LlcSegment) -> Step | Unrepairable:
     why = "no live server has it; the stream still holds its rows"
     deadline = REINGESTION_S + state.cluster.upload_timeout_ms / 1000
     replicas = held(segment)
-    able = [r for r in replicas if admin_url(state, r.server) is not None and has_store(state, r.server)]
-    if able:
+    if able := [r for r in replicas if admin_url(state, r.server) is not None and has_store(state, r.server)]:
         # One in ERROR has given up; another may still be waiting for a peer and loads what this one stores.
         chosen = min(able, key=lambda r: (r.external != "ERROR", by_readiness(state, r.server), r.server))
         return Step(StepKind.REINGEST, Means.SERVER, why, (segment.name,), chosen.server, deadline_s=deadline)
-    without_store = [r.server for r in replicas if admin_url(state, r.server) is not None]
-    if without_store:
+    if without_store := [r.server for r in replicas if admin_url(state, r.server) is not None]:
         return Unrepairable(
             segment.name,
             f"it could be read again, but {', '.join(without_store)} has no segment store to put it in",

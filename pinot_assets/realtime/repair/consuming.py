@@ -168,8 +168,7 @@ def _rows_gone(state: RealtimeState, segment: LlcSegment) -> Iterator[Unrepairab
         return
     again = all(r.ideal == "OFFLINE" for r in segment.replicas)
     offset = segment.start_offset if again or segment.end_offset is None else segment.end_offset
-    gone = lost_from_stream(state, segment, offset)
-    if gone is not None:
+    if (gone := lost_from_stream(state, segment, offset)) is not None:
         yield Unrepairable(
             f"partition {segment.partition}",
             f"consumption goes on later than it stopped: {gone}",
@@ -211,8 +210,7 @@ def restarts(state: RealtimeState, memory: Memory) -> Iterator[Step | Waiting]:
         step = Step(
             StepKind.RESTART, Means.PERSON, why.format(len(names)), names, server, deadline_s=RESTART_S
         )
-        hindrance = _hindrance(state, server)
-        if hindrance is None:
+        if (hindrance := _hindrance(state, server)) is None:
             yield step
             return
         yield Waiting(server, f"{step.why}; it is not restarted {hindrance}")
@@ -230,8 +228,7 @@ def _most(found: Iterable[tuple[str, str]]) -> tuple[str, tuple[str, ...]] | Non
 
 
 def _hindrance(state: RealtimeState, server: str) -> str | None:
-    away = [other.name for other in state.servers.values() if other.name != server and not other.serves]
-    if away:
+    if away := [other.name for other in state.servers.values() if other.name != server and not other.serves]:
         return f"while {', '.join(away)} does not serve"
     # What a restart could lose: only copies, and what it builds in memory.
     alone = [

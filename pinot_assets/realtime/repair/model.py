@@ -243,8 +243,7 @@ class Memory:
 
     def again_at_ms(self, step: Step, limits: RepairLimits) -> int | None:
         """When a step that had no effect is tried again; None for one that was not tried."""
-        tried = self.tried.get(step.key)
-        if tried is None:
+        if (tried := self.tried.get(step.key)) is None:
             return None
         pause = doubled(limits.backoff_ms, tried.times, limits.longest_backoff_ms)
         return max(tried.at_ms + pause, tried.until_ms)

@@ -228,8 +228,7 @@ def _type_place(table: DocumentNode) -> DocumentNode:
 
 def _table_shape(table: DocumentNode) -> Iterator[Problem]:
     for key in ("segmentsConfig", "tenants", "tableIndexConfig", "metadata"):
-        value = table.value.get(key)
-        if value is None:
+        if (value := table.value.get(key)) is None:
             yield table.problem(f"{key} is missing, and Pinot wants it", f"write {key}: {{}}")
         elif not isinstance(value, dict):
             yield table.at(key).problem("is no mapping")

@@ -320,8 +320,7 @@ def _in_task(path: KeyPath, text: str, table: str, policy: Policy) -> PolicyRefu
     )
     if not is_query or is_reference(text):
         return None
-    refusal = policy.refuses_code()
-    if refusal is None:
+    if (refusal := policy.refuses_code()) is None:
         return None
     reason = "is, or is of, a query that Pinot's minions would run, and that may read any table"
     return _or_variable(PolicyRefusal(reason, refusal.fix, refusal.line), str(path[-1]))

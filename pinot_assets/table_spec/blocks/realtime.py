@@ -158,8 +158,7 @@ class _Merging:
                 self._into_streams(place, STREAM_KEYS[key], str(value))
                 return
             path = TABLE_PATHS[key]
-            said = setting(self.config, *path)
-            if said is None:
+            if (said := setting(self.config, *path)) is None:
                 _put(self.config, path, value)
             elif _text(said).lower() != _text(value).lower():
                 self._contradicts(place, self.table.at(*path))
@@ -169,8 +168,7 @@ class _Merging:
         if "flushThresholdSegmentSize" not in self.block.value:
             return
         for stream in self._streams:
-            said = next((str(stream[key]).strip() for key in _ROWS if key in stream), None)
-            if said is None:
+            if (said := next((str(stream[key]).strip() for key in _ROWS if key in stream), None)) is None:
                 stream[_ROWS[0]] = "0"
             elif said.strip("0"):
                 reason = f"stands beside a number of rows, and Pinot looks at the {said} rows alone"

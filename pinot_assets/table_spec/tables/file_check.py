@@ -93,8 +93,7 @@ class FileCheck:
             return None
 
     def _spec(self) -> AnyTableSpec | None:
-        root = self._read(self.file, TABLE_SPEC)
-        if root is None:
+        if (root := self._read(self.file, TABLE_SPEC)) is None:
             self.kinds = _kinds_in(self.file)
             return None
         if not isinstance(root.value, dict):
@@ -136,8 +135,7 @@ class FileCheck:
         # What else goes by them is looked at whatever is wrong with the block: all problems are told at once.
         sound = None if self.problems else both
         settings = self._dagster(root, "OFFLINE")
-        block = self._block(root, table)
-        if block is None:
+        if (block := self._block(root, table)) is None:
             return None
         known = field_specs(schema) if schema is not None and isinstance(schema.value, dict) else ()
         columns = frozenset(place.value["name"] for _, place in known)
@@ -181,8 +179,7 @@ class FileCheck:
         found = realtime_table_problems(table) if table is not None else []
         self.problems += found
         settings = self._dagster(root, "REALTIME")
-        both = _mappings(schema, table)
-        if both is None:
+        if (both := _mappings(schema, table)) is None:
             return None
         self.problems += [*agreement_problems(*both), *code_problems(*both, self.policy)]
         if found:

@@ -271,8 +271,7 @@ def write_new_spec(target: Path, text: str) -> None:
 
 
 def _refuse_to_displace(target: Path, written: Path) -> None:
-    lost = displaced_by(written, target)
-    if lost:
+    if lost := displaced_by(written, target):
         raise SpecError(
             f"{target} is not written",
             why=f"the table of {', '.join(map(str, lost))} would be left out beside it: two files about one "

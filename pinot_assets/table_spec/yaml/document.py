@@ -316,8 +316,7 @@ class _Reading:
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> JsonValue:
         line = self.lines[path]
         kind = node.tag.removeprefix(_TAG)
-        text = self._text(node)
-        if text is None:
+        if (text := self._text(node)) is None:
             return self._refuse(path, line, "has a character that is not valid Unicode", "remove it")
         self.texts[path] = None if kind == "null" else text
         if kind == "str":
