@@ -65,8 +65,7 @@ class Location:
 
     def run(self) -> JobRun:
         """One run of the job `<table>_ingest`, to its end."""
-        definitions = build_definitions(self._tables)
-        job = definitions.resolve_job_def(f"{self._table}_ingest")
+        job = build_definitions(self._tables).resolve_job_def(f"{self._table}_ingest")
         self._instance.add_dynamic_partitions(f"{self._table}_files", [ALL_FILES])
         result = job.execute_in_process(
             # The story is told by the demo; the events are in the instance.

@@ -279,8 +279,7 @@ def _grpc(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], 
 def _zookeeper_tls(values: Mapping[str, str], name_of: Callable[[str], str]) -> Tls | None:
     """TLS where it is asked for, or where a file for it is named."""
     tls = _tls(values, "zookeeper_")
-    asked = _flag(values, "zookeeper_tls", name_of)
-    return tls if asked or tls != Tls() else None
+    return tls if _flag(values, "zookeeper_tls", name_of) or tls != Tls() else None
 
 
 def _flag(values: Mapping[str, str], key: str, name_of: Callable[[str], str]) -> bool:

@@ -203,8 +203,7 @@ def _stay_values(stay: Stay) -> JsonObject:
 
 def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
     """What `newer` changed; all that it has where no older snapshot is kept."""
-    empty = replace(newer, files=())
-    found = difference(older or empty, newer)
+    found = difference(older or replace(newer, files=()), newer)
     return {
         "seq": newer.seq,
         "session": newer.session,

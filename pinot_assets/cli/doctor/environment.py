@@ -12,7 +12,8 @@ from __future__ import annotations
 import difflib
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -41,7 +42,6 @@ from pinot_assets.settings.environment import (
     PROFILE,
     TABLES,
     Profile,
-    Settings,
     load_profile,
     load_settings,
     named_settings,
@@ -66,42 +66,54 @@ _SURELY_MEANT: Final = 0.93
 
 def check_environment(env: Mapping[str, str]) -> list[CheckResult]:
     """All checks, those first that others go by."""
-    checks = [*_told("profile", _profile(env))]
-    if checks[0].passed:
+    checks: list[CheckResult] = []
+    with _told(checks, "profile"):
         profile = load_profile(env)
-        checks += _told("settings", _cluster_checks(env, profile))
-        checks += _told("policy", _policy(env))
-        checks += _told("Spark", _spark(env, profile))
-    return [*checks, *_tables(env), *_limits(env), *_urls(env), *_halves(env), *_unknown(env)]
+        checks.append(passed("profile", f"{profile}{'' if env.get(PROFILE) else ', since none is set'}."))
+        with _told(checks, "settings"):
+            _check_cluster(checks, env, profile)
+        with _told(checks, "policy"):
+            checks += _policy(env)
+        with _told(checks, "Spark"):
+            # Here: it brings nothing of Spark's along, but much that no other check needs.
+            from pinot_assets.ingest.spark.environment import check_settings
+
+            if check_settings(env, profile):
+                checks.append(passed("Spark", "its settings can be read."))
+    checks += _tables(env)
+    _check_limits(checks, env)
+    return [*checks, *_urls(env), *_halves(env), *_unknown(env)]
 
 
+@contextmanager
 def _told(
-    name: str, checks: Iterable[CheckResult], way_out: str = "docs/deploy.md has the settings"
-) -> Iterator[CheckResult]:
-    """What these checks say; an error of theirs is a failure of that name."""
+    checks: list[CheckResult], name: str, way_out: str = "docs/deploy.md has the settings"
+) -> Iterator[None]:
+    """An error in there is a failed check of that name."""
     try:
-        yield from checks
+        yield
     except PinotAssetsError as error:
-        yield failed(name, f"{error.reason.rstrip('.')}.", error.hint or way_out)
-
-
-def _profile(env: Mapping[str, str]) -> Iterator[CheckResult]:
-    profile = load_profile(env)
-    yield passed("profile", f"{profile}{'' if env.get(PROFILE) else ', since none is set'}.")
+        checks.append(failed(name, f"{error.reason.rstrip('.')}.", error.hint or way_out))
 
 
 # --- Pinot ---------------------------------------------------------------------------------------
 
 
-def _cluster_checks(env: Mapping[str, str], profile: Profile) -> Iterator[CheckResult]:
+def _check_cluster(checks: list[CheckResult], env: Mapping[str, str], profile: Profile) -> None:
     if (settings := named_settings(env, profile)) is None:
-        yield _local(env)
+        checks.append(_local(env))
         return
     for tls in (settings.pinot.tls, settings.pinot.grpc.tls):  # for ZooKeeper its own check tells
         tls.context()
-    yield passed("settings", "they name a Pinot and its ZooKeeper.")
-    yield from _told("controller", _version(settings), "check PINOT_CONTROLLER_URL, and that it is up")
-    yield from _told("ZooKeeper", _cluster(settings), "check PINOT_ZOOKEEPER and PINOT_CLUSTER")
+    checks.append(passed("settings", "they name a Pinot and its ZooKeeper."))
+    with _told(checks, "controller", "check PINOT_CONTROLLER_URL, and that it is up"):
+        with HttpPinotClient(replace(settings.pinot, timeouts=_TIMEOUTS)) as pinot:
+            version = pinot.version() or "without a version"
+        checks.append(passed("controller", f"it answers: Pinot {version}."))
+    with _told(checks, "ZooKeeper", "check PINOT_ZOOKEEPER and PINOT_CLUSTER"):
+        hosts, cluster, access = settings.zookeeper, settings.cluster, settings.zookeeper_access
+        with cluster_client(hosts, cluster, access, timeout_s=_PATIENCE_S):
+            checks.append(passed("ZooKeeper", f"it answers, and has the cluster {cluster}."))
 
 
 def _local(env: Mapping[str, str]) -> CheckResult:
@@ -114,18 +126,6 @@ def _local(env: Mapping[str, str]) -> CheckResult:
         f"{', '.join(unused)} {are} set and not used: without addresses the local stack is meant.",
         "set PINOT_CONTROLLER_URL and PINOT_ZOOKEEPER, or unset the others",
     )
-
-
-def _version(settings: Settings) -> Iterator[CheckResult]:
-    with HttpPinotClient(replace(settings.pinot, timeouts=_TIMEOUTS)) as pinot:
-        yield passed("controller", f"it answers: Pinot {pinot.version() or 'without a version'}.")
-
-
-def _cluster(settings: Settings) -> Iterator[CheckResult]:
-    with cluster_client(
-        settings.zookeeper, settings.cluster, settings.zookeeper_access, timeout_s=_PATIENCE_S
-    ):
-        yield passed("ZooKeeper", f"it answers, and has the cluster {settings.cluster}.")
 
 
 # --- tables and what they may reach --------------------------------------------------------------
@@ -153,15 +153,7 @@ def _tables(env: Mapping[str, str]) -> Iterator[CheckResult]:
 # --- everything else -----------------------------------------------------------------------------
 
 
-def _spark(env: Mapping[str, str], profile: Profile) -> Iterator[CheckResult]:
-    # Here: it brings nothing of Spark's along, but much that no other check needs.
-    from pinot_assets.ingest.spark.environment import check_settings
-
-    if check_settings(env, profile):
-        yield passed("Spark", "its settings can be read.")
-
-
-def _limits(env: Mapping[str, str]) -> Iterator[CheckResult]:
+def _check_limits(checks: list[CheckResult], env: Mapping[str, str]) -> None:
     sized = (limits.REPLY, limits.ANSWER, limits.OBJECT, limits.RECEIPT, limits.RECEIPTS)
     reads: list[Callable[[], object]] = [
         limits.most_values,
@@ -169,13 +161,8 @@ def _limits(env: Mapping[str, str]) -> Iterator[CheckResult]:
         *(lambda limit=limit: limit.bytes for limit in sized),
     ]
     for read in reads:
-        yield from _told("limits", _silent(read))
-
-
-def _silent(read: Callable[[], object]) -> Iterator[CheckResult]:
-    """A value that can be read is no news."""
-    read()
-    yield from ()
+        with _told(checks, "limits"):
+            read()
 
 
 def _urls(env: Mapping[str, str]) -> Iterator[CheckResult]:
@@ -319,8 +306,7 @@ def open_replacements(entries: list[tuple[str, LineageEntry]], now_ms: int) -> T
     """
     rows = _grid("table", "lineage entry", "open for", "owner", "way on")
     for table, entry in entries:
-        age = f"{hours(now_ms - entry.timestamp_ms)} h"
-        rows.add_row(table, entry.id, age, *_owner(table, entry))
+        rows.add_row(table, entry.id, f"{hours(now_ms - entry.timestamp_ms)} h", *_owner(table, entry))
     return rows
 
 

@@ -40,8 +40,7 @@ def preflight(
     rules stand before `tables apply` and `realtime pauseless enable`.
     """
     with RealtimePinot(load_settings().pinot) as pinot:
-        config = _config(pinot, table, tables)
-        facts = gather(pinot, table, config, aim)
+        facts = gather(pinot, table, _config(pinot, table, tables), aim)
     answers = judge(facts)
     refused = any(answer.blocks for answer in answers)
     values = {

@@ -287,7 +287,7 @@ class PauselessChange(TableChange):
                 told = action.why
             # Remembered before it is done: who comes next must know that it may have been.
             if action.remember != memory and action.do is not Do.PREFLIGHT:
-                self._remember(action.remember)
+                self.lease.remember(SUBJECT, action.remember.to_text())
             try:
                 memory = self._do(action, state, goal)
             except (PinotUnreachable, SwitchStateUnknown) as error:
@@ -344,7 +344,7 @@ class PauselessChange(TableChange):
                         why="; ".join(against),
                         hint="`pinot-assets realtime preflight` has the fix of each",
                     )
-                self._remember(action.remember)
+                self.lease.remember(SUBJECT, action.remember.to_text())
             case Do.PAUSE:
                 self.pinot.pause(table, f"{OUR_PAUSE} {goal}")
             case Do.FLIP:
@@ -373,12 +373,9 @@ class PauselessChange(TableChange):
         except PinotError as error:
             why = f"the config was not changed: {error.why or error.what}"
             memory = replace(action.remember, flipped_ms=None, marks=(), backs_out=why)
-            self._remember(memory)
+            self.lease.remember(SUBJECT, memory.to_text())
             return memory
         return action.remember
-
-    def _remember(self, memory: DrainMemory) -> None:
-        self.lease.remember(SUBJECT, memory.to_text())
 
 
 def flipped(config: JsonMapping, goal: Goal) -> JsonObject:

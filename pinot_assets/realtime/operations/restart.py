@@ -187,7 +187,7 @@ class Restart(TableChange):
         if not memory.deleted:
             deleted = self._delete(memory)
             memory = replace(memory, deleted=True)
-            self._remember(memory)
+            self.lease.remember(SUBJECT, memory.to_text())
         self._go_on(memory)
         self.lease.remember(SUBJECT, "")
         return deleted
@@ -206,7 +206,7 @@ class Restart(TableChange):
     def _pause(self, memory: RestartMemory) -> RestartMemory:
         if not self._known().pause.whole:
             memory = replace(memory, paused=True)
-            self._remember(memory)
+            self.lease.remember(SUBJECT, memory.to_text())
             self._send(lambda: self.pinot.pause(self.lease.table, "segments are deleted and read again"))
         self._until(lambda state: state.pause.whole, "the table is not paused")
         self._until(
@@ -230,7 +230,7 @@ class Restart(TableChange):
                     hint="look at the table, then try again; it is paused",
                 )
             self.tell(f"deleting {plural(len(names), 'segment')}")
-            self._remember(memory)
+            self.lease.remember(SUBJECT, memory.to_text())
             self._send(lambda: self.pinot.delete_from(self.lease.table, tuple(firsts.values())))
         self._until(lambda state: not left_of(state, memory.marks), "segments are still there")
         return tuple(sorted(names))
@@ -242,8 +242,7 @@ class Restart(TableChange):
         if self._known().pause.whole:
             self._send(lambda: self.pinot.resume(self.lease.table))
         for partition in (mark.partition for mark in memory.marks):
-            again = partial(goes_on, partition=partition)
-            self._until(again, f"partition {partition} is not consumed yet")
+            self._until(partial(goes_on, partition=partition), f"partition {partition} is not consumed yet")
 
     def _send(self, call: Callable[[], None]) -> None:
         self.lease.assert_held()
@@ -275,9 +274,6 @@ class Restart(TableChange):
     def _known(self) -> RealtimeState:
         """The table now."""
         return self._until(lambda _: True, "it was not read")
-
-    def _remember(self, memory: RestartMemory) -> None:
-        self.lease.remember(SUBJECT, memory.to_text())
 
 
 def recalled(text: str, table: str) -> RestartMemory:

@@ -72,8 +72,7 @@ def build_and_upload(facts: Facts) -> CheckResult:
 
 def _too_slow(facts: Facts, reason: str, fix: str) -> CheckResult:
     """What a table does already is told: the change may be the very one that mends it."""
-    does_already = facts.held is not None and facts.held.pauseless
-    return warn(reason, fix) if does_already else refuse(reason, fix)
+    return warn(reason, fix) if facts.held is not None and facts.held.pauseless else refuse(reason, fix)
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("retention",))

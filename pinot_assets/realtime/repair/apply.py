@@ -128,13 +128,13 @@ class Repair:
                 step = replace(now[step.key], deadline_s=max(step.deadline_s, now[step.key].deadline_s))
             self.lease.assert_held()
             memory = memory.begun(step, self.clock_ms())
-            self._remember(memory)
+            self.lease.remember(SUBJECT, memory.to_text())
             self.tell(f"{step}: {step.why}")
             if (refusal := self._begin(step, state)) is None:
                 begun[step] = self.clock_ms() + int(step.deadline_s * 1000)
             else:
                 memory = memory.stopped(step, self.clock_ms())
-                self._remember(memory)
+                self.lease.remember(SUBJECT, memory.to_text())
                 outcomes.append(refusal)
         outcomes += self._seen(begun, memory, end_ms)
         return found, tuple(outcomes)
@@ -160,7 +160,7 @@ class Repair:
                 result = StepResult.UNKNOWN if state is None else verified(step, state)
                 if result in (StepResult.DONE, StepResult.GONE):
                     memory = memory.ended(step)
-                    self._remember(memory)
+                    self.lease.remember(SUBJECT, memory.to_text())
                     yield self._told(step, result, "")
                 elif self.clock_ms() >= until:
                     yield self._told(step, StepResult.NO_EFFECT, manual(step).if_it_fails)
@@ -178,9 +178,6 @@ class Repair:
     def _told(self, step: Step, result: StepResult, text: str) -> StepOutcome:
         self.tell(f"{step}: {result}" + (f"; {text}" if text else ""))
         return StepOutcome(step, result, text)
-
-    def _remember(self, memory: Memory) -> None:
-        self.lease.remember(SUBJECT, memory.to_text())
 
 
 def preview(state: RealtimeState, remembered: str, limits: RepairLimits) -> RepairPlan:

@@ -167,8 +167,7 @@ REINGESTION_S = 1_800.0
 
 def lost(state: RealtimeState, segment: LlcSegment) -> Iterator[Step | Unrepairable | Waiting]:
     """What is to be done with it; older than the completion window."""
-    replicas = held(segment)
-    up = [r for r in replicas if is_up(state, r.server)]
+    up = [r for r in held(segment) if is_up(state, r.server)]
     if building := [r.server for r in up if r.external == "CONSUMING"]:
         yield _building(state, segment, building)
     elif segment.url is not None:

@@ -174,5 +174,4 @@ def deletes_from_sequence(version: str) -> bool:
 def validation_resets(state: RealtimeState) -> bool:
     """Whether every validation resets all replicas of a segment that has one in ERROR, healthy ones included
     (`repairSegmentsInErrorState`, docs/design/realtime.md#v4)."""
-    resets = resets_errors(state.settings, state.cluster)
-    return resets and release(state.cluster.version) >= _PAUSELESS
+    return resets_errors(state.settings, state.cluster) and release(state.cluster.version) >= _PAUSELESS

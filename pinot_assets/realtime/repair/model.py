@@ -218,9 +218,8 @@ class Memory:
 
     def begun(self, step: Step, now_ms: int) -> Memory:
         """The memory once that step has been begun."""
-        times = self.tried[step.key].times if step.key in self.tried else 0
         until_ms = now_ms + int(step.deadline_s * 1000)
-        attempt = Try(step.kind, step.means, now_ms, until_ms, times + 1, step.segments)
+        attempt = Try(step.kind, step.means, now_ms, until_ms, self.times(step) + 1, step.segments)
         return replace(self, tried={**self.tried, step.key: attempt})
 
     def stopped(self, step: Step, now_ms: int) -> Memory:

@@ -267,9 +267,7 @@ def _ambient(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
 
 def _is_kinesis(settings: JsonMapping) -> bool:
     """By its name, or by the class that reads it, whatever the stream is called."""
-    if str(settings.get("streamType")).lower() == "kinesis":
-        return True
-    return any(
+    return str(settings.get("streamType")).lower() == "kinesis" or any(
         key.endswith("factory.class.name") and ".stream.kinesis." in text
         for key, text in settings.items()
         if isinstance(text, str)

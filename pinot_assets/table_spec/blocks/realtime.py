@@ -205,8 +205,7 @@ class _Merging:
         for stream in self._streams:
             said = stream.setdefault(key, value)
             if _text(said) != value:
-                stands_there = setting(self.table.value, *FORMER_STREAM)
-                path = FORMER_STREAM if stands_there else (*STREAMS, 0)
+                path = FORMER_STREAM if setting(self.table.value, *FORMER_STREAM) else (*STREAMS, 0)
                 self._contradicts(place, self.table.at(*path, key))
                 return
 

@@ -182,9 +182,7 @@ class DocumentNode:
         """What is wrong with it where one value has to be; None if nothing is."""
         if isinstance(self.value, dict | list):
             return self.problem("holds more than a single value")
-        if self.text() is None:
-            return self.problem("has no value", "write a value or leave it out")
-        return None
+        return self.problem("has no value", "write a value or leave it out") if self.text() is None else None
 
     def note(self, text: str) -> Note:
         """A note at this place."""
