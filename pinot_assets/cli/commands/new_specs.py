@@ -198,8 +198,7 @@ def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str
         yield f"  [yellow]left out[/] {escape(column)}: {escape(why)}"
     yield f"time column: {escape(made.proposal.time or 'none found')}"
     yield f"may be keys: {escape(', '.join(made.proposal.keys) or 'none found')}"
-    for file, why in doubts.items():
-        yield f"[yellow]look at[/] {escape(file)}: {escape(why)}"
+    yield from (f"[yellow]look at[/] {escape(file)}: {escape(why)}" for file, why in doubts.items())
     yield f"[green]wrote[/] {escape(str(target))}"
     folder = target.parent
     # What the next commands need to find a spec that lies elsewhere.
@@ -354,8 +353,7 @@ def _import_lines(
         yield (
             f"[yellow]set[/] {', '.join(variables)} in the environment, here and where Spark's executors run"
         )
-    for problem in problems:
-        yield f"[red]problem[/] {escape(problem)}"
+    yield from (f"[red]problem[/] {escape(problem)}" for problem in problems)
     if not problems:
         yield (
             "look through it, then `pinot-assets tables apply --dry-run` shows what it would change in Pinot"

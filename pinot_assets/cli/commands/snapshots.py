@@ -234,8 +234,7 @@ def _state(snapshot: Snapshot) -> str:
 
 
 def _listed(mark: str, listed: Sequence[PublishedFile]) -> Iterator[str]:
-    for file in listed[:SHOWN]:
-        yield f"  {mark} {escape(file.uri)} ({plural(file.rows, 'row')})"
+    yield from (f"  {mark} {escape(file.uri)} ({plural(file.rows, 'row')})" for file in listed[:SHOWN])
     if len(listed) > SHOWN:
         yield f"  {mark} and {len(listed) - SHOWN} more; --json names them all"
 

@@ -28,15 +28,8 @@ from pinot_assets.core.policy import POLICY
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.health.lineage import owned
 from pinot_assets.metrics.pushing import PASSWORD, USER
-from pinot_assets.pinot import HttpPinotClient, Timeouts
+from pinot_assets.pinot import HttpPinotClient, Timeouts, versions
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
-from pinot_assets.pinot.versions import (
-    EXCLUSIVE_DELETE,
-    REFERENCE,
-    Trait,
-    honours_lineage_settings,
-    traits_of,
-)
 from pinot_assets.session.values.state import seq_of
 from pinot_assets.settings.environment import (
     PROFILE,
@@ -225,7 +218,7 @@ class PinotLook:
     url: str
     version: str
     guarded: bool
-    traits: tuple[Trait, ...]
+    traits: tuple[versions.Trait, ...]
     open: tuple[tuple[str, LineageEntry], ...] | None
     trouble: str = ""
     unaskable: str = ""
@@ -239,12 +232,17 @@ def look_at_pinot() -> PinotLook | None:
             version = pinot.version()
             # As far as this release lets anybody switch it off.
             guarded = (
-                not honours_lineage_settings(version) or pinot.controller_setting(EXCLUSIVE_DELETE) != "false"
+                not versions.honours_lineage_settings(version)
+                or pinot.controller_setting(versions.EXCLUSIVE_DELETE) != "false"
             )
-            unaskable = _unaskable(pinot)
+            unaskable = ""
+            try:
+                pinot.require_server_queries()
+            except SpecError as error:
+                unaskable = error.in_one_line
     except PinotAssetsError:
         return None
-    traits = tuple(traits_of(version))
+    traits = tuple(versions.traits_of(version))
     look = PinotLook(connection.controller_url, version, guarded, traits, None, unaskable=unaskable)
     try:
         with HttpPinotClient(connection) as pinot:
@@ -258,14 +256,6 @@ def look_at_pinot() -> PinotLook | None:
         return replace(look, trouble=error.what)
 
 
-def _unaskable(pinot: HttpPinotClient) -> str:
-    try:
-        pinot.require_server_queries()
-    except SpecError as error:
-        return error.in_one_line
-    return ""
-
-
 def show_pinot(console: Console) -> None:
     """Print what a controller answers; nothing where none is configured or none does."""
     if (look := look_at_pinot()) is None:
@@ -273,13 +263,16 @@ def show_pinot(console: Console) -> None:
     named = (
         f"Pinot {look.version}"
         if look.version
-        else f"This Pinot names no version and is taken for {REFERENCE}"
+        else f"This Pinot names no version and is taken for {versions.REFERENCE}"
     )
     console.print(f"\n[bold]{named}[/], at {look.url}")
-    console.print(sheet(look.version))
+    table = _grid("what", "this Pinot", "so here")
+    for trait in look.traits:
+        table.add_row(trait.topic, trait.pinot, trait.here)
+    console.print(table)
     if not look.guarded:
         console.print(
-            f"[yellow]warn[/] {EXCLUSIVE_DELETE} is off on this controller: segments of an open replacement "
+            f"[yellow]warn[/] {versions.EXCLUSIVE_DELETE} is off on this controller: segments of an open replacement "
             "can be deleted by anybody.\n→ remove the setting from the controller's configuration"
         )
     if look.unaskable:
@@ -288,26 +281,10 @@ def show_pinot(console: Console) -> None:
         console.print(f"[yellow]warn[/] which segment replacements stand open cannot be told: {look.trouble}")
     elif look.open:
         console.print("\n[bold]Segment replacements that stand open[/]")
-        console.print(open_replacements(list(look.open), int(time.time() * 1000)))
-
-
-def sheet(version: str) -> Table:
-    """The rows of `pinot_assets.pinot.versions` that hold for that release."""
-    table = _grid("what", "this Pinot", "so here")
-    for trait in traits_of(version):
-        table.add_row(trait.topic, trait.pinot, trait.here)
-    return table
-
-
-def open_replacements(entries: list[tuple[str, LineageEntry]], now_ms: int) -> Table:
-    """Whose they are and what ends them; nothing is forced away here.
-
-    :param entries: each with the (raw) name of its table.
-    """
-    rows = _grid("table", "lineage entry", "open for", "owner", "way on")
-    for table, entry in entries:
-        rows.add_row(table, entry.id, f"{hours(now_ms - entry.timestamp_ms)} h", *_owner(table, entry))
-    return rows
+        rows, now_ms = _grid("table", "lineage entry", "open for", "owner", "way on"), int(time.time() * 1000)
+        for name, entry in look.open:
+            rows.add_row(name, entry.id, f"{hours(now_ms - entry.timestamp_ms)} h", *_owner(name, entry))
+        console.print(rows)
 
 
 def _grid(*columns: str) -> Table:

@@ -32,13 +32,6 @@ from pinot_assets.realtime.operations.pauseless import (
 )
 from pinot_assets.realtime.operations.rebalance import End, Rebalance, preview
 from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, Request
-from pinot_assets.realtime.operations.restart import (
-    SUBJECT,
-    Restart,
-    RestartPlan,
-    left_of,
-    recalled,
-)
 from pinot_assets.realtime.preflight.judge import before_drain
 from pinot_assets.settings.environment import tables_directory
 
@@ -76,13 +69,13 @@ def restart_from(
 
 def _restart(
     table: str, segments: Sequence[str], dry_run: bool, confirm: str
-) -> tuple[RestartPlan, Sequence[str], ExitCode]:
+) -> tuple[restart.RestartPlan, Sequence[str], ExitCode]:
     """What goes, what was deleted of it, and how that ended."""
     with open_work(table) as work:
-        state, marks = work.read(), recalled(work.recall(SUBJECT), work.table).marks
+        state, marks = work.read(), restart.recalled(work.recall(restart.SUBJECT), work.table).marks
         found = restart.restart_from(state, segments)
         if marks:
-            found = RestartPlan(left_of(state, marks), (), ())
+            found = restart.RestartPlan(restart.left_of(state, marks), (), ())
             new_console().print("[yellow]an interrupted restart is gone on with[/]")
         _show_restart(found)
         raw = work.table.removesuffix("_REALTIME")
@@ -92,12 +85,12 @@ def _restart(
             new_console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
             return found, (), ExitCode.REFUSED
         with work.hold(f"{RUN} restart-from") as lease:
-            deleted = Restart(work.pinot, work.read, lease, tell).run(segments)
+            deleted = restart.Restart(work.pinot, work.read, lease, tell).run(segments)
     new_console().print(f"[green]read again from the stream[/]: {plural(len(deleted), 'segment')} deleted")
     return found, deleted, ExitCode.DONE
 
 
-def _show_restart(found: RestartPlan) -> None:
+def _show_restart(found: restart.RestartPlan) -> None:
     out = new_console()
     for segment in found.going:
         out.print(f"[red]delete[/] {escape(segment.name)}")
