@@ -272,8 +272,8 @@ def show_pinot(console: Console) -> None:
     console.print(table)
     if not look.guarded:
         console.print(
-            f"[yellow]warn[/] {versions.EXCLUSIVE_DELETE} is off on this controller: segments of an open replacement "
-            "can be deleted by anybody.\n→ remove the setting from the controller's configuration"
+            f"[yellow]warn[/] {versions.EXCLUSIVE_DELETE} is off on this controller: segments of an open "
+            "replacement can be deleted by anybody.\n→ remove the setting from the controller's configuration"
         )
     if look.unaskable:
         console.print(f"[yellow]warn[/] assertions of `audit:` cannot be asked: {look.unaskable}")
