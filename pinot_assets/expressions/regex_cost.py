@@ -196,8 +196,7 @@ class _Reader:
 
     def _escape(self) -> _Piece:
         start = self.place
-        kind = self.pattern[start + 1 : start + 2]
-        if not kind:
+        if not (kind := self.pattern[start + 1 : start + 2]):
             raise ExpressionRefused("ends too early")
         if kind == "Q":
             end = self.pattern.find("\\E", start)

@@ -191,8 +191,7 @@ def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[
 
 def _refuse_missing(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> None:
     """Refuse to go without an address; names what else is missing, too."""
-    missing = [name_of(key) for key in _ADDRESS if not values[key]]
-    if not missing:
+    if not (missing := [name_of(key) for key in _ADDRESS if not values[key]]):
         return
     missing += [name_of(lacking) for _, lacking in _halves(values)]
     stack = "" if profile is not Profile.LOCAL else "; with no address at all, the local stack is used"

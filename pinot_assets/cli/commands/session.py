@@ -86,8 +86,7 @@ def rebuild(table: TableName, yes: Yes = False, tables: TablesOption = None, as_
 
 
 def _chosen(store: SessionStore, name: str | None) -> Session:
-    nodes = store.session_nodes()
-    if not nodes:
+    if not (nodes := store.session_nodes()):
         raise SessionError(f"{store.table} has had no session yet", hint="the first run makes one")
     node = nodes[-1] if name is None else name.partition("-")[0]  # an id is taken, too
     if node not in nodes:

@@ -91,8 +91,7 @@ def where(
     Exits 1 when no kept snapshot has the file.
     """
     spec = one_table(table, tables)
-    found = of_file(_kept(spec), file)
-    if not found:
+    if not (found := of_file(_kept(spec), file)):
         raise SessionError(
             f"no kept snapshot of {table} has a file {file}",
             why=_kept_text(_kept(spec)),
@@ -180,8 +179,7 @@ def _kept(spec: TableSpec) -> Iterator[Snapshot]:
 
 
 def _kept_text(kept: Iterable[Snapshot]) -> str:
-    published = [snapshot.published_ms for snapshot in kept]
-    if not published:
+    if not (published := [snapshot.published_ms for snapshot in kept]):
         return "the table has never been published"
     return f"{plural_are(len(published), 'snapshot')} kept, the oldest of {utc_text(published[-1])}"
 

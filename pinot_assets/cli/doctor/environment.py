@@ -110,8 +110,7 @@ def _check_cluster(checks: list[CheckResult], env: Mapping[str, str], profile: P
 
 
 def _local(env: Mapping[str, str]) -> CheckResult:
-    unused = unused_settings(env)
-    if not unused:
+    if not (unused := unused_settings(env)):
         return passed("settings", "they name no Pinot, so the local stack is meant.")
     are = "is" if len(unused) == 1 else "are"
     return warned(
@@ -160,8 +159,7 @@ def _check_limits(checks: list[CheckResult], env: Mapping[str, str]) -> None:
 
 def _urls(env: Mapping[str, str]) -> Iterator[CheckResult]:
     for name in _URLS:
-        url = env.get(name, "")
-        if not url:
+        if not (url := env.get(name, "")):
             continue
         if origin_of(url) is None:
             reason = f"{name} is no address that can be reached."

@@ -188,8 +188,7 @@ def _after(state: RealtimeState, memory: DrainMemory) -> Action:
         return Action(Do.DONE, "the table was paused by somebody else: no commit was seen yet", memory)
     if idle := sorted(p for p, segment in _running(state) if not segment.in_state("CONSUMING")):
         return Action(Do.REPAIR, f"partitions {_listed(idle)} are not consumed yet", memory)
-    unseen = unproven(state, memory)
-    if not unseen:
+    if not (unseen := unproven(state, memory)):
         return Action(Do.DONE, "every partition has committed the new way", memory)
     why = f"no commit the new way was seen yet of partitions {_listed(unseen)}"
     again = memory.forced_ms is None or state.read_ms - memory.forced_ms > FORCE_AGAIN_MS

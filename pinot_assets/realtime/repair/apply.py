@@ -245,8 +245,7 @@ def _upload(step: Step, table: str, pinot: RealtimePinot, address: str) -> None:
     start, and the committer's is not every replica's.
     """
     segment = step.segments[0]
-    url = pinot.server_uploads(address, table, segment, step.deadline_s)
-    if not url:
+    if not (url := pinot.server_uploads(address, table, segment, step.deadline_s)):
         raise PinotError(f"{step.server} uploaded {segment} and did not say where to")
     crc = pinot.server_crc(address, table, segment)
     node = pinot.segment_node(table, segment)

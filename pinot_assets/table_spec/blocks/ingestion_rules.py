@@ -223,8 +223,7 @@ def _refusals(case: Case) -> Iterator[tuple[RuleFinding, bool]]:
 
 
 def _reader_settings_are_known(case: Case) -> Iterator[RuleFinding]:
-    keys = sorted(key for key in case.written if key.startswith(f"{READER_PROP}."))
-    if not keys:
+    if not (keys := sorted(key for key in case.written if key.startswith(f"{READER_PROP}."))):
         return
     if case.spec.input_format != "csv":
         for key in keys:

@@ -198,8 +198,7 @@ def _files_named(name: str, directory: Path, read: Callable[[Path], Tables]) -> 
     except SpecError:
         if not path.is_dir():
             raise
-        found = _files_of(path)
-        if not found:
+        if not (found := _files_of(path)):
             raise SpecError(
                 f"there is no *.yaml in {name}", hint="name a table, a file, or a folder of table specs"
             ) from None
