@@ -65,12 +65,7 @@ VARIABLES: Final = {
         ),
     ),
     "Limits of one file": (
-        Variable(
-            COLUMNS,
-            "number",
-            "Most columns that a file may have, wanted or not.",
-            f"{_FILE.columns}",
-        ),
+        Variable(COLUMNS, "number", "Most columns that a file may have, wanted or not.", f"{_FILE.columns}"),
         Variable(
             VALUE,
             "size (`64m`, `1g`)",

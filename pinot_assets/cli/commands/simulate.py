@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
+from rich.console import RenderableType
 from rich.table import Table as Grid
 
 from pinot_assets.cli.options import AsJson
@@ -164,5 +165,5 @@ def _show(load: Load, forecasts: Forecasts, as_json: bool) -> None:
         grid.add_row(*line)
     doubts = [f"[yellow]![/] {doubt}" for doubt in page.warnings(forecasts)]
     assumed = ["What this assumes:", *(f"  - {assumption}" for assumption in ASSUMES)]
-    lines = (page.described(load), grid, *doubts, *assumed, page.last_line(forecasts))
+    lines: list[RenderableType] = [page.described(load), grid, *doubts, *assumed, page.last_line(forecasts)]
     show_answer(as_json, page.values(forecasts), lines)

@@ -33,7 +33,7 @@ _REFUSED_TASKS: Final = {
 }
 _NOTED_TASKS: Final = {
     "PurgeTask": "rewrites published segments where they are: a way back to an older snapshot brings the "
-    "purged rows back",
+    "purged rows back"
 }
 _LATER: Final = "a Pinot up to 1.5.1 does not know it, and keeps 24 hours"
 

@@ -54,15 +54,13 @@ class RealtimeBlock(BaseModel):
     stream: Mapping[str, str] = Field(default_factory=dict)
     """The stream's settings, as in Pinot's streamConfigMaps; secrets as ${NAME} of Pinot's environment."""
     peer_scheme: Annotated[
-        Annotated[Literal["http", "https"], AnyCase()] | None,
-        Field(alias="peerSegmentDownloadScheme"),
+        Annotated[Literal["http", "https"], AnyCase()] | None, Field(alias="peerSegmentDownloadScheme")
     ] = None
     """Servers take segments from each other, and a commit passes a deep store that is down."""
     pauseless: Annotated[Flag | None, Field(alias="pauselessConsumptionEnabled")] = None
     """The next segment is consumed while this one is built and uploaded; Pinot 1.4 or newer."""
     recovery: Annotated[
-        Annotated[Literal["DEFAULT", "ALWAYS"], AnyCase()] | None,
-        Field(alias="disasterRecoveryMode"),
+        Annotated[Literal["DEFAULT", "ALWAYS"], AnyCase()] | None, Field(alias="disasterRecoveryMode")
     ] = None
     """ALWAYS: Pinot reads a lost segment again even where order matters (dedup, partial upsert)."""
     flush_rows: Annotated[Count | None, Field(alias="flushThresholdRows")] = None
