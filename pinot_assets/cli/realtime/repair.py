@@ -15,8 +15,16 @@ from pinot_assets.cli.terminal import show_answer
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.operations.table_operation import TableOperation
-from pinot_assets.realtime.repair import model
 from pinot_assets.realtime.repair.apply import StepOutcome, preview
+from pinot_assets.realtime.repair.model import (
+    SUBJECT,
+    USUAL_LIMITS,
+    RepairLimits,
+    RepairPlan,
+    Step,
+    call,
+    manual,
+)
 
 
 def repair(
@@ -24,10 +32,10 @@ def repair(
     apply: Annotated[
         bool, typer.Option("--apply/--plan", help="Do what can be done, or only show it.")
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Steps at once.")] = model.USUAL_LIMITS.steps,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Steps at once.")] = USUAL_LIMITS.steps,
     upload_gb: Annotated[
         float, typer.Option("--upload-gb", min=0.001, help="Gigabytes uploaded at once.")
-    ] = model.USUAL_LIMITS.upload_bytes / 1024**3,
+    ] = USUAL_LIMITS.upload_bytes / 1024**3,
     rounds: Annotated[
         int, typer.Option("--rounds", min=1, help="Plans that are carried out, one after the other.")
     ] = 20,
@@ -39,8 +47,8 @@ def repair(
     Shows the plan, and changes nothing, without --apply. Exits 0 when nothing is left to mend, 2 when
     something waits, is refused, or needs a person.
     """
-    limits = model.RepairLimits(steps=limit, upload_bytes=int(upload_gb * 1024**3))
-    plan, outcomes = model.RepairPlan(), list[StepOutcome]()
+    limits = RepairLimits(steps=limit, upload_bytes=int(upload_gb * 1024**3))
+    plan, outcomes = RepairPlan(), list[StepOutcome]()
     with open_work(table, deep_store) as work:
         if apply:
             with work.hold(f"{RUN} repair") as lease:
@@ -64,13 +72,13 @@ def repair(
 def _remembered(work: TableOperation) -> str:
     """Nothing where ZooKeeper cannot be reached: a plan is only shown."""
     try:
-        return work.recall(model.SUBJECT)
+        return work.recall(SUBJECT)
     except SessionError as error:
         tell(f"what was tried before is not known: {error.what}")
         return ""
 
 
-def plan_lines(plan: model.RepairPlan) -> Iterator[str]:
+def plan_lines(plan: RepairPlan) -> Iterator[str]:
     """The plan for a terminal, with everything that a step promises."""
     if plan.all_well:
         yield "[green]nothing to mend[/]"
@@ -85,11 +93,11 @@ def plan_lines(plan: model.RepairPlan) -> Iterator[str]:
         yield f"[yellow]waits[/] {escape(waiting.subject)}: {escape(waiting.why)}"
 
 
-def _step_lines(mark: str, step: model.Step) -> Iterator[str]:
-    said = model.manual(step)
+def _step_lines(mark: str, step: Step) -> Iterator[str]:
+    said = manual(step)
     yield f"{mark} {escape(str(step))}: {escape(step.why)}"
     for label, text in (
-        ("by", model.call(step)),
+        ("by", call(step)),
         ("only if", said.precondition),
         ("effect", said.effect),
         ("seen by", said.verified_by),
@@ -105,5 +113,5 @@ def _outcome_lines(outcomes: Iterable[StepOutcome]) -> Iterator[str]:
         yield f"{mark} {escape(str(outcome.step))}: {outcome.result}{escape(text)}"
 
 
-def _step_values(step: model.Step) -> dict[str, object]:
-    return {**asdict(step), "call": model.call(step), **asdict(model.manual(step))}
+def _step_values(step: Step) -> dict[str, object]:
+    return {**asdict(step), "call": call(step), **asdict(manual(step))}
