@@ -141,7 +141,15 @@ def table_settings(config: JsonMapping) -> RealtimeSettings:
         dedup=_flag(setting(config, "dedupConfig", "dedupEnabled")),
         drops_out_of_order=_flag(upsert.get("dropOutOfOrderRecord"))
         or bool(upsert.get("outOfOrderRecordColumn")),
-        drops_rows=_drops_rows(config),
+        drops_rows=any(
+            (
+                _flag(setting(config, "dedupConfig", "dedupEnabled")),
+                _flag(upsert.get("dropOutOfOrderRecord")),
+                bool(setting(config, "ingestionConfig", "filterConfig", "filterFunction")),
+                bool(setting(config, "ingestionConfig", "aggregationConfigs")),
+                _flag(setting(config, "tableIndexConfig", "aggregateMetrics")),
+            )
+        ),
         recovery_always=str(ingestion.get("disasterRecoveryMode")).upper() == "ALWAYS",
         completion_mode=str(setting(segments, "completionConfig", "completionMode") or "DEFAULT").upper(),
         retention_ms=_retention_ms(segments),
@@ -228,18 +236,6 @@ def _streams(config: JsonMapping) -> tuple[Mapping[str, str], ...]:
     return tuple(
         {str(key): str(value) for key, value in stream.items()}
         for stream in (maps or ([older] if older else []))
-    )
-
-
-def _drops_rows(config: JsonMapping) -> bool:
-    return any(
-        (
-            _flag(setting(config, "dedupConfig", "dedupEnabled")),
-            _flag(setting(config, "upsertConfig", "dropOutOfOrderRecord")),
-            bool(setting(config, "ingestionConfig", "filterConfig", "filterFunction")),
-            bool(setting(config, "ingestionConfig", "aggregationConfigs")),
-            _flag(setting(config, "tableIndexConfig", "aggregateMetrics")),
-        )
     )
 
 

@@ -232,9 +232,7 @@ class Memory:
 
     def since(self, oldest_ms: int) -> Memory:
         """Without what nobody tried since then: it is mended, or gone."""
-        return replace(
-            self, tried={key: tried for key, tried in self.tried.items() if tried.at_ms >= oldest_ms}
-        )
+        return Memory({key: tried for key, tried in self.tried.items() if tried.at_ms >= oldest_ms})
 
     def times(self, step: Step) -> int:
         """How often it was begun without effect."""

@@ -40,7 +40,6 @@ _EXPRESSIONS: Final = {
     ),
 }
 """Judged by `pinot_code` and by the segment writer, each text as an expression."""
-"""What people write beside a table; Pinot opens none of it."""
 _BATCH: Final = ("ingestionConfig", "batchIngestionConfig", "batchConfigMaps")
 _TASKS: Final = ("task",)
 _FEEDS: Final = (STREAMS, FORMER_STREAM, _BATCH, _TASKS, ("tierConfigs",))
@@ -99,6 +98,7 @@ def refused_table(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
     for path, text in _texts(config):
         if any(path[: len(part)] == part for part in _EXPRESSIONS):
             continue
+        # In its metadata stands what people write beside a table; Pinot opens none of it.
         judge = _in_notes if path[:1] == ("metadata",) else _in_feed if _is_feed(path) else _in_table
         refusal = judge(str(path[-1]), text, policy)
         is_peer_scheme = path == _PEER_SCHEME and not is_reference(text)
