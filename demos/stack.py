@@ -93,8 +93,7 @@ def kill(stack: Stack, state: StackState, server: str) -> None:
 
     ZooKeeper alone would wait for its session's time-out, half a minute.
     """
-    pid = next(part.pid for part in stack.status() if part.name == server)
-    if pid is None:
+    if (pid := next(part.pid for part in stack.status() if part.name == server)) is None:
         raise LocalStackError(f"{server} does not run")
     end_process(pid)
     forget(state.zookeeper, pid)
@@ -120,8 +119,7 @@ def kill_committer(stack: Stack, pinot: RealtimePinot, table: str, seconds: floa
     for _ in range(_TRIES):
         pids = {part.name: part.pid for part in stack.status() if part.name in SERVERS}
         server, segment = _next_committer(state, table, seconds)
-        pid = pids[server]
-        if pid is None:
+        if (pid := pids[server]) is None:
             raise LocalStackError(f"{server} does not run")
         end_process(pid)
         if pinot.segment_node(table, segment).simple["segment.realtime.status"] == SegmentStatus.IN_PROGRESS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -56,11 +56,9 @@ def fields(pairs: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
     return (f"[bold]{label:<{width}}[/]  {text}" for label, text in pairs)
 
 
-@contextmanager
-def stdout_to_stderr() -> Iterator[None]:
-    """What is told to people meanwhile goes to standard error: standard output is JSON alone."""
-    with redirect_stdout(sys.stderr):
-        yield
+def told_aside(as_json: bool) -> AbstractContextManager[object]:
+    """With JSON, what is told to people meanwhile goes to standard error: standard output is JSON alone."""
+    return redirect_stdout(sys.stderr) if as_json else nullcontext()
 
 
 def refuse_to_ask(as_json: bool, is_told: bool, hint: str = DRY_RUN) -> None:

@@ -208,7 +208,6 @@ class Instances(Protocol):
 
         :raises PinotAssetsError: they cannot be read.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,8 +153,7 @@ def by_digits(call: FunctionCall, _: Dialect) -> float:
 
 def by_format(call: FunctionCall, dialect: Dialect) -> float:
     """Of printf: its literal says how wide each value becomes."""
-    text = text_of(call.arguments[0])
-    if text is None:
+    if (text := text_of(call.arguments[0])) is None:
         raise ExpressionRefused(f"gives {call.name}() a format that is no text", "write the format itself")
     values = re.findall(r"%([^%a-zA-Z]*)", dialect.unquoted(text))
     return max(1.0, len(values)) + sum(float(width) for one in values for width in re.findall("[0-9]+", one))
@@ -257,8 +256,7 @@ def _check_pattern(argument: Sequence[Token | FunctionCall], what: str, dialect:
 def _check_text(
     argument: Sequence[Token | FunctionCall], what: str, check: TextCheck, dialect: Dialect
 ) -> None:
-    text = text_of(argument)
-    if text is None:
+    if (text := text_of(argument)) is None:
         raise _no_literal(what)
     try:
         check(dialect.unquoted(text))

@@ -19,17 +19,8 @@ import re
 from functools import partial
 from typing import Final
 
+from pinot_assets.expressions import costs
 from pinot_assets.expressions.completeness import CLAUSES, check_whole
-from pinot_assets.expressions.costs import (
-    MOST_EXPONENT,
-    UNKNOWN_LENGTH,
-    Dialect,
-    by_number,
-    by_range,
-    by_separator,
-    by_text,
-    check_costs,
-)
 from pinot_assets.expressions.regex_cost import check_wildcards
 from pinot_assets.expressions.syntax import (
     END,
@@ -220,7 +211,7 @@ def _unquoted(text: str) -> str:
     return text[1:-1].replace("''", "'")
 
 
-COSTS_OF_PINOT: Final = Dialect(
+COSTS_OF_PINOT: Final = costs.Dialect(
     patterns=each_of(
         {
             "regexplike regexplikevar regexpextract regexpextractvar regexpreplace": (1,),
@@ -244,7 +235,7 @@ COSTS_OF_PINOT: Final = Dialect(
     ),
     bounds=each_of(
         {
-            "rounddecimal truncate": {1: MOST_EXPONENT},
+            "rounddecimal truncate": {1: costs.MOST_EXPONENT},
             "sumprecision": {1: 10_000, 2: 10_000},
             "distinctcounthll distinctcounthllmv distinctcounthllplus distinctcounthllplusmv": {1: 20, 2: 32},
             "distinctcountrawhll distinctcountrawhllmv distinctcountrawhllplus": {1: 20, 2: 32},
@@ -263,17 +254,17 @@ COSTS_OF_PINOT: Final = Dialect(
     ),
     growth=each_of(
         {
-            "levenshteindistance": UNKNOWN_LENGTH,
+            "levenshteindistance": costs.UNKNOWN_LENGTH,
             "base64encode bytestohex jsonformat tobase64 tojsonmapstr": 2,
             "encodeurl urlencode urlencodeformcomponent": 3,
-            "generatedoublearray generatefloatarray generateintarray generatelongarray": by_range,
-            "concatws": by_separator,
-            "repeat": partial(by_number, -1),
-            "lpad rpad generateuniquengrams generateuniquengramsmv": partial(by_number, 1),
-            "prefixes prefixeswithprefix suffixes suffixeswithsuffix": partial(by_number, 1),
-            "uniquengrams uniquengramsmv": partial(by_number, 1),
-            "regexpreplace regexpreplacevar replace": partial(by_text, (2,)),
-            "arraytostring": partial(by_text, (1, 2)),
+            "generatedoublearray generatefloatarray generateintarray generatelongarray": costs.by_range,
+            "concatws": costs.by_separator,
+            "repeat": partial(costs.by_number, -1),
+            "lpad rpad generateuniquengrams generateuniquengramsmv": partial(costs.by_number, 1),
+            "prefixes prefixeswithprefix suffixes suffixeswithsuffix": partial(costs.by_number, 1),
+            "uniquengrams uniquengramsmv": partial(costs.by_number, 1),
+            "regexpreplace regexpreplacevar replace": partial(costs.by_text, (2,)),
+            "arraytostring": partial(costs.by_text, (1, 2)),
         }
     ),
     unquoted=_unquoted,
@@ -348,7 +339,7 @@ def check_question(text: str) -> None:
             calls.pop()
         elif token.kind == "word":
             _check_word(tokens, place)
-    check_costs(tokens, COSTS_OF_PINOT)
+    costs.check_costs(tokens, COSTS_OF_PINOT)
     check_whole(tokens[1:-2], CLAUSES)
 
 

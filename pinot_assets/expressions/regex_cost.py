@@ -112,8 +112,7 @@ class _Reader:
         return _Piece(ways, loose, varies)
 
     def _repeated(self, piece: _Piece) -> _Piece:
-        found = _QUANTIFIER.match(self.pattern, self.place)
-        if found is None:
+        if (found := _QUANTIFIER.match(self.pattern, self.place)) is None:
             return piece
         self.place = found.end()
         if _QUANTIFIER.match(self.pattern, self.place):
@@ -183,8 +182,7 @@ class _Reader:
     def _group(self, depth: int) -> _Piece:
         self.place += 1
         if self._sees("?"):
-            found = _GROUP.match(self.pattern, self.place)
-            if found is None:
+            if (found := _GROUP.match(self.pattern, self.place)) is None:
                 raise ExpressionRefused(
                     "looks ahead or behind, or has a group that is not known here",
                     "write a group as (…) or (?:…)",
@@ -198,8 +196,7 @@ class _Reader:
 
     def _escape(self) -> _Piece:
         start = self.place
-        kind = self.pattern[start + 1 : start + 2]
-        if not kind:
+        if not (kind := self.pattern[start + 1 : start + 2]):
             raise ExpressionRefused("ends too early")
         if kind == "Q":
             end = self.pattern.find("\\E", start)

@@ -19,20 +19,8 @@ import re
 from functools import partial
 from typing import Final
 
+from pinot_assets.expressions import costs
 from pinot_assets.expressions.completeness import check_whole
-from pinot_assets.expressions.costs import (
-    MOST_EXPONENT,
-    UNKNOWN_LENGTH,
-    Dialect,
-    by_digits,
-    by_format,
-    by_number,
-    by_options,
-    by_range,
-    by_separator,
-    by_text,
-    check_costs,
-)
 from pinot_assets.expressions.syntax import (
     END,
     SPARK,
@@ -209,7 +197,7 @@ def _escaped(found: re.Match[str]) -> str:
     return found[0] if found[4] in "%_" else _CONTROLS.get(found[4], found[4])
 
 
-COSTS_OF_SPARK: Final = Dialect(
+COSTS_OF_SPARK: Final = costs.Dialect(
     patterns=each_of(
         {
             "regexp rlike regexp_count regexp_extract regexp_extract_all regexp_instr regexp_like": (1,),
@@ -218,24 +206,24 @@ COSTS_OF_SPARK: Final = Dialect(
             "str_to_map": (1, 2),
         }
     ),
-    bounds=each_of({"bround ceil ceiling floor round": {1: MOST_EXPONENT}}),
+    bounds=each_of({"bround ceil ceiling floor round": {1: costs.MOST_EXPONENT}}),
     growth=each_of(
         {
-            _NAMES["functions of functions"]: UNKNOWN_LENGTH,
-            "jaro_winkler_similarity levenshtein": UNKNOWN_LENGTH,
+            _NAMES["functions of functions"]: costs.UNKNOWN_LENGTH,
+            "jaro_winkler_similarity levenshtein": costs.UNKNOWN_LENGTH,
             "base64 hex quote to_base32": 2,
             "url_encode": 3,
             "encode": 4,
             "to_xml": 8,
-            "to_csv to_json": by_options,
-            "format_string printf": by_format,
-            "format_number": by_digits,
-            "sequence": by_range,
-            "concat_ws": by_separator,
-            "space": partial(by_number, 0),
-            "array_insert array_repeat lpad repeat rpad": partial(by_number, 1),
-            "regexp_replace replace": partial(by_text, (2,)),
-            "array_join": partial(by_text, (1, 2)),
+            "to_csv to_json": costs.by_options,
+            "format_string printf": costs.by_format,
+            "format_number": costs.by_digits,
+            "sequence": costs.by_range,
+            "concat_ws": costs.by_separator,
+            "space": partial(costs.by_number, 0),
+            "array_insert array_repeat lpad repeat rpad": partial(costs.by_number, 1),
+            "regexp_replace replace": partial(costs.by_text, (2,)),
+            "array_join": partial(costs.by_text, (1, 2)),
         }
     ),
     unquoted=_unquoted,
@@ -306,7 +294,7 @@ def check_spark_expression(text: str) -> None:
             _check_word(tokens, place, calls[-1] if calls else "")
         elif token.is_value and (before.kind in ("number", "quoted") or _closes(before)):
             raise _no_expression(before, token)
-    check_costs(tokens, COSTS_OF_SPARK)
+    costs.check_costs(tokens, COSTS_OF_SPARK)
     check_whole(tokens[1:-2])
 
 

@@ -146,8 +146,7 @@ def read_tokens(text: str, dialect: re.Pattern[str]) -> list[Token]:
     found: list[Token] = []
     place = depth = 0
     while place < len(text):
-        match = dialect.match(text, place)
-        if match is None:
+        if (match := dialect.match(text, place)) is None:
             raise _strange(text, place)
         kind, piece = str(match.lastgroup), match[0]
         if kind == "comment":

@@ -53,9 +53,7 @@ def class_path(
 
 def is_at_hand(jars: str, *, cache: Path | None = None) -> bool:
     """Whether `class_path` would answer without Maven."""
-    if jars == "pinot" and os.environ.get("PINOT_HOME"):
-        return True
-    return is_resolved(pom(jars), cache=cache)
+    return (jars == "pinot" and bool(os.environ.get("PINOT_HOME"))) or is_resolved(pom(jars), cache=cache)
 
 
 def pinot_version(jars: list[Path]) -> str:
@@ -85,8 +83,7 @@ def resolve(
     :param progress: called with one short line whenever there is something new to show.
     :raises LocalStackError: no Maven, no usable Java, a dead download, a full disk; names Maven's log.
     """
-    content = pom.read_bytes()
-    jars = _folder(pom, content, cache or default_cache())
+    jars = _folder(pom, cache)
     if not jars.is_dir():
         try:
             jars.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +103,7 @@ def resolve(
 
 def is_resolved(pom: Path, *, cache: Path | None = None) -> bool:
     """Whether `resolve` would answer without Maven."""
-    return _folder(pom, pom.read_bytes(), cache or default_cache()).is_dir()
+    return _folder(pom, cache).is_dir()
 
 
 def find_maven() -> Path:
@@ -114,8 +111,7 @@ def find_maven() -> Path:
 
     :raises LocalStackError: there is none.
     """
-    found = shutil.which("mvn")
-    if found is None:
+    if (found := shutil.which("mvn")) is None:
         raise LocalStackError(
             "no Maven was found",
             why="no mvn is on PATH",
@@ -158,8 +154,9 @@ def require_room(folder: Path, needed: int, what_for: str, variable: str) -> Non
         )
 
 
-def _folder(pom: Path, content: bytes, cache: Path) -> Path:
-    return cache / "jars" / f"{pom.stem}-{hashlib.sha256(content).hexdigest()[:16]}"
+def _folder(pom: Path, cache: Path | None) -> Path:
+    digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:16]
+    return (cache or default_cache()) / "jars" / f"{pom.stem}-{digest}"
 
 
 def _fetch(pom: Path, jars: Path, progress: Callable[[str], None]) -> None:

@@ -24,12 +24,7 @@ _LOG4J = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.xml')}"
 _OPENS = tuple(
     f"--add-opens=java.base/{package}=ALL-UNNAMED"
     for package in (
-        "java.nio",
-        "sun.nio.ch",
-        "java.lang",
-        "java.util",
-        "java.lang.reflect",
-        "sun.util.calendar",
+        *("java.nio", "sun.nio.ch", "java.lang", "java.util", "java.lang.reflect", "sun.util.calendar"),
     )
 )
 

@@ -12,6 +12,7 @@ import random
 import signal
 import socket
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -136,24 +137,20 @@ def is_free_port(port: int) -> bool:
 
 def port_holder(port: int) -> str:
     """Who listens on `port`, as far as this user may see it."""
-    try:
+    with suppress(psutil.Error):
         for connection in psutil.net_connections("tcp"):
             if connection.laddr and connection.laddr.port == port and connection.pid:
                 return f"process {connection.pid} ({psutil.Process(connection.pid).name()})"
-    except psutil.Error:
-        pass
     return "another process"
 
 
 def _ended(process: psutil.Process) -> bool:
     """A zombie has ended: how soon its pid goes is up to its parent, which may be slow or this process."""
-    try:
+    with suppress(psutil.NoSuchProcess, ChildProcessError):
         if process.status() != psutil.STATUS_ZOMBIE:
             return not process.is_running()
         if process.ppid() == os.getpid():
             os.waitpid(process.pid, os.WNOHANG)
-    except (psutil.NoSuchProcess, ChildProcessError):
-        pass
     return True
 
 
@@ -169,10 +166,8 @@ def _wait(waiting: list[psutil.Process], seconds: float) -> list[psutil.Process]
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:
-    try:
+    with suppress(psutil.NoSuchProcess):
         process.send_signal(number)
-    except psutil.NoSuchProcess:
-        return
 
 
 # --- of a cluster --------------------------------------------------------------------------------
@@ -204,12 +199,10 @@ def forget(zookeeper: str, pid: int) -> None:
 
 
 def _forget_node(client: KazooClient, path: str, pid: int) -> None:
-    try:
+    with suppress(NoNodeError, ValueError):
         content, found = client.get(path)
         if owner_of(content).split("@")[0] == str(pid):
             client.delete(path, version=found.version)
-    except (NoNodeError, ValueError):
-        return
 
 
 def owner_of(content: bytes) -> str:

@@ -63,8 +63,7 @@ def flights(days: Iterable[date]) -> dict[date, list[Flight]]:
     columns = next(lines)
     assert columns[:3] == ["year", "month", "day"]
     for cells in lines:
-        rows = wanted.get((cells[0], cells[1], cells[2]))
-        if rows is not None:
+        if (rows := wanted.get((cells[0], cells[1], cells[2]))) is not None:
             rows.append({c: "" if v == _MISSING else v for c, v in zip(columns, cells, strict=True)})
     for day, rows in by_day.items():
         if not rows:
@@ -92,8 +91,7 @@ def write_flights(path: Path, rows: Sequence[Flight]) -> None:
     :raises PinotAssetsError: the name has none of the known suffixes.
     """
     encoders = {".csv.gz": _csv, ".json.gz": _json, ".parquet": _parquet}
-    encode = next((f for suffix, f in encoders.items() if path.name.endswith(suffix)), None)
-    if encode is None:
+    if (encode := next((f for suffix, f in encoders.items() if path.name.endswith(suffix)), None)) is None:
         raise PinotAssetsError(f"unknown kind of file {path.name}", hint=f"end it in {', '.join(encoders)}")
     partial = path.with_name(f".{path.name}.partial")  # dot files are not listed (edge case E26)
     partial.write_bytes(encode(rows))

@@ -129,8 +129,7 @@ class Stack:
         if not self.home.is_dir():
             return
         with self._locked():
-            record = load_record(self.home)
-            if record is not None:
+            if (record := load_record(self.home)) is not None:
                 self._stop(record)
         if purge:
             self._purge()
@@ -253,8 +252,7 @@ class Stack:
                 time.sleep(0.1)
 
     def _missing(self, part: StackPart, record: Record) -> str | None:
-        process = processes.find(record.processes[part.name])
-        if process is None:
+        if (process := processes.find(record.processes[part.name])) is None:
             raise self._failed(part, "its process ended")
         return part.missing(Site(self.home, record, process.pid))
 
@@ -271,8 +269,7 @@ class Stack:
     def _stop(self, record: Record) -> None:
         running = self._running(record)
         for names in _STOP_ORDER:
-            wave = [running[name] for name in names if name in running]
-            if wave:
+            if wave := [running[name] for name in names if name in running]:
                 self._progress.doing("stopping " + ", ".join(name for name in names if name in running))
             killed = {process.pid for process in processes.stop(wave, grace=_GRACE)}
             for name in names:

@@ -16,16 +16,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from kazoo import exceptions
 from kazoo.client import KazooClient
-from kazoo.exceptions import (
-    BadVersionError,
-    ConnectionLoss,
-    KazooException,
-    NodeExistsError,
-    NoNodeError,
-    OperationTimeoutError,
-    SessionExpiredError,
-)
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import Marks, plain
@@ -39,7 +31,7 @@ from pinot_assets.zookeeper import answered, cluster_client, require_cluster
 
 TASK: Final = "RealtimeOperations"
 
-_UNKNOWN = (ConnectionLoss, SessionExpiredError, OperationTimeoutError)
+_UNKNOWN = (exceptions.ConnectionLoss, exceptions.SessionExpiredError, exceptions.OperationTimeoutError)
 _ATTEMPTS: Final = 5
 
 
@@ -94,16 +86,15 @@ class OperationsStore:
                 failure = None
             if failure is None:
                 return OperationsLease(self, self._read()[1])
-            if isinstance(failure, NodeExistsError):
-                holder = self.holder()
-                if holder is None:
+            if isinstance(failure, exceptions.NodeExistsError):
+                if (holder := self.holder()) is None:
                     continue
                 raise SessionHeld(
                     f"{self.table} is being worked on",
                     why=f"by {holder}",
                     hint="wait for that run; a dead one lets go within half a minute",
                 )
-            if not isinstance(failure, BadVersionError):
+            if not isinstance(failure, exceptions.BadVersionError):
                 raise failure
         raise SessionError(
             f"the lease of {self.table} could not be taken", why="five attempts met another one"
@@ -113,7 +104,7 @@ class OperationsStore:
         """What is remembered, and the node's version."""
         try:
             data, stat = self._zk.retry(self._zk.get, self.path)
-        except NoNodeError:
+        except exceptions.NoNodeError:
             return {}, -1
         if not data:
             return {}, stat.version
@@ -137,8 +128,7 @@ class OperationsLease(OperationsStore):
 
         :raises LeaseLost: it is held no more.
         """
-        stat = self._zk.retry(self._zk.exists, f"{self.path}/lease")
-        if stat is None:
+        if (stat := self._zk.retry(self._zk.exists, f"{self.path}/lease")) is None:
             raise self._lost(None)
         return int(stat.ctime)
 
@@ -178,7 +168,7 @@ class OperationsLease(OperationsStore):
         transaction = self._zk.transaction()
         transaction.check(self.path, version=self._version)
         transaction.delete(f"{self.path}/lease", version=0)
-        with suppress(KazooException):
+        with suppress(exceptions.KazooException):
             transaction.commit()
 
     def __enter__(self) -> OperationsLease:
@@ -197,7 +187,7 @@ class OperationsLease(OperationsStore):
         try:
             found = self._read()
             return found if lease_is_ours(self._zk, self.path) else ({}, None)
-        except (KazooException, SessionError):
+        except (exceptions.KazooException, SessionError):
             return {}, None
 
     def _lost(self, cause: BaseException | None) -> LeaseLost:

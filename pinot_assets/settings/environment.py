@@ -191,8 +191,7 @@ def settings_of(values: Mapping[str, str], profile: Profile, name_of: Callable[[
 
 def _refuse_missing(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], str]) -> None:
     """Refuse to go without an address; names what else is missing, too."""
-    missing = [name_of(key) for key in _ADDRESS if not values[key]]
-    if not missing:
+    if not (missing := [name_of(key) for key in _ADDRESS if not values[key]]):
         return
     missing += [name_of(lacking) for _, lacking in _halves(values)]
     stack = "" if profile is not Profile.LOCAL else "; with no address at all, the local stack is used"
@@ -279,8 +278,7 @@ def _grpc(values: Mapping[str, str], profile: Profile, name_of: Callable[[str], 
 def _zookeeper_tls(values: Mapping[str, str], name_of: Callable[[str], str]) -> Tls | None:
     """TLS where it is asked for, or where a file for it is named."""
     tls = _tls(values, "zookeeper_")
-    asked = _flag(values, "zookeeper_tls", name_of)
-    return tls if asked or tls != Tls() else None
+    return tls if _flag(values, "zookeeper_tls", name_of) or tls != Tls() else None
 
 
 def _flag(values: Mapping[str, str], key: str, name_of: Callable[[str], str]) -> bool:
@@ -325,8 +323,7 @@ def _refuse_plaintext(url: str, allow: str) -> None:
 
 
 def _local_stack(waits: Waits) -> Settings:
-    stack = load_state(default_home())
-    if stack is None:
+    if (stack := load_state(default_home())) is None:
         raise PinotAssetsError(
             "no Pinot to talk to",
             why="PINOT_CONTROLLER_URL is not set, and no local stack runs here",

@@ -8,17 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pinot_assets.core.limits import (
-    ANSWER,
-    DEEPEST,
-    HIGHEST_VALUES,
-    MOST_VALUES,
-    OBJECT,
-    RECEIPT,
-    RECEIPTS,
-    REPLY,
-    VALUES_VARIABLE,
-)
+from pinot_assets.core import limits
 from pinot_assets.settings.cluster_fields import (
     SECRET,
     PinotFields,
@@ -63,24 +53,19 @@ VARIABLES: Final = {
                 str(limit.mib),
                 "MiB",
             )
-            for limit in (REPLY, ANSWER, OBJECT, RECEIPT, RECEIPTS)
+            for limit in (limits.REPLY, limits.ANSWER, limits.OBJECT, limits.RECEIPT, limits.RECEIPTS)
         ),
         Variable(
-            VALUES_VARIABLE,
-            f"1 to {HIGHEST_VALUES}",
+            limits.VALUES_VARIABLE,
+            f"1 to {limits.HIGHEST_VALUES}",
             "Most values of one JSON text, lists and objects counted twice; more is refused before it is "
-            f"taken apart. It may be nested {DEEPEST} levels deep, whatever is set here.",
-            str(MOST_VALUES),
+            f"taken apart. It may be nested {limits.DEEPEST} levels deep, whatever is set here.",
+            str(limits.MOST_VALUES),
             "values",
         ),
     ),
     "Limits of one file": (
-        Variable(
-            COLUMNS,
-            "number",
-            "Most columns that a file may have, wanted or not.",
-            f"{_FILE.columns}",
-        ),
+        Variable(COLUMNS, "number", "Most columns that a file may have, wanted or not.", f"{_FILE.columns}"),
         Variable(
             VALUE,
             "size (`64m`, `1g`)",

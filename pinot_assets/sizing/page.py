@@ -190,43 +190,6 @@ def ingestion(forecasts: Forecasts) -> Figure:
     return figure
 
 
-def traffic(forecasts: Forecasts) -> Figure:
-    """Bytes through controllers: what bypass takes off them (docs/simulate.md#what-it-shows)."""
-    return _figure(
-        forecasts,
-        "Controller traffic",
-        "MB/s",
-        lambda forecast: np.maximum(_smooth(forecast.controller) / 60e6, 1e-4),
-        scale="log",
-    )
-
-
-def freshness(forecasts: Forecasts) -> Figure:
-    """Age of the newest row where it is oldest."""
-    return _figure(
-        forecasts,
-        "Freshness gap of the partition furthest behind",
-        "seconds",
-        lambda forecast: np.maximum(_peaks(forecast.worst_gap_s), 0.1),
-        scale="log",
-    )
-
-
-def at_risk(forecasts: Forecasts) -> Figure:
-    """Committed segments that only servers have."""
-    return _figure(
-        forecasts, "Segments without a copy in the deep store", "segments", lambda forecast: forecast.at_risk
-    )
-
-
-PLOTS: Final[Mapping[str, Callable[[Forecasts], Figure]]] = {
-    "ingestion": ingestion,
-    "controller-traffic": traffic,
-    "freshness": freshness,
-    "at-risk": at_risk,
-}
-
-
 def _figure(
     forecasts: Forecasts,
     title: str,
@@ -261,6 +224,29 @@ def _figure(
     if scale != "linear":
         axes.set_yscale(scale)
     return figure
+
+
+PLOTS: Final[Mapping[str, Callable[[Forecasts], Figure]]] = {
+    "ingestion": ingestion,
+    # What bypass takes off the controllers (docs/simulate.md#what-it-shows).
+    "controller-traffic": lambda forecasts: _figure(
+        forecasts,
+        "Controller traffic",
+        "MB/s",
+        lambda forecast: np.maximum(_smooth(forecast.controller) / 60e6, 1e-4),
+        scale="log",
+    ),
+    "freshness": lambda forecasts: _figure(
+        forecasts,
+        "Freshness gap of the partition furthest behind",
+        "seconds",
+        lambda forecast: np.maximum(_peaks(forecast.worst_gap_s), 0.1),
+        scale="log",
+    ),
+    "at-risk": lambda forecasts: _figure(
+        forecasts, "Segments without a copy in the deep store", "segments", lambda forecast: forecast.at_risk
+    ),
+}
 
 
 def _smooth(series: Series) -> Series:

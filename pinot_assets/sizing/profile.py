@@ -81,20 +81,10 @@ _PACKETS: Final = 6 * 66
 
 
 _NODE_FIELDS: Final = (
-    "segment.crc",
-    "segment.creation.time",
-    "segment.download.url",
-    "segment.end.time",
-    "segment.flush.threshold.size",
-    "segment.index.version",
-    "segment.realtime.endOffset",
-    "segment.realtime.numReplicas",
-    "segment.realtime.startOffset",
-    "segment.realtime.status",
-    "segment.size.in.bytes",
-    "segment.start.time",
-    "segment.time.unit",
-    "segment.total.docs",
+    *("segment.crc", "segment.creation.time", "segment.download.url", "segment.end.time"),
+    *("segment.flush.threshold.size", "segment.index.version", "segment.realtime.endOffset"),
+    *("segment.realtime.numReplicas", "segment.realtime.startOffset", "segment.realtime.status"),
+    *("segment.size.in.bytes", "segment.start.time", "segment.time.unit", "segment.total.docs"),
 )
 
 
@@ -123,34 +113,23 @@ def message_bytes(message: str) -> int:
 def placement_bytes(segments: int, replication: int) -> int:
     """An ideal state or external view of that many segments, as the JSON that ZooKeeper keeps."""
     states = {_SERVER[:-1] + str(nth): "CONSUMING" for nth in range(replication)}
-    one = len(json.dumps({_SEGMENT: states}, indent=2))
-    return 600 + segments * one
+    return 600 + segments * len(json.dumps({_SEGMENT: states}, indent=2))
 
 
 def node_bytes() -> int:
     """One segment's node."""
-    simple = dict.fromkeys(_NODE_FIELDS, "1234567890123")
+    return _record_bytes(dict.fromkeys(_NODE_FIELDS, "1234567890123"))
+
+
+def _record_bytes(simple: dict[str, str]) -> int:
     return len(json.dumps({"id": _SEGMENT, "simpleFields": simple, "mapFields": {}}, indent=2))
 
 
 _MESSAGE_FIELDS: Final = (
-    "CREATE_TIMESTAMP",
-    "ClusterEventName",
-    "EXECUTE_START_TIMESTAMP",
-    "FROM_STATE",
-    "MSG_ID",
-    "MSG_STATE",
-    "MSG_TYPE",
-    "PARTITION_NAME",
-    "READ_TIMESTAMP",
-    "RESOURCE_NAME",
-    "SRC_NAME",
-    "SRC_SESSION_ID",
-    "STATE_MODEL_DEF",
-    "STATE_MODEL_FACTORY_NAME",
-    "TGT_NAME",
-    "TGT_SESSION_ID",
-    "TO_STATE",
+    *("CREATE_TIMESTAMP", "ClusterEventName", "EXECUTE_START_TIMESTAMP", "FROM_STATE", "MSG_ID"),
+    *("MSG_STATE", "MSG_TYPE", "PARTITION_NAME", "READ_TIMESTAMP", "RESOURCE_NAME", "SRC_NAME"),
+    *("SRC_SESSION_ID", "STATE_MODEL_DEF", "STATE_MODEL_FACTORY_NAME", "TGT_NAME", "TGT_SESSION_ID"),
+    *("TO_STATE",),
 )
 _CURRENT_FIELDS: Final = ("CURRENT_STATE", "END_TIME", "INFO", "PREVIOUS_STATE", "START_TIME", "TRIGGERED_BY")
 
@@ -159,8 +138,7 @@ def transition_bytes(segments_of_server: int) -> int:
     """One state transition of one replica: Helix writes the message, reads it back, and reads the server's
     current state of the whole table when it is over.
     """
-    simple = dict.fromkeys(_MESSAGE_FIELDS, _SERVER[:36])
-    message = len(json.dumps({"id": _SEGMENT, "simpleFields": simple, "mapFields": {}}, indent=2))
+    message = _record_bytes(dict.fromkeys(_MESSAGE_FIELDS, _SERVER[:36]))
     one = len(json.dumps({_SEGMENT: dict.fromkeys(_CURRENT_FIELDS, "1234567890123")}, indent=2))
     return 2 * message + 600 + segments_of_server * one
 

@@ -251,5 +251,4 @@ class _Day:
             if load.outage_s and due >= load.outage_at_s:
                 due = max(due, load.outage_ends_s + load.repair_after_s)
             lead = commit.table % load.controllers
-            begins = max(due, free[lead])
-            free[lead] = commit.stored_s = begins + self._own_upload(commit.rows) + OVERHEAD_S
+            free[lead] = commit.stored_s = max(due, free[lead]) + self._own_upload(commit.rows) + OVERHEAD_S

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from pinot_assets.cli.commands.tables import open_pinot, show_failures
 from pinot_assets.cli.options import AsJson, offline_tables
-from pinot_assets.cli.terminal import Terminal, new_console, show_json
+from pinot_assets.cli.terminal import Terminal, new_console, show_answer, show_json
 from pinot_assets.core.interrupts import saying
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local import ui
@@ -110,12 +110,8 @@ def down(
     """Stop what `up` started and nothing else, ZooKeeper last; the data stay without --purge. Exits 0."""
     with _reported() as progress:
         Stack(home or default_home(), progress=progress).down(purge=purge)
-    if as_json:
-        show_json({"running": False, "dataKept": not purge})
-        return
-    Terminal().print(
-        "The stack is down" + (" and its data are deleted." if purge else "; its data are kept.")
-    )
+    line = "The stack is down" + (" and its data are deleted." if purge else "; its data are kept.")
+    show_answer(as_json, {"running": False, "dataKept": not purge}, [line])
 
 
 def _print_addresses(console: Console, state: StackState) -> None:

@@ -55,23 +55,6 @@ _COLOURS = {
     Disposition.TO_DO: "red",
 }
 
-Config = Annotated[
-    Path | None,
-    typer.Argument(help="JSON of the table config, of {OFFLINE: …}, or of TableConfigs.", metavar="CONFIG"),
-]
-Schema = Annotated[Path | None, typer.Option("--schema", help="JSON of the schema, if it is not beside it.")]
-FromController = Annotated[
-    str,
-    typer.Option("--from-controller", help="Ask Pinot for this table's config and schema.", metavar="TABLE"),
-]
-ImportOut = Annotated[
-    Path | None, typer.Option("--out", help="The file to write (default: <tables>/<table>.yaml).")
-]
-JobSpec = Annotated[
-    Path | None, typer.Option("--job-spec", help="YAML of LaunchDataIngestionJob: what is taken over.")
-]
-
-
 # --- of a sample of files -------------------------------------------------------------------------
 
 
@@ -221,8 +204,7 @@ def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str
         yield f"  [yellow]left out[/] {escape(column)}: {escape(why)}"
     yield f"time column: {escape(made.proposal.time or 'none found')}"
     yield f"may be keys: {escape(', '.join(made.proposal.keys) or 'none found')}"
-    for file, why in doubts.items():
-        yield f"[yellow]look at[/] {escape(file)}: {escape(why)}"
+    yield from (f"[yellow]look at[/] {escape(file)}: {escape(why)}" for file, why in doubts.items())
     yield f"[green]wrote[/] {escape(str(target))}"
     folder = target.parent
     # What the next commands need to find a spec that lies elsewhere.
@@ -266,11 +248,27 @@ def init_to_start_from(
 
 @app.command("import")
 def import_(
-    config: Config = None,
-    schema: Schema = None,
-    from_controller: FromController = "",
-    job_spec: JobSpec = None,
-    out: ImportOut = None,
+    config: Annotated[
+        Path | None,
+        typer.Argument(
+            help="JSON of the table config, of {OFFLINE: …}, or of TableConfigs.", metavar="CONFIG"
+        ),
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="JSON of the schema, if it is not beside it.")
+    ] = None,
+    from_controller: Annotated[
+        str,
+        typer.Option(
+            "--from-controller", help="Ask Pinot for this table's config and schema.", metavar="TABLE"
+        ),
+    ] = "",
+    job_spec: Annotated[
+        Path | None, typer.Option("--job-spec", help="YAML of LaunchDataIngestionJob: what is taken over.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The file to write (default: <tables>/<table>.yaml).")
+    ] = None,
     tables: Annotated[Path | None, typer.Option("--tables", help="Directory of the table specs.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -291,8 +289,7 @@ def import_(
     target = out or (tables or tables_directory()) / f"{name}.yaml"
     held = secrets.taken_out(held, "schema")
     told = each_once(told)
-    text = spec_text(f"{found.kind} of {name}", held, table, block, told)
-    _write(target, text, "give --out")
+    _write(target, spec_text(f"{found.kind} of {name}", held, table, block, told), "give --out")
     specs, problems, notes = check_files([target])
     keys = [{"fate": line.fate, "key": line.key, "why": line.why} for line in told]
     show_answer(
@@ -362,8 +359,7 @@ def _import_lines(
         yield (
             f"[yellow]set[/] {', '.join(variables)} in the environment, here and where Spark's executors run"
         )
-    for problem in problems:
-        yield f"[red]problem[/] {escape(problem)}"
+    yield from (f"[red]problem[/] {escape(problem)}" for problem in problems)
     if not problems:
         yield (
             "look through it, then `pinot-assets tables apply --dry-run` shows what it would change in Pinot"

@@ -25,15 +25,8 @@ from pinot_assets.session.detect.observe import (
     observe,
 )
 from pinot_assets.session.driver import RunOutcome
+from pinot_assets.session.plan_report import rendering
 from pinot_assets.session.plan_report.plan_report import PlanReport, headline, values
-from pinot_assets.session.plan_report.rendering import (
-    SECTIONS,
-    Line,
-    command,
-    file_counts,
-    file_lines,
-    mode_lines,
-)
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
 from pinot_assets.settings.environment import load_settings
@@ -124,21 +117,21 @@ def shown(plan: PlanReport) -> Iterator[Text]:
     )
     quiet = plan.decision.step in (PlannedAction.NOTHING, PlannedAction.HELD)
     yield Text(f"→ {headline(plan)}", "dim" if quiet else "bold green")
-    yield from _section("files", file_counts(plan))
-    files = list(file_lines(plan))
+    yield from _section("files", rendering.file_counts(plan))
+    files = list(rendering.file_lines(plan))
     width = max((len(uri) for _, uri, _ in files), default=0)
     for mark, uri, text in files:
         yield Text.assemble(
             "  ", (mark.ljust(2), STYLES.get(mark, "")), uri.ljust(width), "  ", (text, "dim")
         )
-    for title, part in SECTIONS.items():
+    for title, part in rendering.SECTIONS.items():
         yield from _section(title, part(plan))
     yield from _modes(plan)
     yield Text()
-    yield Text.assemble("exactly this: ", (command(plan), "bold"))
+    yield Text.assemble("exactly this: ", (rendering.command(plan), "bold"))
 
 
-def _section(title: str, lines: Iterable[Line]) -> Iterator[Text]:
+def _section(title: str, lines: Iterable[rendering.Line]) -> Iterator[Text]:
     for number, line in enumerate(lines):
         if number == 0:
             yield Text()
@@ -148,7 +141,7 @@ def _section(title: str, lines: Iterable[Line]) -> Iterator[Text]:
 
 
 def _modes(plan: PlanReport) -> Iterator[Text]:
-    rows = [("mode", "would build", "would remove", ""), *mode_lines(plan)]
+    rows = [("mode", "would build", "would remove", ""), *rendering.mode_lines(plan)]
     if len(rows) == 1:
         return
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

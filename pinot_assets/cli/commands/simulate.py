@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
+from rich.console import RenderableType
 from rich.table import Table as Grid
 
 from pinot_assets.cli.options import AsJson
-from pinot_assets.cli.terminal import new_console, show_json
+from pinot_assets.cli.terminal import show_answer
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.sizing import quantities
 from pinot_assets.sizing.quantities import QuantityError
@@ -108,7 +109,7 @@ def simulate(
     )
     forecasts = {way: simulate_day(load, way) for way in UploadWay}
     _write(forecasts, html, plots, plot_format)
-    _tell(load, forecasts, as_json)
+    _show(load, forecasts, as_json)
 
 
 def _read(option: str, text: str, parse: Callable[[str], N]) -> N:
@@ -153,24 +154,16 @@ def _write(forecasts: Forecasts, html: Path | None, folder: Path | None, suffix:
         ) from error
 
 
-def _tell(load: Load, forecasts: Forecasts, as_json: bool) -> None:
+def _show(load: Load, forecasts: Forecasts, as_json: bool) -> None:
     from pinot_assets.sizing import page
     from pinot_assets.sizing.sizing import ASSUMES
 
-    if as_json:
-        show_json(page.values(forecasts))
-        return
-    out = new_console()
-    out.print(page.described(load))
     grid = Grid(*page.COLUMNS)
     for column in grid.columns[1:]:
         column.justify = "right"
     for line in page.rows(forecasts):
         grid.add_row(*line)
-    out.print(grid)
-    for doubt in page.warnings(forecasts):
-        out.print(f"[yellow]![/] {doubt}")
-    out.print("What this assumes:")
-    for assumption in ASSUMES:
-        out.print(f"  - {assumption}")
-    out.print(page.last_line(forecasts))
+    doubts = [f"[yellow]![/] {doubt}" for doubt in page.warnings(forecasts)]
+    assumed = ["What this assumes:", *(f"  - {assumption}" for assumption in ASSUMES)]
+    lines: list[RenderableType] = [page.described(load), grid, *doubts, *assumed, page.last_line(forecasts)]
+    show_answer(as_json, page.values(forecasts), lines)

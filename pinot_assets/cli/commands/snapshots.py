@@ -55,16 +55,14 @@ def why(
 
     Exits 1 when no kept snapshot names it.
     """
-    table = table_of(segment)
-    if table is None:
+    if (table := table_of(segment)) is None:
         raise SpecError(
             f"{segment} is no segment of this project",
             why="its segments are named <table>__cp<session>_<attempt>_<file>_<number>",
             hint="another program pushed it; for a file, ask `pinot-assets where <table> <file>`",
         )
     spec = one_table(table, tables)
-    stay = of_segment(_kept(spec), segment)
-    if stay is None:
+    if (stay := of_segment(_kept(spec), segment)) is None:
         raise SessionError(
             f"no kept snapshot of {spec.name} names {segment}",
             why=_kept_text(_kept(spec)),
@@ -93,8 +91,7 @@ def where(
     Exits 1 when no kept snapshot has the file.
     """
     spec = one_table(table, tables)
-    found = of_file(_kept(spec), file)
-    if not found:
+    if not (found := of_file(_kept(spec), file)):
         raise SessionError(
             f"no kept snapshot of {table} has a file {file}",
             why=_kept_text(_kept(spec)),
@@ -169,23 +166,20 @@ def _newest(spec: TableSpec) -> SnapshotRef | None:
 
 
 def _current(spec: TableSpec) -> StoredSnapshot:
-    ref = _newest(spec)
-    if ref is None:
+    if (ref := _newest(spec)) is None:
         raise SessionError(f"{spec.name} has never been published", hint=f"`pinot-assets run {spec.name}`")
     return StoredSnapshot(ref, open_staging(spec).snapshot(ref))
 
 
 def _kept(spec: TableSpec) -> Iterator[Snapshot]:
     """The current snapshot and the kept ones before it, newest first, each read when it is asked for."""
-    ref = _newest(spec)
-    if ref is not None:
+    if (ref := _newest(spec)) is not None:
         staging = open_staging(spec)
         yield from (kept.snapshot for kept in published(staging, StoredSnapshot(ref, staging.snapshot(ref))))
 
 
 def _kept_text(kept: Iterable[Snapshot]) -> str:
-    published = [snapshot.published_ms for snapshot in kept]
-    if not published:
+    if not (published := [snapshot.published_ms for snapshot in kept]):
         return "the table has never been published"
     return f"{plural_are(len(published), 'snapshot')} kept, the oldest of {utc_text(published[-1])}"
 
@@ -207,8 +201,7 @@ def _stay_values(stay: Stay) -> JsonObject:
 
 def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
     """What `newer` changed; all that it has where no older snapshot is kept."""
-    empty = replace(newer, files=())
-    found = difference(older or empty, newer)
+    found = difference(older or replace(newer, files=()), newer)
     return {
         "seq": newer.seq,
         "session": newer.session,
@@ -239,8 +232,7 @@ def _state(snapshot: Snapshot) -> str:
 
 
 def _listed(mark: str, listed: Sequence[PublishedFile]) -> Iterator[str]:
-    for file in listed[:SHOWN]:
-        yield f"  {mark} {escape(file.uri)} ({plural(file.rows, 'row')})"
+    yield from (f"  {mark} {escape(file.uri)} ({plural(file.rows, 'row')})" for file in listed[:SHOWN])
     if len(listed) > SHOWN:
         yield f"  {mark} and {len(listed) - SHOWN} more; --json names them all"
 

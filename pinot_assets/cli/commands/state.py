@@ -124,8 +124,7 @@ def _lines(found: Sequence[StoredObject]) -> Iterator[tuple[str, str]]:
 
 
 def _foreseen(table: str, found: Sequence[StoredObject]) -> Iterator[str]:
-    number = _format_of(found)
-    if number is None:
+    if (number := _format_of(found)) is None:
         yield f"{table} has no state yet: its first session writes format {NEWEST}"
     elif number >= NEWEST:
         yield f"{table} is of format {number}, the newest that this release writes: nothing to do"

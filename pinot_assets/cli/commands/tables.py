@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +15,7 @@ from rich.text import Text
 
 from pinot_assets.cli.options import AsJson, any_tables, table_names
 from pinot_assets.cli.program import error_values
-from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_answer, show_json, stdout_to_stderr
+from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_answer, show_json, told_aside
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SpecError
@@ -57,8 +56,7 @@ def validate(
     specs, problems, notes = check_named(paths or (), tables)
     if not specs and not problems:
         raise SpecError(f"there is no *.yaml in {tables}", hint=NO_DIRECTORY)
-    lines = _findings(specs, problems, notes)
-    show_answer(as_json, findings_values(specs, problems, notes), lines)
+    show_answer(as_json, findings_values(specs, problems, notes), _findings(specs, problems, notes))
     raise typer.Exit(ExitCode.ERROR if problems else ExitCode.DONE)
 
 
@@ -86,7 +84,7 @@ def apply(
     """
     refuse_to_ask(as_json, yes or dry_run)
     chosen = any_tables(names or [], tables).unless_empty()
-    with open_pinot() as store, stdout_to_stderr() if as_json else nullcontext():
+    with open_pinot() as store, told_aside(as_json):
         console = new_console()
         fates = plan_each(chosen.specs, store)
         for fate in fates:

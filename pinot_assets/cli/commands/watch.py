@@ -213,9 +213,7 @@ def ended_as(outcome: RunOutcome) -> str:
     if outcome.snapshot is not None:
         left = f", {plural(len(outcome.left_out), 'file')} left out" if outcome.left_out else ""
         return f"switched: {plural(outcome.snapshot.rows, 'row')}{left}"
-    if outcome.refusal is not None:
-        return "not switched"
-    return outcome.report.result.value.lower()
+    return "not switched" if outcome.refusal is not None else outcome.report.result.value.lower()
 
 
 def watch_tables(tables: Iterable[TableSpec], outside: Outside, interval_s: int, stopped: Stop) -> None:

@@ -207,8 +207,7 @@ def _maven_version(executable: Path) -> Version:
         said = answer.stdout + answer.stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         said = str(error)
-    found = re.search(r"Apache Maven (\d+(?:\.\d+)*)", said)
-    if found is None:
+    if (found := re.search(r"Apache Maven (\d+(?:\.\d+)*)", said)) is None:
         raise LocalStackError(
             f"{executable} does not tell its version",
             why=said.strip().splitlines()[0] if said.strip() else "it printed nothing",

@@ -12,7 +12,8 @@ from __future__ import annotations
 import difflib
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -27,21 +28,13 @@ from pinot_assets.core.policy import POLICY
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.health.serving import owned
 from pinot_assets.metrics.pushing import PASSWORD, USER
-from pinot_assets.pinot import HttpPinotClient, Timeouts
+from pinot_assets.pinot import HttpPinotClient, Timeouts, versions
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
-from pinot_assets.pinot.versions import (
-    EXCLUSIVE_DELETE,
-    REFERENCE,
-    Trait,
-    honours_lineage_settings,
-    traits_of,
-)
 from pinot_assets.session.values.state import seq_of
 from pinot_assets.settings.environment import (
     PROFILE,
     TABLES,
     Profile,
-    Settings,
     load_profile,
     load_settings,
     named_settings,
@@ -66,48 +59,58 @@ _SURELY_MEANT: Final = 0.93
 
 def check_environment(env: Mapping[str, str]) -> list[CheckResult]:
     """All checks, those first that others go by."""
-    checks = [*_told("profile", _profile(env))]
-    if checks[0].passed:
+    checks: list[CheckResult] = []
+    with _told(checks, "profile"):
         profile = load_profile(env)
-        checks += _told("settings", _cluster_checks(env, profile))
-        checks += _told("policy", _policy(env))
-        checks += _told("Spark", _spark(env, profile))
-    return [*checks, *_tables(env), *_limits(env), *_urls(env), *_halves(env), *_unknown(env)]
+        checks.append(passed("profile", f"{profile}{'' if env.get(PROFILE) else ', since none is set'}."))
+        with _told(checks, "settings"):
+            _check_cluster(checks, env, profile)
+        with _told(checks, "policy"):
+            checks += _policy(env)
+        with _told(checks, "Spark"):
+            # Here: it brings nothing of Spark's along, but much that no other check needs.
+            from pinot_assets.ingest.spark.environment import check_settings
+
+            if check_settings(env, profile):
+                checks.append(passed("Spark", "its settings can be read."))
+    checks += _tables(env)
+    _check_limits(checks, env)
+    return [*checks, *_urls(env), *_halves(env), *_unknown(env)]
 
 
+@contextmanager
 def _told(
-    name: str, checks: Iterable[CheckResult], way_out: str = "docs/deploy.md has the settings"
-) -> Iterator[CheckResult]:
-    """What these checks say; an error of theirs is a failure of that name."""
+    checks: list[CheckResult], name: str, way_out: str = "docs/deploy.md has the settings"
+) -> Iterator[None]:
+    """An error in there is a failed check of that name."""
     try:
-        yield from checks
+        yield
     except PinotAssetsError as error:
-        yield failed(name, f"{error.reason.rstrip('.')}.", error.hint or way_out)
-
-
-def _profile(env: Mapping[str, str]) -> Iterator[CheckResult]:
-    profile = load_profile(env)
-    yield passed("profile", f"{profile}{'' if env.get(PROFILE) else ', since none is set'}.")
+        checks.append(failed(name, f"{error.reason.rstrip('.')}.", error.hint or way_out))
 
 
 # --- Pinot ---------------------------------------------------------------------------------------
 
 
-def _cluster_checks(env: Mapping[str, str], profile: Profile) -> Iterator[CheckResult]:
-    settings = named_settings(env, profile)
-    if settings is None:
-        yield _local(env)
+def _check_cluster(checks: list[CheckResult], env: Mapping[str, str], profile: Profile) -> None:
+    if (settings := named_settings(env, profile)) is None:
+        checks.append(_local(env))
         return
     for tls in (settings.pinot.tls, settings.pinot.grpc.tls):  # for ZooKeeper its own check tells
         tls.context()
-    yield passed("settings", "they name a Pinot and its ZooKeeper.")
-    yield from _told("controller", _version(settings), "check PINOT_CONTROLLER_URL, and that it is up")
-    yield from _told("ZooKeeper", _cluster(settings), "check PINOT_ZOOKEEPER and PINOT_CLUSTER")
+    checks.append(passed("settings", "they name a Pinot and its ZooKeeper."))
+    with _told(checks, "controller", "check PINOT_CONTROLLER_URL, and that it is up"):
+        with HttpPinotClient(replace(settings.pinot, timeouts=_TIMEOUTS)) as pinot:
+            version = pinot.version() or "without a version"
+        checks.append(passed("controller", f"it answers: Pinot {version}."))
+    with _told(checks, "ZooKeeper", "check PINOT_ZOOKEEPER and PINOT_CLUSTER"):
+        hosts, cluster, access = settings.zookeeper, settings.cluster, settings.zookeeper_access
+        with cluster_client(hosts, cluster, access, timeout_s=_PATIENCE_S):
+            checks.append(passed("ZooKeeper", f"it answers, and has the cluster {cluster}."))
 
 
 def _local(env: Mapping[str, str]) -> CheckResult:
-    unused = unused_settings(env)
-    if not unused:
+    if not (unused := unused_settings(env)):
         return passed("settings", "they name no Pinot, so the local stack is meant.")
     are = "is" if len(unused) == 1 else "are"
     return warned(
@@ -115,18 +118,6 @@ def _local(env: Mapping[str, str]) -> CheckResult:
         f"{', '.join(unused)} {are} set and not used: without addresses the local stack is meant.",
         "set PINOT_CONTROLLER_URL and PINOT_ZOOKEEPER, or unset the others",
     )
-
-
-def _version(settings: Settings) -> Iterator[CheckResult]:
-    with HttpPinotClient(replace(settings.pinot, timeouts=_TIMEOUTS)) as pinot:
-        yield passed("controller", f"it answers: Pinot {pinot.version() or 'without a version'}.")
-
-
-def _cluster(settings: Settings) -> Iterator[CheckResult]:
-    with cluster_client(
-        settings.zookeeper, settings.cluster, settings.zookeeper_access, timeout_s=_PATIENCE_S
-    ):
-        yield passed("ZooKeeper", f"it answers, and has the cluster {settings.cluster}.")
 
 
 # --- tables and what they may reach --------------------------------------------------------------
@@ -154,15 +145,7 @@ def _tables(env: Mapping[str, str]) -> Iterator[CheckResult]:
 # --- everything else -----------------------------------------------------------------------------
 
 
-def _spark(env: Mapping[str, str], profile: Profile) -> Iterator[CheckResult]:
-    # Here: it brings nothing of Spark's along, but much that no other check needs.
-    from pinot_assets.ingest.spark.environment import check_settings
-
-    if check_settings(env, profile):
-        yield passed("Spark", "its settings can be read.")
-
-
-def _limits(env: Mapping[str, str]) -> Iterator[CheckResult]:
+def _check_limits(checks: list[CheckResult], env: Mapping[str, str]) -> None:
     sized = (limits.REPLY, limits.ANSWER, limits.OBJECT, limits.RECEIPT, limits.RECEIPTS)
     reads: list[Callable[[], object]] = [
         limits.most_values,
@@ -170,19 +153,13 @@ def _limits(env: Mapping[str, str]) -> Iterator[CheckResult]:
         *(lambda limit=limit: limit.bytes for limit in sized),
     ]
     for read in reads:
-        yield from _told("limits", _silent(read))
-
-
-def _silent(read: Callable[[], object]) -> Iterator[CheckResult]:
-    """A value that can be read is no news."""
-    read()
-    yield from ()
+        with _told(checks, "limits"):
+            read()
 
 
 def _urls(env: Mapping[str, str]) -> Iterator[CheckResult]:
     for name in _URLS:
-        url = env.get(name, "")
-        if not url:
+        if not (url := env.get(name, "")):
             continue
         if origin_of(url) is None:
             reason = f"{name} is no address that can be reached."
@@ -239,7 +216,7 @@ class PinotLook:
     url: str
     version: str
     guarded: bool
-    traits: tuple[Trait, ...]
+    traits: tuple[versions.Trait, ...]
     open: tuple[tuple[str, LineageEntry], ...] | None
     trouble: str = ""
     unaskable: str = ""
@@ -253,12 +230,17 @@ def look_at_pinot() -> PinotLook | None:
             version = pinot.version()
             # As far as this release lets anybody switch it off.
             guarded = (
-                not honours_lineage_settings(version) or pinot.controller_setting(EXCLUSIVE_DELETE) != "false"
+                not versions.honours_lineage_settings(version)
+                or pinot.controller_setting(versions.EXCLUSIVE_DELETE) != "false"
             )
-            unaskable = _unaskable(pinot)
+            unaskable = ""
+            try:
+                pinot.require_server_queries()
+            except SpecError as error:
+                unaskable = error.in_one_line
     except PinotAssetsError:
         return None
-    traits = tuple(traits_of(version))
+    traits = tuple(versions.traits_of(version))
     look = PinotLook(connection.controller_url, version, guarded, traits, None, unaskable=unaskable)
     try:
         with HttpPinotClient(connection) as pinot:
@@ -272,30 +254,24 @@ def look_at_pinot() -> PinotLook | None:
         return replace(look, trouble=error.what)
 
 
-def _unaskable(pinot: HttpPinotClient) -> str:
-    try:
-        pinot.require_server_queries()
-    except SpecError as error:
-        return error.in_one_line
-    return ""
-
-
 def show_pinot(console: Console) -> None:
     """Print what a controller answers; nothing where none is configured or none does."""
-    look = look_at_pinot()
-    if look is None:
+    if (look := look_at_pinot()) is None:
         return
     named = (
         f"Pinot {look.version}"
         if look.version
-        else f"This Pinot names no version and is taken for {REFERENCE}"
+        else f"This Pinot names no version and is taken for {versions.REFERENCE}"
     )
     console.print(f"\n[bold]{named}[/], at {look.url}")
-    console.print(sheet(look.version))
+    table = _grid("what", "this Pinot", "so here")
+    for trait in look.traits:
+        table.add_row(trait.topic, trait.pinot, trait.here)
+    console.print(table)
     if not look.guarded:
         console.print(
-            f"[yellow]warn[/] {EXCLUSIVE_DELETE} is off on this controller: segments of an open replacement "
-            "can be deleted by anybody.\n→ remove the setting from the controller's configuration"
+            f"[yellow]warn[/] {versions.EXCLUSIVE_DELETE} is off on this controller: segments of an open "
+            "replacement can be deleted by anybody.\n→ remove the setting from the controller's configuration"
         )
     if look.unaskable:
         console.print(f"[yellow]warn[/] assertions of `audit:` cannot be asked: {look.unaskable}")
@@ -303,27 +279,10 @@ def show_pinot(console: Console) -> None:
         console.print(f"[yellow]warn[/] which segment replacements stand open cannot be told: {look.trouble}")
     elif look.open:
         console.print("\n[bold]Segment replacements that stand open[/]")
-        console.print(open_replacements(list(look.open), int(time.time() * 1000)))
-
-
-def sheet(version: str) -> Table:
-    """The rows of `pinot_assets.pinot.versions` that hold for that release."""
-    table = _grid("what", "this Pinot", "so here")
-    for trait in traits_of(version):
-        table.add_row(trait.topic, trait.pinot, trait.here)
-    return table
-
-
-def open_replacements(entries: list[tuple[str, LineageEntry]], now_ms: int) -> Table:
-    """Whose they are and what ends them; nothing is forced away here.
-
-    :param entries: each with the (raw) name of its table.
-    """
-    rows = _grid("table", "lineage entry", "open for", "owner", "way on")
-    for table, entry in entries:
-        age = f"{hours(now_ms - entry.timestamp_ms)} h"
-        rows.add_row(table, entry.id, age, *_owner(table, entry))
-    return rows
+        rows, now_ms = _grid("table", "lineage entry", "open for", "owner", "way on"), int(time.time() * 1000)
+        for name, entry in look.open:
+            rows.add_row(name, entry.id, f"{hours(now_ms - entry.timestamp_ms)} h", *_owner(name, entry))
+        console.print(rows)
 
 
 def _grid(*columns: str) -> Table:

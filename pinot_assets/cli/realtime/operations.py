@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from pinot_assets.cli.options import AsJson, DryRun, realtime_table
 from pinot_assets.cli.realtime.table import RUN, RealtimeTableName, open_work, tell
-from pinot_assets.cli.terminal import new_console, show_answer, show_json, stdout_to_stderr
+from pinot_assets.cli.terminal import new_console, show_answer, show_json, told_aside
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.interrupts import saying
 from pinot_assets.core.text import plural
@@ -33,13 +32,6 @@ from pinot_assets.realtime.operations.pauseless import (
 )
 from pinot_assets.realtime.operations.rebalance import End, Rebalance, preview
 from pinot_assets.realtime.operations.rebalance_plan import Preview, RebalancePlan, Request
-from pinot_assets.realtime.operations.restart import (
-    SUBJECT,
-    Restart,
-    RestartPlan,
-    left_of,
-    recalled,
-)
 from pinot_assets.realtime.preflight.judge import before_drain
 from pinot_assets.settings.environment import tables_directory
 
@@ -62,7 +54,7 @@ def restart_from(
     For dedup and partial upsert tables, of which Pinot reads nothing again by itself. Pauses the table,
     deletes, resumes. An interrupted one is gone on with. Exits 2 when it is not done.
     """
-    with stdout_to_stderr() if as_json else nullcontext():
+    with told_aside(as_json):
         found, deleted, code = _restart(table, segments, dry_run, confirm)
     if as_json:
         values = {
@@ -77,13 +69,13 @@ def restart_from(
 
 def _restart(
     table: str, segments: Sequence[str], dry_run: bool, confirm: str
-) -> tuple[RestartPlan, Sequence[str], ExitCode]:
+) -> tuple[restart.RestartPlan, Sequence[str], ExitCode]:
     """What goes, what was deleted of it, and how that ended."""
     with open_work(table) as work:
-        state, marks = work.read(), recalled(work.recall(SUBJECT), work.table).marks
+        state, marks = work.read(), restart.recalled(work.recall(restart.SUBJECT), work.table).marks
         found = restart.restart_from(state, segments)
         if marks:
-            found = RestartPlan(left_of(state, marks), (), ())
+            found = restart.RestartPlan(restart.left_of(state, marks), (), ())
             new_console().print("[yellow]an interrupted restart is gone on with[/]")
         _show_restart(found)
         raw = work.table.removesuffix("_REALTIME")
@@ -93,12 +85,12 @@ def _restart(
             new_console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
             return found, (), ExitCode.REFUSED
         with work.hold(f"{RUN} restart-from") as lease:
-            deleted = Restart(work.pinot, work.read, lease, tell).run(segments)
+            deleted = restart.Restart(work.pinot, work.read, lease, tell).run(segments)
     new_console().print(f"[green]read again from the stream[/]: {plural(len(deleted), 'segment')} deleted")
     return found, deleted, ExitCode.DONE
 
 
-def _show_restart(found: RestartPlan) -> None:
+def _show_restart(found: restart.RestartPlan) -> None:
     out = new_console()
     for segment in found.going:
         out.print(f"[red]delete[/] {escape(segment.name)}")
@@ -282,34 +274,34 @@ def _rebalance_values(told: Preview, judgement: RebalancePlan) -> dict[str, obje
 
 # --- drill ----------------------------------------------------------------------------------------
 
-Break = Annotated[str, typer.Option("--break", help="Command that makes the deep store unwritable.")]
-Mend = Annotated[str, typer.Option("--mend", help="Command that undoes it; run whatever happens.")]
-Peers = Annotated[
-    str, typer.Option("--load-from-peers", help="Command after which a server loads segments from others.")
-]
-TestTable = Annotated[
-    str,
-    typer.Option(
-        "--yes-this-is-a-test-table", help="The table's name once more: its deep store is taken away."
-    ),
-]
-Exporters = Annotated[
-    list[str] | None,
-    typer.Option("--exporter", help="http://host:port of a server's JMX exporter: counts what peers give."),
-]
-Seconds = Annotated[
-    float, typer.Option("--seconds", min=1, help="How long it is watched, before and in the outage.")
-]
-
 
 def drill(
     table: RealtimeTableName,
-    break_command: Break,
-    mend_command: Mend,
-    test_table: TestTable,
-    load_from_peers: Peers = "",
-    exporters: Exporters = None,
-    seconds: Seconds = 60.0,
+    break_command: Annotated[
+        str, typer.Option("--break", help="Command that makes the deep store unwritable.")
+    ],
+    mend_command: Annotated[
+        str, typer.Option("--mend", help="Command that undoes it; run whatever happens.")
+    ],
+    test_table: Annotated[
+        str,
+        typer.Option(
+            "--yes-this-is-a-test-table", help="The table's name once more: its deep store is taken away."
+        ),
+    ],
+    load_from_peers: Annotated[
+        str,
+        typer.Option("--load-from-peers", help="Command after which a server loads segments from others."),
+    ] = "",
+    exporters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exporter", help="http://host:port of a server's JMX exporter: counts what peers give."
+        ),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=1, help="How long it is watched, before and in the outage.")
+    ] = 60.0,
     as_json: AsJson = False,
 ) -> None:
     """Take the deep store from a TEST table for a while, and show what that does.
@@ -341,5 +333,4 @@ def drill(
     marks = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[dim]·[/]"}
     lines = (f"{marks[finding.passed]} {finding.name}: {escape(finding.text)}" for finding in found)
     show_answer(as_json, told(found), lines)
-    fails = any(finding.passed is False for finding in found)
-    raise typer.Exit(ExitCode.REFUSED if fails else ExitCode.DONE)
+    raise typer.Exit(ExitCode.REFUSED if any(one.passed is False for one in found) else ExitCode.DONE)

@@ -40,8 +40,7 @@ def preflight(
     rules stand before `tables apply` and `realtime pauseless enable`.
     """
     with RealtimePinot(load_settings().pinot) as pinot:
-        config = _config(pinot, table, tables)
-        facts = gather(pinot, table, config, aim)
+        facts = gather(pinot, table, _config(pinot, table, tables), aim)
     answers = judge(facts)
     refused = any(answer.blocks for answer in answers)
     values = {
@@ -80,8 +79,7 @@ def _config(pinot: RealtimePinot, table: str, directory: Path | None) -> JsonMap
     spec = realtime_table(raw, folder) if directory or folder.is_dir() else None
     if spec is not None:
         return spec.table_json
-    held = pinot.table_config(find_table(pinot, table))
-    if held is None:
+    if (held := pinot.table_config(find_table(pinot, table))) is None:
         raise SpecError(f"{table} went away")
     return held
 

@@ -161,7 +161,6 @@ class Builder(Protocol):
         One file's failure is a `Failure`, never an exception. An exception means that the builder itself
         broke (the Spark application died); the files without an `on_done` are then not built.
         """
-        ...
 
     def everywhere(self, look: Callable[[], T]) -> list[T]:
         """Run something at about every place where files are built; what they return.
@@ -169,4 +168,3 @@ class Builder(Protocol):
         :param look: picklable, as its answer is.
         :raises BuildError: the builder itself broke.
         """
-        ...

@@ -101,8 +101,7 @@ def next_segment(state: RealtimeState) -> CheckResult:
 def _broken_chains(state: RealtimeState) -> Iterator[CheckProblem]:
     latest = state.latest()
     for partition, segment in sorted(latest.items()):
-        found = _broken_end(state, segment)
-        if found is not None:
+        if (found := _broken_end(state, segment)) is not None:
             yield CheckProblem(f"partition {partition}: {segment.name} {found[0]}", found[1], Severity.ERROR)
     for partition in sorted(state.stream.keys() - latest.keys()):
         if not state.pause.holds(partition):

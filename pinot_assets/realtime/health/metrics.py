@@ -244,8 +244,7 @@ def numbers(state: RealtimeState) -> Mapping[str, int | float]:
         found["servers_that_serve"] = sum(server.serves for server in state.servers.values())
     if lags := [late for each in by_server(state).values() for late in lags_ms(state, each).values()]:
         found["lag_s"] = max(lags) / 1000
-    unread = _unread_messages(state)
-    if unread is not None:
+    if (unread := _unread_messages(state)) is not None:
         found["messages_to_consume"] = unread
     if state.queryable:
         found["rows_queryable"] = min(state.queryable.values())

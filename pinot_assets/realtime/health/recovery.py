@@ -63,23 +63,20 @@ def recoveries(state: RealtimeState) -> Iterator[Recovery]:
 def recovery(state: RealtimeState, segment: LlcSegment) -> Recovery:
     """What brings a segment in ERROR back."""
     way, why, complete = _way(state, segment)
-    return Recovery(segment, way, why, pinot_acts(state, segment), complete)
+    # Whether the validation manager resets or re-ingests it. Whether that helps is another matter.
+    by_pinot = (
+        resets_errors(state.settings, state.cluster)
+        and segment.in_ideal_state
+        and segment.stored
+        and (segment.status is not SegmentStatus.IN_PROGRESS or all_in_error(segment))
+    )
+    return Recovery(segment, way, why, by_pinot, complete)
 
 
 def all_in_error(segment: LlcSegment) -> bool:
     """Whether every replica that the external view shows is in ERROR, as Pinot counts it."""
     shown = [replica for replica in segment.replicas if replica.external is not None]
     return bool(shown) and all(replica.external == ERROR for replica in shown)
-
-
-def pinot_acts(state: RealtimeState, segment: LlcSegment) -> bool:
-    """Whether the validation manager resets or re-ingests it. Whether that helps is another matter."""
-    return (
-        resets_errors(state.settings, state.cluster)
-        and segment.in_ideal_state
-        and segment.stored
-        and (segment.status is not SegmentStatus.IN_PROGRESS or all_in_error(segment))
-    )
 
 
 def stream_holds(state: RealtimeState, segment: LlcSegment) -> bool | None:
@@ -103,8 +100,7 @@ def _way(state: RealtimeState, segment: LlcSegment) -> tuple[RecoveryWay, str, b
         return RecoveryWay.RESET, f"it goes on at offset {begins}, those from {lost} on are gone", False
     if segment.copy is Copy.DEEP_STORE:
         return RecoveryWay.RESET, "the deep store has it", True
-    copies = state.live_copies(segment)
-    if copies:
+    if copies := state.live_copies(segment):
         if state.settings.bypasses:
             return RecoveryWay.RESET, f"{copies[0]} has it", True
         return RecoveryWay.UPLOAD_THEN_RESET, f"{copies[0]} has it, and the table has no peer scheme", True

@@ -114,18 +114,10 @@ UNIT_MS: Final = {
     "MILLISECONDS": 1,
 }
 _RESETS_ERRORS: Final = Version("1.4")
-# What each field of the cluster's settings is read from, for telling which ones are not known.
-_OF_SERVERS: Final = ("segment_store", "startup_timeout_s", "upload_timeout_ms")
-_OF_BROKERS: Final = ("new_segment_expiration_s",)
 _OF_CONTROLLER: Final = (
-    "recovery_always",
-    "error_auto_reset",
-    "deep_store_upload_retry",
-    "validation_period_s",
-    "segment_level_period_s",
-    "data_dir",
+    *("recovery_always", "error_auto_reset", "deep_store_upload_retry", "validation_period_s"),
+    *("segment_level_period_s", "data_dir"),
 )
-_OF_CLUSTER: Final = ("consistency_mode",)
 
 
 def table_settings(config: JsonMapping) -> RealtimeSettings:
@@ -149,7 +141,15 @@ def table_settings(config: JsonMapping) -> RealtimeSettings:
         dedup=_flag(setting(config, "dedupConfig", "dedupEnabled")),
         drops_out_of_order=_flag(upsert.get("dropOutOfOrderRecord"))
         or bool(upsert.get("outOfOrderRecordColumn")),
-        drops_rows=_drops_rows(config),
+        drops_rows=any(
+            (
+                _flag(setting(config, "dedupConfig", "dedupEnabled")),
+                _flag(upsert.get("dropOutOfOrderRecord")),
+                bool(setting(config, "ingestionConfig", "filterConfig", "filterFunction")),
+                bool(setting(config, "ingestionConfig", "aggregationConfigs")),
+                _flag(setting(config, "tableIndexConfig", "aggregateMetrics")),
+            )
+        ),
         recovery_always=str(ingestion.get("disasterRecoveryMode")).upper() == "ALWAYS",
         completion_mode=str(setting(segments, "completionConfig", "completionMode") or "DEFAULT").upper(),
         retention_ms=_retention_ms(segments),
@@ -211,9 +211,12 @@ def cluster_settings(
         },
         unread={
             **_unknown(_OF_CONTROLLER, {"the controller": controller}),
-            **_unknown(_OF_CLUSTER, {"the cluster": cluster}),
-            **_unknown(_OF_SERVERS, servers or {"servers": "none is known"}),
-            **_unknown(_OF_BROKERS, brokers or {"brokers": "none is known"}),
+            **_unknown(("consistency_mode",), {"the cluster": cluster}),
+            **_unknown(
+                ("segment_store", "startup_timeout_s", "upload_timeout_ms"),
+                servers or {"servers": "none is known"},
+            ),
+            **_unknown(("new_segment_expiration_s",), brokers or {"brokers": "none is known"}),
         },
     )
 
@@ -233,18 +236,6 @@ def _streams(config: JsonMapping) -> tuple[Mapping[str, str], ...]:
     return tuple(
         {str(key): str(value) for key, value in stream.items()}
         for stream in (maps or ([older] if older else []))
-    )
-
-
-def _drops_rows(config: JsonMapping) -> bool:
-    return any(
-        (
-            _flag(setting(config, "dedupConfig", "dedupEnabled")),
-            _flag(setting(config, "upsertConfig", "dropOutOfOrderRecord")),
-            bool(setting(config, "ingestionConfig", "filterConfig", "filterFunction")),
-            bool(setting(config, "ingestionConfig", "aggregationConfigs")),
-            _flag(setting(config, "tableIndexConfig", "aggregateMetrics")),
-        )
     )
 
 

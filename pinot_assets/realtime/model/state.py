@@ -50,8 +50,7 @@ class SegmentName:
 
 def parse_name(name: str) -> SegmentName | None:
     """Read a segment's name; None for one that did not come from a stream (`LLCSegmentName`)."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    if (found := _NAME.fullmatch(name)) is None:
         return None
     try:
         created = datetime.strptime(found[4], "%Y%m%dT%H%MZ").replace(tzinfo=UTC)

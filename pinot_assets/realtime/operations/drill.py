@@ -209,8 +209,7 @@ def _consumption(seen: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) 
 
 
 def _downloads(samples: Sequence[DrillSample]) -> DrillObservation:
-    count = downloaded(samples)
-    if count is None:
+    if (count := downloaded(samples)) is None:
         return DrillObservation("peer downloads", None, "not measured")
     return DrillObservation("peer downloads", count > 0, f"{plural(count, 'segment')} came from peers", count)
 

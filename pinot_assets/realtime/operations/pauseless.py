@@ -138,8 +138,7 @@ def may_pause(state: RealtimeState) -> bool:
 
 def next_action(state: RealtimeState, memory: DrainMemory) -> Action:
     """The one thing to do now; asked again with a new state after it."""
-    unknown = not_known(state)
-    if unknown is not None:
+    if (unknown := not_known(state)) is not None:
         return Action(Do.WAIT, f"the table could not be read as a whole: {unknown}", memory)
     if state.pause.whole and not state.pause.comment.startswith(OUR_PAUSE):
         memory = replace(memory, paused_ms=None)
@@ -166,8 +165,7 @@ def _before(state: RealtimeState, memory: DrainMemory) -> Action:
     if may_pause(state) and not state.pause.whole:
         why = "what is consumed now is committed the old way"
         return Action(Do.PAUSE, why, replace(memory, paused_ms=state.read_ms))
-    committing = [s for s in state.segments if s.status is SegmentStatus.COMMITTING]
-    if committing:
+    if committing := [s for s in state.segments if s.status is SegmentStatus.COMMITTING]:
         return Action(Do.WAIT, f"{plural_are(len(committing), 'segment')} being committed", memory)
     if state.pause.whole and consumed:
         return Action(Do.WAIT, f"{plural_are(len(consumed), 'segment')} still being committed", memory)
@@ -188,11 +186,9 @@ def _after(state: RealtimeState, memory: DrainMemory) -> Action:
         return Action(Do.DONE, f"pauseless was {memory.goal} already", memory)
     if state.pause.whole:
         return Action(Do.DONE, "the table was paused by somebody else: no commit was seen yet", memory)
-    idle = sorted(p for p, segment in _running(state) if not segment.in_state("CONSUMING"))
-    if idle:
+    if idle := sorted(p for p, segment in _running(state) if not segment.in_state("CONSUMING")):
         return Action(Do.REPAIR, f"partitions {_listed(idle)} are not consumed yet", memory)
-    unseen = unproven(state, memory)
-    if not unseen:
+    if not (unseen := unproven(state, memory)):
         return Action(Do.DONE, "every partition has committed the new way", memory)
     why = f"no commit the new way was seen yet of partitions {_listed(unseen)}"
     again = memory.forced_ms is None or state.read_ms - memory.forced_ms > FORCE_AGAIN_MS
@@ -290,7 +286,7 @@ class PauselessChange(TableChange):
                 told = action.why
             # Remembered before it is done: who comes next must know that it may have been.
             if action.remember != memory and action.do is not Do.PREFLIGHT:
-                self._remember(action.remember)
+                self.lease.remember(SUBJECT, action.remember.to_text())
             try:
                 memory = self._do(action, state, goal)
             except (PinotUnreachable, SwitchStateUnknown) as error:
@@ -347,7 +343,7 @@ class PauselessChange(TableChange):
                         why="; ".join(against),
                         hint="`pinot-assets realtime preflight` has the fix of each",
                     )
-                self._remember(action.remember)
+                self.lease.remember(SUBJECT, action.remember.to_text())
             case Do.PAUSE:
                 self.pinot.pause(table, f"{OUR_PAUSE} {goal}")
             case Do.FLIP:
@@ -367,8 +363,7 @@ class PauselessChange(TableChange):
         return action.remember
 
     def _flip(self, action: Action, table: str, goal: Goal) -> DrainMemory:
-        config = self.pinot.table_config(table)
-        if config is None:
+        if (config := self.pinot.table_config(table)) is None:
             raise PinotError(f"{table} has no config any more")
         try:
             self.pinot.update_realtime_config(flipped(config, goal))
@@ -377,12 +372,9 @@ class PauselessChange(TableChange):
         except PinotError as error:
             why = f"the config was not changed: {error.why or error.what}"
             memory = replace(action.remember, flipped_ms=None, marks=(), backs_out=why)
-            self._remember(memory)
+            self.lease.remember(SUBJECT, memory.to_text())
             return memory
         return action.remember
-
-    def _remember(self, memory: DrainMemory) -> None:
-        self.lease.remember(SUBJECT, memory.to_text())
 
 
 def flipped(config: JsonMapping, goal: Goal) -> JsonObject:
@@ -393,7 +385,6 @@ def flipped(config: JsonMapping, goal: Goal) -> JsonObject:
     changed: JsonObject = copy.deepcopy(dict(config))
     streams = changed.setdefault("ingestionConfig", {}).setdefault("streamIngestionConfig", {})
     streams["pauselessConsumptionEnabled"] = goal is Goal.ON
-    former = (changed.get("tableIndexConfig") or {}).pop("streamConfigs", None)
-    if former:
+    if former := (changed.get("tableIndexConfig") or {}).pop("streamConfigs", None):
         streams.setdefault("streamConfigMaps", [former])
     return changed

@@ -131,11 +131,9 @@ class Rebalance(TableChange):
             state = self.read()
         except PinotError as error:
             return f"the table could not be read just now: {error.what}"
-        unknown = not_known(state)
-        if unknown is not None:
+        if (unknown := not_known(state)) is not None:
             return f"the table could not be read as a whole: {unknown}"
-        moving = len(moves_of(state, told))
-        if moving:
+        if moving := len(moves_of(state, told)):
             return f"{plural_are(moving, 'segment')} still to be moved"
         loading = sum(
             replica.ideal is not None and replica.external != replica.ideal

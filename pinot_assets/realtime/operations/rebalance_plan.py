@@ -173,8 +173,7 @@ def moves_of(state: RealtimeState, preview: Preview) -> tuple[Move, ...]:
 
 def judge(request: Request, state: RealtimeState, preview: Preview) -> RebalancePlan:
     """Whether the rebalance may be done; from a state read after the preview."""
-    unknown = not_known(state)
-    if unknown is not None:
+    if (unknown := not_known(state)) is not None:
         objection = failed("state", f"the table could not be read as a whole: {unknown}", "try again")
         return RebalancePlan((), (objection,), ())
     moves = moves_of(state, preview)
@@ -269,8 +268,7 @@ def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
     """Segments of which no live copy is sure to be kept."""
     kept = kept_of_each(request, moves)
     bare = [m for m in moves if live_kept(kept, state, m) == 0 and _holders(state, m.segment)]
-    risked = [move for move in bare if without_tar(move.segment)]
-    if risked:
+    if risked := [move for move in bare if without_tar(move.segment)]:
         single = " with one replica" if all(len(move.before) == 1 for move in risked) else ""
         yield failed(
             "only copies",
@@ -278,8 +276,7 @@ def _of_copies(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
             f"that may be dropped first: {_names(risked)}",
             "upload them first: `pinot-assets realtime rebalance --upload-first`",
         )
-    nowhere = [m for m in moves if without_tar(m.segment) and not _holders(state, m.segment)]
-    if nowhere:
+    if nowhere := [m for m in moves if without_tar(m.segment) and not _holders(state, m.segment)]:
         yield failed(
             "no live copy",
             f"{plural_are(len(nowhere), 'segment')} not in the deep store, nor on a live server: "
@@ -303,8 +300,7 @@ def _of_stream(request: Request, state: RealtimeState, moves: tuple[Move, ...]) 
     for move in moves:
         if move.segment.status is not SegmentStatus.IN_PROGRESS or live_kept(kept, state, move):
             continue
-        gone = lost_from_stream(state, move.segment, move.segment.start_offset)
-        if gone is not None:
+        if (gone := lost_from_stream(state, move.segment, move.segment.start_offset)) is not None:
             yield failed(
                 "stream",
                 f"{move.segment.name} would be read again from its start by new servers alone: {gone}",

@@ -115,8 +115,7 @@ def restart_from(state: RealtimeState, named: Sequence[str]) -> RestartPlan:
 
 
 def _refusals(state: RealtimeState, missing: Sequence[str]) -> Iterator[str]:
-    unknown = not_known(state)
-    if unknown is not None:
+    if (unknown := not_known(state)) is not None:
         yield f"the table could not be read as a whole: {unknown}"
     if missing:
         yield f"the table has no segment {', '.join(missing)}"
@@ -188,7 +187,7 @@ class Restart(TableChange):
         if not memory.deleted:
             deleted = self._delete(memory)
             memory = replace(memory, deleted=True)
-            self._remember(memory)
+            self.lease.remember(SUBJECT, memory.to_text())
         self._go_on(memory)
         self.lease.remember(SUBJECT, "")
         return deleted
@@ -207,7 +206,7 @@ class Restart(TableChange):
     def _pause(self, memory: RestartMemory) -> RestartMemory:
         if not self._known().pause.whole:
             memory = replace(memory, paused=True)
-            self._remember(memory)
+            self.lease.remember(SUBJECT, memory.to_text())
             self._send(lambda: self.pinot.pause(self.lease.table, "segments are deleted and read again"))
         self._until(lambda state: state.pause.whole, "the table is not paused")
         self._until(
@@ -219,8 +218,7 @@ class Restart(TableChange):
     def _delete(self, memory: RestartMemory) -> tuple[str, ...]:
         """Only if Pinot means the same segments."""
         left = left_of(self._known(), memory.marks)
-        names = {segment.name for segment in left}
-        if names:
+        if names := {segment.name for segment in left}:
             firsts = {segment.partition: segment.name for segment in reversed(left)}
             told = self.pinot.preview_delete_from(self.lease.table, tuple(firsts.values()))
             partitions = (told.get("partitions") or {}).values()
@@ -232,7 +230,7 @@ class Restart(TableChange):
                     hint="look at the table, then try again; it is paused",
                 )
             self.tell(f"deleting {plural(len(names), 'segment')}")
-            self._remember(memory)
+            self.lease.remember(SUBJECT, memory.to_text())
             self._send(lambda: self.pinot.delete_from(self.lease.table, tuple(firsts.values())))
         self._until(lambda state: not left_of(state, memory.marks), "segments are still there")
         return tuple(sorted(names))
@@ -244,8 +242,7 @@ class Restart(TableChange):
         if self._known().pause.whole:
             self._send(lambda: self.pinot.resume(self.lease.table))
         for partition in (mark.partition for mark in memory.marks):
-            again = partial(goes_on, partition=partition)
-            self._until(again, f"partition {partition} is not consumed yet")
+            self._until(partial(goes_on, partition=partition), f"partition {partition} is not consumed yet")
 
     def _send(self, call: Callable[[], None]) -> None:
         self.lease.assert_held()
@@ -277,9 +274,6 @@ class Restart(TableChange):
     def _known(self) -> RealtimeState:
         """The table now."""
         return self._until(lambda _: True, "it was not read")
-
-    def _remember(self, memory: RestartMemory) -> None:
-        self.lease.remember(SUBJECT, memory.to_text())
 
 
 def recalled(text: str, table: str) -> RestartMemory:

@@ -24,13 +24,7 @@ from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, confi
 from pinot_assets.pinot.http_client import each_server
 from pinot_assets.pinot.realtime import RealtimeReads
 from pinot_assets.pinot.table_config import is_refresh, setting
-from pinot_assets.realtime.model.settings import (
-    COMPLETION_WINDOW_MS,
-    ClusterSettings,
-    RealtimeSettings,
-    cluster_settings,
-    table_settings,
-)
+from pinot_assets.realtime.model import settings
 from pinot_assets.realtime.model.state import LlcSegment, SegmentStatus
 from pinot_assets.realtime.preflight.facts import Aim, CommitStart, CommitTimes, Facts, OfflineHalf
 from pinot_assets.realtime.read.reading import segments_of
@@ -60,14 +54,14 @@ def gather(
     :raises PinotError: the controller does not answer the first question.
     """
     name = f"{table.removesuffix('_REALTIME')}_REALTIME"
-    wanted = table_settings(config)
+    wanted = settings.table_settings(config)
     if aim is Aim.PAUSELESS:
         wanted = replace(wanted, pauseless=True)  # as far as one switch does it
     on = {Aim.BYPASS: wanted.bypasses, Aim.PAUSELESS: wanted.pauseless}
     aims = frozenset(one for one, is_on in on.items() if is_on or one is aim)
     held = pinot.table_config(name)
     tenant = str(setting(config, "tenants", "server") or "DefaultTenant")
-    reading = _Reading(pinot, name, wanted, None if held is None else table_settings(held), tenant)
+    reading = _Reading(pinot, name, wanted, None if held is None else settings.table_settings(held), tenant)
     return reading.facts(aims, read_stream)
 
 
@@ -75,8 +69,8 @@ def gather(
 class _Reading:
     pinot: RealtimeReads
     table: str
-    wanted: RealtimeSettings
-    held: RealtimeSettings | None
+    wanted: settings.RealtimeSettings
+    held: settings.RealtimeSettings | None
     tenant: str
     unread: dict[str, str] = field(default_factory=dict)
 
@@ -113,8 +107,7 @@ class _Reading:
         return segments_of(ideal.maps if ideal is not None else {}, nodes, stats, {}, {})
 
     def _offline(self) -> OfflineHalf | None:
-        config = self.pinot.get_table_config(self.table.removesuffix("_REALTIME"))
-        if config is None:
+        if (config := self.pinot.get_table_config(self.table.removesuffix("_REALTIME"))) is None:
             return None
         scheme = setting(config, "segmentsConfig", "peerSegmentDownloadScheme")
         return OfflineHalf(scheme or None, is_refresh(config))
@@ -144,15 +137,14 @@ class _Reading:
         found = each_server(tuple(servers), ask)
         return {name: told.reason if isinstance(told, PinotError) else None for name, told in found.items()}
 
-    def _cluster(self, servers: Mapping[str, JsonMapping]) -> ClusterSettings:
+    def _cluster(self, servers: Mapping[str, JsonMapping]) -> settings.ClusterSettings:
         def server_config(name: str) -> AppConfig:
-            url = self.pinot.admin_url(servers[name])
-            if url is None:
+            if (url := self.pinot.admin_url(servers[name])) is None:
                 raise PinotError(f"{name} names no admin port")
             return self.pinot.config_at(url)
 
         brokers: Collection[str] = self._try("new_segment_expiration_s", self._brokers, ())
-        return cluster_settings(
+        return settings.cluster_settings(
             version=self._try("version", self.pinot.version, ""),
             controller=config_or_why(self.pinot.controller_config),
             cluster=config_or_why(self.pinot.cluster_config),
@@ -213,7 +205,7 @@ def pauseless_times(segments: Collection[LlcSegment]) -> CommitTimes | None:
     """How long build and upload take on a pauseless table; None before the first commit."""
     finished = _newest(segments)
     gaps = [-gap for gap in _gaps_ms(finished, segments) if gap <= 0]
-    within = [gap for gap in gaps if gap <= COMPLETION_WINDOW_MS]
+    within = [gap for gap in gaps if gap <= settings.COMPLETION_WINDOW_MS]
     return (
         CommitTimes(
             seconds=max(within) / 1000 if within else None,

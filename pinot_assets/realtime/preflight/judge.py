@@ -35,8 +35,7 @@ def commit_start(facts: Facts) -> CheckResult:
 
     Source: docs/design/realtime.md#t-17885.
     """
-    found = facts.commit_start
-    if found is None:
+    if (found := facts.commit_start) is None:
         return warn("no commit has been seen yet", "look again when the table has committed a segment")
     told = f"commitStart takes {found.seconds:.2f} s of the {COMMIT_START_LIMIT_S:.0f} s ({found.how})"
     if found.seconds >= COMMIT_START_LIMIT_S / 2:
@@ -53,8 +52,7 @@ def commit_start(facts: Facts) -> CheckResult:
 @rule(Aim.PAUSELESS, needs=("commit_times",))
 def build_and_upload(facts: Facts) -> CheckResult:
     """The commit's end is refused later than 300 s after its start (docs/design/realtime.md#window-300)."""
-    times = facts.commit_times
-    if times is None:
+    if (times := facts.commit_times) is None:
         return warn("no commit has been seen yet", "look again when the table has committed a segment")
     seconds, how = times.seconds, "the slowest commit"
     if seconds is None:
@@ -74,15 +72,13 @@ def build_and_upload(facts: Facts) -> CheckResult:
 
 def _too_slow(facts: Facts, reason: str, fix: str) -> CheckResult:
     """What a table does already is told: the change may be the very one that mends it."""
-    does_already = facts.held is not None and facts.held.pauseless
-    return warn(reason, fix) if does_already else refuse(reason, fix)
+    return warn(reason, fix) if facts.held is not None and facts.held.pauseless else refuse(reason, fix)
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS, needs=("retention",))
 def stream_retention(facts: Facts) -> CheckResult:
     """Re-ingestion leaves out what has expired, without an error (docs/design/realtime.md#s7)."""
-    kept = facts.retention
-    if kept is None:
+    if (kept := facts.retention) is None:
         return passed("the table has no stream")
     needed = facts.flush_ms + 1000 * facts.worst_repair_s
     is_short = kept.ms is not None and kept.ms < needed
@@ -140,8 +136,7 @@ def scheme_is_not_needed(facts: Facts) -> CheckResult:
     """A segment with an empty URL can be had from peers alone (docs/design/realtime.md#s6-download)."""
     if facts.held is None or facts.held.peer_scheme is None or facts.wanted.peer_scheme is not None:
         return passed("the peer scheme is not taken away")
-    waiting = facts.peers_only + facts.committing
-    if waiting:
+    if waiting := facts.peers_only + facts.committing:
         return refuse(
             f"{plural_are(waiting, 'segment')} not in the deep store: "
             "without the peer scheme no server can load it",
@@ -187,8 +182,7 @@ def refuse_unless_safe(table: str, answers: Iterable[CheckResult]) -> None:
 
     :raises PreflightRefused: a rule refuses; the text lists each with its fix.
     """
-    refused = [answer for answer in answers if answer.blocks]
-    if refused:
+    if refused := [answer for answer in answers if answer.blocks]:
         listed = "".join(f"\n  {a.name}: {a.message}\n    → {a.next_step}" for a in refused)
         raise PreflightRefused(
             f"the preflight of {table} refuses this config:{listed}",
@@ -206,8 +200,7 @@ def before_drain(pinot: RealtimeReads, read_stream: ReadRetention = read_retenti
     def against(state: RealtimeState, goal: Goal) -> Sequence[str]:
         if goal is Goal.OFF:
             return ()
-        config = pinot.table_config(state.table)
-        if config is None:
+        if (config := pinot.table_config(state.table)) is None:
             raise PinotNotFound(f"there is no table {state.table}")
         answers = judge(gather(pinot, state.table, config, Aim.PAUSELESS, read_stream))
         return [f"{one.name}: {one.message}" for one in answers if one.blocks]

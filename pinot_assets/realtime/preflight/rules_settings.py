@@ -169,8 +169,7 @@ def segment_store(facts: Facts) -> CheckResult:
     Source: docs/design/realtime.md#s2.
     """
     stores, data_dir = facts.cluster.segment_store, facts.cluster.data_dir
-    without = sorted(server for server, store in stores.items() if not store)
-    if without:
+    if without := sorted(server for server, store in stores.items() if not store):
         return refuse(
             f"{some(without)} have no {STORE}: each commit goes past the deep store, and no lost segment "
             "can be read again",

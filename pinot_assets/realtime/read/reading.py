@@ -90,8 +90,7 @@ class _Reading:
     def state(
         self, deep_store: ObjectStore | None, read_stream: ReadStream, clock: Callable[[], float]
     ) -> RealtimeState:
-        config = self.pinot.table_config(self.table)
-        if config is None:
+        if (config := self.pinot.table_config(self.table)) is None:
             raise PinotNotFound(f"there is no table {self.table}", hint="GET /tables lists those there are")
         settings = table_settings(config)
         read_ms = int(clock() * 1000)
@@ -128,8 +127,7 @@ class _Reading:
         )
 
     def _ideal_state(self) -> Node:
-        found = self.pinot.ideal_state(self.table)
-        if found is None:
+        if (found := self.pinot.ideal_state(self.table)) is None:
             raise PinotNotFound(f"the table {self.table} has no ideal state")
         return found
 
@@ -138,8 +136,7 @@ class _Reading:
     def _servers(self, ideal: Node | None) -> Mapping[str, Server]:
         named = {server for states in (ideal.maps if ideal else {}).values() for server in states}
         tenant = self._try("servers", lambda: self.pinot.servers_of(self.table)) or ()
-        live = self._try("servers", self.pinot.live_since)
-        if live is None:
+        if (live := self._try("servers", self.pinot.live_since)) is None:
             return {}
         return self._each("servers", {*named, *tenant}, lambda server: self._server(server, live))
 
@@ -269,8 +266,7 @@ def _replicas(
 def _segment(
     name: str, node: Mapping[str, str] | None, stat: Stat | None, replicas: tuple[Replica, ...]
 ) -> LlcSegment | None:
-    told = parse_name(name)
-    if told is None:
+    if (told := parse_name(name)) is None:
         return None
     fields = node or {}
     text = fields.get("segment.realtime.status")
@@ -300,8 +296,7 @@ def _segment(
 
 def pause_of(ideal: Node) -> Pause:
     """Why nothing is consumed, as the ideal state says it: from 1.3 on with a reason, before as a flag."""
-    told = ideal.simple.get("pauseState")
-    if told is None:
+    if (told := ideal.simple.get("pauseState")) is None:
         paused = ideal.simple.get("isTablePaused", "").lower() == "true"
         return Pause(PauseReason.ADMINISTRATIVE) if paused else NOT_PAUSED
     try:

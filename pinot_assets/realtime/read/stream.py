@@ -98,8 +98,7 @@ def client_settings(stream: Mapping[str, str]) -> JsonObject:
         **{key.removeprefix("stream.kafka.consumer.prop."): value for key, value in stream.items()},
         **stream,
     }
-    servers = properties.get("stream.kafka.broker.list")
-    if not servers:
+    if not (servers := properties.get("stream.kafka.broker.list")):
         raise StreamUnreadable("the stream config names no brokers", hint="set stream.kafka.broker.list")
     settings: JsonObject = {"bootstrap_servers": [one.strip() for one in servers.split(",")]}
     settings |= {ours: properties[key] for key, ours in _PASSED_ON.items() if properties.get(key)}
@@ -142,14 +141,12 @@ def _ssl(properties: Mapping[str, str]) -> JsonObject:
 
 
 def _read(stream: Mapping[str, str], first: int, seconds: float) -> Iterator[StreamPartition]:
-    topic = stream.get("stream.kafka.topic.name")
-    if not topic:
+    if not (topic := stream.get("stream.kafka.topic.name")):
         raise StreamUnreadable("the stream config names no topic", hint="set stream.kafka.topic.name")
     milliseconds = int(seconds * 1000)
     consuming = {"enable_auto_commit": False, "allow_auto_create_topics": False}
     with open_client("KafkaConsumer", stream, seconds, **consuming) as consumer:
-        partitions = consumer.partitions_for_topic(topic)
-        if not partitions:
+        if not (partitions := consumer.partitions_for_topic(topic)):
             raise StreamUnreadable(f"the stream has no topic {topic}")
         from kafka import TopicPartition
 

@@ -128,14 +128,13 @@ class Repair:
                 step = replace(now[step.key], deadline_s=max(step.deadline_s, now[step.key].deadline_s))
             self.lease.assert_held()
             memory = memory.begun(step, self.clock_ms())
-            self._remember(memory)
+            self.lease.remember(SUBJECT, memory.to_text())
             self.tell(f"{step}: {step.why}")
-            refusal = self._begin(step, state)
-            if refusal is None:
+            if (refusal := self._begin(step, state)) is None:
                 begun[step] = self.clock_ms() + int(step.deadline_s * 1000)
             else:
                 memory = memory.stopped(step, self.clock_ms())
-                self._remember(memory)
+                self.lease.remember(SUBJECT, memory.to_text())
                 outcomes.append(refusal)
         outcomes += self._seen(begun, memory, end_ms)
         return found, tuple(outcomes)
@@ -161,7 +160,7 @@ class Repair:
                 result = StepResult.UNKNOWN if state is None else verified(step, state)
                 if result in (StepResult.DONE, StepResult.GONE):
                     memory = memory.ended(step)
-                    self._remember(memory)
+                    self.lease.remember(SUBJECT, memory.to_text())
                     yield self._told(step, result, "")
                 elif self.clock_ms() >= until:
                     yield self._told(step, StepResult.NO_EFFECT, manual(step).if_it_fails)
@@ -179,9 +178,6 @@ class Repair:
     def _told(self, step: Step, result: StepResult, text: str) -> StepOutcome:
         self.tell(f"{step}: {result}" + (f"; {text}" if text else ""))
         return StepOutcome(step, result, text)
-
-    def _remember(self, memory: Memory) -> None:
-        self.lease.remember(SUBJECT, memory.to_text())
 
 
 def preview(state: RealtimeState, remembered: str, limits: RepairLimits) -> RepairPlan:
@@ -232,8 +228,7 @@ def begin(step: Step, state: RealtimeState, pinot: RealtimePinot, sweep: Sweeper
 
 
 def _by_server(step: Step, state: RealtimeState, pinot: RealtimePinot) -> None:
-    address = admin_url(state, _server(step))
-    if address is None:
+    if (address := admin_url(state, _server(step))) is None:
         raise PinotError(f"{step} cannot be done", why="the server is no longer up, or has no admin address")
     if step.kind is StepKind.REINGEST:
         pinot.reingest(address, step.segments[0])
@@ -250,8 +245,7 @@ def _upload(step: Step, table: str, pinot: RealtimePinot, address: str) -> None:
     start, and the committer's is not every replica's.
     """
     segment = step.segments[0]
-    url = pinot.server_uploads(address, table, segment, step.deadline_s)
-    if not url:
+    if not (url := pinot.server_uploads(address, table, segment, step.deadline_s)):
         raise PinotError(f"{step.server} uploaded {segment} and did not say where to")
     crc = pinot.server_crc(address, table, segment)
     node = pinot.segment_node(table, segment)

@@ -20,22 +20,7 @@ from pinot_assets.realtime.model.state import (
     files_named,
     upload_of,
 )
-from pinot_assets.realtime.repair.facts import (
-    SET_A_STORE,
-    admin_url,
-    by_readiness,
-    expires_soon,
-    finish_means,
-    has_store,
-    held,
-    in_error,
-    is_up,
-    keeps_committing_list,
-    lost_from_stream,
-    on_dead_servers,
-    upload_means,
-    young,
-)
+from pinot_assets.realtime.repair import facts
 from pinot_assets.realtime.repair.model import Means, RepairItem, Step, StepKind, Unrepairable, Waiting
 
 RESET_DEADLINE_S = 180.0
@@ -55,17 +40,16 @@ def completed(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]
 
 def committing(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
     """A pauseless commit whose end never came (docs/design/realtime.md#s5 and #v3)."""
-    wait = young(state, segment)
-    if wait is not None:
+    if (wait := facts.young(state, segment)) is not None:
         # Every pauseless commit is COMMITTING for a while; it is no trouble unless a replica says so.
-        if in_error(state, segment):
+        if facts.in_error(state, segment):
             yield wait
     elif not state.live_copies(segment):
         yield from lost(state, segment)
     else:
         minutes = (state.age_ms(segment) or 0) / 60_000
         why = f"COMMITTING for {minutes:.0f} min although {_servers(state, segment)} has it"
-        yield _stored_by(state, segment, StepKind.FINISH, finish_means(state), why)
+        yield _stored_by(state, segment, StepKind.FINISH, facts.finish_means(state), why)
         yield from _resets(state, segment)
 
 
@@ -74,13 +58,13 @@ def _upload(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
     # ideal state has the segment ONLINE, and Pinot itself then uploads it at any age; nothing younger than
     # 300 s of a pauseless table (`shouldSkipForPauselessMode`).
     over = all(replica.ideal != "CONSUMING" for replica in segment.replicas)
-    wait = None if over and not state.settings.pauseless else young(state, segment)
+    wait = None if over and not state.settings.pauseless else facts.young(state, segment)
     if wait is not None:
         yield wait
-    elif expires_soon(state, segment):
+    elif facts.expires_soon(state, segment):
         yield Waiting(segment.name, "only servers have it, and retention deletes it within the hour")
     else:
-        means = upload_means(state)
+        means = facts.upload_means(state)
         # An upload that is not forced heeds only DONE segments whose URL is empty, not those that never had
         # one.
         if segment.copy is Copy.NEVER_SET or segment.status is not SegmentStatus.DONE:
@@ -92,15 +76,15 @@ def _upload(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
 def _stored_by(
     state: RealtimeState, segment: LlcSegment, kind: StepKind, means: Means, why: str
 ) -> Step | Unrepairable:
-    able = [server for server in state.live_copies(segment) if has_store(state, server)]
+    able = [server for server in state.live_copies(segment) if facts.has_store(state, server)]
     if not able:
         return Unrepairable(
-            segment.name, f"{why}; none of these has a segment store to put it in", SET_A_STORE
+            segment.name, f"{why}; none of these has a segment store to put it in", facts.SET_A_STORE
         )
     server = None
     if means is Means.SERVER:
-        reached = [s for s in able if admin_url(state, s)]
-        server = min(reached, key=lambda s: by_readiness(state, s), default=None)
+        reached = [s for s in able if facts.admin_url(state, s)]
+        server = min(reached, key=lambda s: facts.by_readiness(state, s), default=None)
         if server is None:
             return Unrepairable(
                 segment.name,
@@ -114,7 +98,7 @@ def _stored_by(
 
 def _nowhere(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
     """No tar, and no live server has it loaded."""
-    dead = on_dead_servers(state, segment)
+    dead = facts.on_dead_servers(state, segment)
     coming = [r.server for r in segment.replicas if r.external != "ERROR" and r.server not in dead]
     if dead:
         yield Unrepairable(
@@ -132,7 +116,7 @@ def _resets(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairItem]:
     if segment.copy is not Copy.DEEP_STORE:
         # A server waits for a COMMITTING one: `realtime.segment.pauseless.download.timeoutSeconds`.
         load_s = max(RESET_DEADLINE_S, state.settings.download_timeout_s) + SPARE_S
-    for replica in in_error(state, segment):
+    for replica in facts.in_error(state, segment):
         if replica.pending:
             yield Waiting(segment.name, f"{replica.server} has a message about it, and resets nothing before")
             continue
@@ -168,10 +152,8 @@ REINGESTION_S = 1_800.0
 
 def lost(state: RealtimeState, segment: LlcSegment) -> Iterator[Step | Unrepairable | Waiting]:
     """What is to be done with it; older than the completion window."""
-    replicas = held(segment)
-    up = [r for r in replicas if is_up(state, r.server)]
-    building = [r.server for r in up if r.external == "CONSUMING"]
-    if building:
+    up = [r for r in facts.held(segment) if facts.is_up(state, r.server)]
+    if building := [r.server for r in up if r.external == "CONSUMING"]:
         yield _building(state, segment, building)
     elif segment.url is not None:
         yield Unrepairable(
@@ -184,7 +166,7 @@ def lost(state: RealtimeState, segment: LlcSegment) -> Iterator[Step | Unrepaira
         yield Unrepairable(
             segment.name,
             "it was being committed, and all its servers are down: "
-            + ", ".join(on_dead_servers(state, segment)),
+            + ", ".join(facts.on_dead_servers(state, segment)),
             "start one of them; if none can come back, rebalance the table: then it is read from the stream",
         )
     elif coming := [
@@ -199,8 +181,8 @@ def lost(state: RealtimeState, segment: LlcSegment) -> Iterator[Step | Unrepaira
         yield _out_of_order(state, segment)
     # Its first row must not be gone yet, its last one must be there (a topic may have been made anew).
     elif gone := (
-        lost_from_stream(state, segment, segment.start_offset)
-        or lost_from_stream(state, segment, segment.end_offset)
+        facts.lost_from_stream(state, segment, segment.start_offset)
+        or facts.lost_from_stream(state, segment, segment.end_offset)
     ):
         yield Unrepairable(
             segment.name,
@@ -227,7 +209,7 @@ def _building(state: RealtimeState, segment: LlcSegment, building: list[str]) ->
 
 def _out_of_order(state: RealtimeState, segment: LlcSegment) -> Unrepairable:
     kind = "dedup" if state.settings.dedup else "partial upsert"
-    dead = on_dead_servers(state, segment)
+    dead = facts.on_dead_servers(state, segment)
     first = f"start {', '.join(dead)}, which may have it on its disk; or " if dead else ""
     return Unrepairable(
         segment.name,
@@ -241,20 +223,24 @@ def _reingest(state: RealtimeState, segment: LlcSegment) -> Step | Unrepairable:
     """By a server of our choice; the validation takes any, a dead one too, and only when all are in ERROR."""
     why = "no live server has it; the stream still holds its rows"
     deadline = REINGESTION_S + state.cluster.upload_timeout_ms / 1000
-    replicas = held(segment)
-    able = [r for r in replicas if admin_url(state, r.server) is not None and has_store(state, r.server)]
-    if able:
+    replicas = facts.held(segment)
+    if able := [
+        r
+        for r in replicas
+        if facts.admin_url(state, r.server) is not None and facts.has_store(state, r.server)
+    ]:
         # One in ERROR has given up; another may still be waiting for a peer and loads what this one stores.
-        chosen = min(able, key=lambda r: (r.external != "ERROR", by_readiness(state, r.server), r.server))
+        chosen = min(
+            able, key=lambda r: (r.external != "ERROR", facts.by_readiness(state, r.server), r.server)
+        )
         return Step(StepKind.REINGEST, Means.SERVER, why, (segment.name,), chosen.server, deadline_s=deadline)
-    without_store = [r.server for r in replicas if admin_url(state, r.server) is not None]
-    if without_store:
+    if without_store := [r.server for r in replicas if facts.admin_url(state, r.server) is not None]:
         return Unrepairable(
             segment.name,
             f"it could be read again, but {', '.join(without_store)} has no segment store to put it in",
-            SET_A_STORE,
+            facts.SET_A_STORE,
         )
-    if all(r.external == "ERROR" and is_up(state, r.server) for r in replicas):
+    if all(r.external == "ERROR" and facts.is_up(state, r.server) for r in replicas):
         return Step(StepKind.REINGEST, Means.VALIDATION, why, (segment.name,), deadline_s=deadline)
     return Unrepairable(
         segment.name,
@@ -277,9 +263,9 @@ def stale(state: RealtimeState) -> Iterator[Step | Unrepairable]:
         name
         for name in sorted(state.committing_listed)
         if (segment := state.by_name.get(name)) is None
-        or (segment.status is not SegmentStatus.COMMITTING and young(state, segment) is None)
+        or (segment.status is not SegmentStatus.COMMITTING and facts.young(state, segment) is None)
     )
-    if listed and keeps_committing_list(state):
+    if listed and facts.keeps_committing_list(state):
         yield Step(
             StepKind.UNLIST,
             Means.SEGMENT_VALIDATION,
@@ -293,7 +279,7 @@ def stale(state: RealtimeState) -> Iterator[Step | Unrepairable]:
         segment = state.by_name.get(upload_of(upload.name) or "")
         # Only files of segments that are stored elsewhere: one may be all that there is of any other.
         is_stored = segment is not None and segment.completed and segment.copy is Copy.DEEP_STORE
-        if segment is None or not is_stored or young(state, segment) is not None or upload.name in used:
+        if segment is None or not is_stored or facts.young(state, segment) is not None or upload.name in used:
             continue
         if state.read_ms - upload.modified_ms <= LEFT_OVER_MS:
             continue

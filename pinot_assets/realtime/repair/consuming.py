@@ -12,15 +12,7 @@ from dataclasses import dataclass
 
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.model.state import Copy, LlcSegment, RealtimeState, Replica, SegmentStatus
-from pinot_assets.realtime.repair.facts import (
-    held,
-    in_error,
-    is_up,
-    lost_from_stream,
-    only_copy,
-    recreate_means,
-    young,
-)
+from pinot_assets.realtime.repair import facts
 from pinot_assets.realtime.repair.model import (
     Means,
     Memory,
@@ -41,14 +33,14 @@ def in_progress(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairIte
     Pinot resets them only once all are; a single one is ours, and only while the stream still has what it
     has to read again: else it would consume fewer rows than the others and nobody would tell.
     """
-    broken = in_error(state, segment)
+    broken = facts.in_error(state, segment)
     all_broken = all(r.external == "ERROR" for r in segment.replicas if r.ideal is not None)
     for replica in broken:
         if replica.pending:
             yield Waiting(segment.name, f"{replica.server} has a message about it, and resets nothing before")
-        elif not all_broken and (wait := young(state, segment)) is not None:
+        elif not all_broken and (wait := facts.young(state, segment)) is not None:
             yield wait
-        elif (gone := lost_from_stream(state, segment, segment.start_offset)) is not None:
+        elif (gone := facts.lost_from_stream(state, segment, segment.start_offset)) is not None:
             yield Unrepairable(
                 segment.name,
                 f"its consumer on {replica.server} is in ERROR, and would read fewer rows again: {gone}",
@@ -66,7 +58,7 @@ def in_progress(state: RealtimeState, segment: LlcSegment) -> Iterator[RepairIte
             )
     some_consume = any(r.ideal == "CONSUMING" for r in segment.replicas)
     for replica in segment.replicas:
-        if some_consume and replica.ideal == "OFFLINE" and is_up(state, replica.server):
+        if some_consume and replica.ideal == "OFFLINE" and facts.is_up(state, replica.server):
             yield Unrepairable(
                 segment.name,
                 f"{replica.server} stopped consuming it (OFFLINE in the ideal state), the others go on",
@@ -125,15 +117,15 @@ def _stopped(state: RealtimeState, segment: LlcSegment) -> _Idle | Unrepairable 
     if segment.status is None or (not ideal and segment.status is not SegmentStatus.IN_PROGRESS):
         return None  # refused already, as a segment
     if not ideal:
-        wait = young(state, segment)
+        wait = facts.young(state, segment)
         return wait or _Idle(partition, "the next segment is not in the ideal state", changes=name)
     if "CONSUMING" in ideal:
         if segment.status is SegmentStatus.IN_PROGRESS:
             return None
         if segment.status is expected:
-            wait = young(state, segment)
+            wait = facts.young(state, segment)
             return wait or _Idle(partition, f"{segment.status}, without a next segment", changes=name)
-        return young(state, segment) or Unrepairable(
+        return facts.young(state, segment) or Unrepairable(
             name,
             f"it is {segment.status} without a next segment; Pinot mends that only of {expected} ones "
             f"while pauseless is {'on' if state.settings.pauseless else 'off'}",
@@ -143,7 +135,7 @@ def _stopped(state: RealtimeState, segment: LlcSegment) -> _Idle | Unrepairable 
         return _settled(state, segment) or _Idle(partition, "all replicas stopped")
     if ideal == {"ONLINE"} and segment.status is not SegmentStatus.IN_PROGRESS:
         wait = _settled(state, segment)
-        return wait or _Idle(partition, "no segment after its last one", recreate_means(state))
+        return wait or _Idle(partition, "no segment after its last one", facts.recreate_means(state))
     return Unrepairable(
         name,
         f"nobody consumes its partition: it is {segment.status}, and {', '.join(sorted(ideal))} in the "
@@ -168,8 +160,7 @@ def _rows_gone(state: RealtimeState, segment: LlcSegment) -> Iterator[Unrepairab
         return
     again = all(r.ideal == "OFFLINE" for r in segment.replicas)
     offset = segment.start_offset if again or segment.end_offset is None else segment.end_offset
-    gone = lost_from_stream(state, segment, offset)
-    if gone is not None:
+    if (gone := facts.lost_from_stream(state, segment, offset)) is not None:
         yield Unrepairable(
             f"partition {segment.partition}",
             f"consumption goes on later than it stopped: {gone}",
@@ -211,8 +202,7 @@ def restarts(state: RealtimeState, memory: Memory) -> Iterator[Step | Waiting]:
         step = Step(
             StepKind.RESTART, Means.PERSON, why.format(len(names)), names, server, deadline_s=RESTART_S
         )
-        hindrance = _hindrance(state, server)
-        if hindrance is None:
+        if (hindrance := _hindrance(state, server)) is None:
             yield step
             return
         yield Waiting(server, f"{step.why}; it is not restarted {hindrance}")
@@ -230,14 +220,13 @@ def _most(found: Iterable[tuple[str, str]]) -> tuple[str, tuple[str, ...]] | Non
 
 
 def _hindrance(state: RealtimeState, server: str) -> str | None:
-    away = [other.name for other in state.servers.values() if other.name != server and not other.serves]
-    if away:
+    if away := [other.name for other in state.servers.values() if other.name != server and not other.serves]:
         return f"while {', '.join(away)} does not serve"
     # What a restart could lose: only copies, and what it builds in memory.
     alone = [
         segment.name
         for segment in state.segments
-        if (only_copy(state, segment) and state.live_copies(segment) == (server,))
+        if (facts.only_copy(state, segment) and state.live_copies(segment) == (server,))
         or (
             segment.status is SegmentStatus.COMMITTING
             and not state.live_copies(segment)
@@ -262,17 +251,17 @@ def _forgotten(state: RealtimeState) -> Iterator[tuple[str, str]]:
         if (
             not segment.stored
             or segment.status is SegmentStatus.COMMITTING
-            or young(state, segment) is not None
+            or facts.young(state, segment) is not None
         ):
             continue
-        for replica in held(segment):
+        for replica in facts.held(segment):
             unseen = replica.external in (None, "OFFLINE") and not replica.pending
             if unseen and _long_up(state, replica.server):
                 yield replica.server, segment.name
 
 
 def _long_up(state: RealtimeState, server: str) -> bool:
-    if not is_up(state, server) or not state.servers[server].serves:
+    if not facts.is_up(state, server) or not state.servers[server].serves:
         return False
     since = state.servers[server].since_ms
     return since is None or state.read_ms - since >= COMPLETION_WINDOW_MS
@@ -292,9 +281,9 @@ def _on_a_disk(state: RealtimeState, memory: Memory) -> Iterator[tuple[str, str]
     if state.settings.completion_mode != "DOWNLOAD" or not state.settings.bypasses:
         return
     for segment in state.segments:
-        broken = in_error(state, segment)
+        broken = facts.in_error(state, segment)
         done = segment.completed and segment.copy is Copy.PEERS_ONLY
-        nowhere = broken and broken == held(segment) and not state.live_copies(segment)
+        nowhere = broken and broken == facts.held(segment) and not state.live_copies(segment)
         if done and nowhere and all(_reset_in_vain(state, memory, segment, one) for one in broken):
             for replica in broken:
                 since_ms, written_ms = state.servers[replica.server].since_ms, segment.modified_ms

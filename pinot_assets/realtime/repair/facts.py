@@ -56,8 +56,7 @@ def has_store(state: RealtimeState, server: str) -> bool:
 
 def young(state: RealtimeState, segment: LlcSegment) -> Waiting | None:
     """Why it is left alone still: within 300 s of its node's last write its commit may be going on."""
-    age = state.age_ms(segment)
-    if age is None:
+    if (age := state.age_ms(segment)) is None:
         return Waiting(segment.name, "the age of its node is not known, so its commit may still be going on")
     if age < COMPLETION_WINDOW_MS:
         return Waiting(
@@ -99,8 +98,7 @@ def lost_from_stream(state: RealtimeState, segment: LlcSegment, offset: str | No
     Kafka's consumer does not fail there: it goes on at the first offset that it finds, and the segment lacks
     the rows between without an error. So what is not known is refused as well.
     """
-    held_by_stream = state.stream.get(segment.partition)
-    if held_by_stream is None:
+    if (held_by_stream := state.stream.get(segment.partition)) is None:
         why = state.unread.get("stream")
         return "what the stream still holds is not known" + (f" ({why})" if why else "")
     number = None if offset is None else whole_number(offset)
@@ -176,5 +174,4 @@ def deletes_from_sequence(version: str) -> bool:
 def validation_resets(state: RealtimeState) -> bool:
     """Whether every validation resets all replicas of a segment that has one in ERROR, healthy ones included
     (`repairSegmentsInErrorState`, docs/design/realtime.md#v4)."""
-    resets = resets_errors(state.settings, state.cluster)
-    return resets and release(state.cluster.version) >= _PAUSELESS
+    return resets_errors(state.settings, state.cluster) and release(state.cluster.version) >= _PAUSELESS

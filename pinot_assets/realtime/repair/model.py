@@ -218,9 +218,8 @@ class Memory:
 
     def begun(self, step: Step, now_ms: int) -> Memory:
         """The memory once that step has been begun."""
-        times = self.tried[step.key].times if step.key in self.tried else 0
         until_ms = now_ms + int(step.deadline_s * 1000)
-        attempt = Try(step.kind, step.means, now_ms, until_ms, times + 1, step.segments)
+        attempt = Try(step.kind, step.means, now_ms, until_ms, self.times(step) + 1, step.segments)
         return replace(self, tried={**self.tried, step.key: attempt})
 
     def stopped(self, step: Step, now_ms: int) -> Memory:
@@ -233,9 +232,7 @@ class Memory:
 
     def since(self, oldest_ms: int) -> Memory:
         """Without what nobody tried since then: it is mended, or gone."""
-        return replace(
-            self, tried={key: tried for key, tried in self.tried.items() if tried.at_ms >= oldest_ms}
-        )
+        return Memory({key: tried for key, tried in self.tried.items() if tried.at_ms >= oldest_ms})
 
     def times(self, step: Step) -> int:
         """How often it was begun without effect."""
@@ -243,8 +240,7 @@ class Memory:
 
     def again_at_ms(self, step: Step, limits: RepairLimits) -> int | None:
         """When a step that had no effect is tried again; None for one that was not tried."""
-        tried = self.tried.get(step.key)
-        if tried is None:
+        if (tried := self.tried.get(step.key)) is None:
             return None
         pause = doubled(limits.backoff_ms, tried.times, limits.longest_backoff_ms)
         return max(tried.at_ms + pause, tried.until_ms)

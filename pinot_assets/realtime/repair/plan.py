@@ -58,8 +58,7 @@ def plan(
 
     :param memory: what was tried before and is not known to have helped.
     """
-    unknown = not_known(state)
-    if unknown is not None:
+    if (unknown := not_known(state)) is not None:
         return RepairPlan(waiting=(Waiting(state.table, f"it could not be read as a whole: {unknown}"),))
     found = list(chain(*(_of_segment(state, s) for s in state.segments), unconsumed(state), stale(state)))
     found += [*starting(state), *restarts(state, memory)]

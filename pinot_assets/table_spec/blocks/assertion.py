@@ -137,8 +137,7 @@ def read_expectation(text: str) -> Expectation:
         `staged ` may be left out.
     :raises ValueError: it is none.
     """
-    found = _EXPECT.fullmatch(text.strip())
-    if found is None:
+    if (found := _EXPECT.fullmatch(text.strip())) is None:
         raise ValueError("is no comparison; write = 0, >= 1000 or after >= 0.9 * live")
     bound = found["number"] or found["factor"] or "1"
     return Expectation(

@@ -149,8 +149,7 @@ def read_question(sql: str) -> Question:
     table, start, end = table_place(select)
     check_question(text)
     keys = keys_of(select)
-    aggregates = list(_aggregates(select, frozenset(map(meaning_of, keys))))
-    if not aggregates:
+    if not (aggregates := list(_aggregates(select, frozenset(map(meaning_of, keys))))):
         raise ValueError("asks for no COUNT, SUM, MIN or MAX")
     if len({meaning_of(call) for call in aggregates}) < len(aggregates):
         raise ValueError("asks twice for the same")

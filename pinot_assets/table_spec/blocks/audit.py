@@ -297,8 +297,7 @@ def _item(place: DocumentNode) -> tuple[Assertion | CheckBound | Replicas | None
         kind = CHECKS[name]
     elif "replicas" in place.value:
         kind = Replicas
-    problems = list(_strange(place, kind))
-    if problems:
+    if problems := list(_strange(place, kind)):
         return None, problems
     try:
         return kind.model_validate(place.value), []

@@ -285,8 +285,7 @@ def model_input(texts: JsonObject) -> JsonObject:
     """The flat block with its families gathered, as `FileIngestion` wants it."""
     gathered: JsonObject = {}
     for key, value in texts.items():
-        family = family_of(key)
-        if family is None:
+        if (family := family_of(key)) is None:
             gathered[key] = value
         else:
             gathered.setdefault(family[0], {})[family[1]] = value

@@ -146,14 +146,11 @@ def findings(case: Case) -> Iterator[RuleFinding]:
 
 _QUEUE: Final = "notificationQueue"
 _PLACES: Final = ("inputDirURI", "output.segment.dir.uri")
-_PUSH_KEYS: Final = (
-    *("consistentPushEnabled", "consistentPushSwapEnabled"),
-    *("enableAtomicUpload", "ingestionMode"),
-)
+_STORES: Final = ("s3:", "s3a:", "s3n:", "gs:", "abfs:", "abfss:")
+_IN_NEED: Final = [f"{family}.{name}" for family in (INPUT_PROP, OUTPUT_PROP) for name in IN_NEED]
+_PUSH: Final = ("consistentPushEnabled", "consistentPushSwapEnabled", "enableAtomicUpload", "ingestionMode")
 _BESIDE: Final = {
-    **dict.fromkeys(
-        ("", "consistentPushEnabled", "enableAtomicUpload", "consistentPushMaxRetries"), _PUSH_KEYS
-    ),
+    **dict.fromkeys(("", "consistentPushEnabled", "enableAtomicUpload", "consistentPushMaxRetries"), _PUSH),
     "ingestionMode": ("consistentPushSwapEnabled",),
     "consistentPushSwapEnabled": ("ingestionMode",),
     "sensorRetries": ("consistentPushMaxRetries",),
@@ -226,8 +223,7 @@ def _refusals(case: Case) -> Iterator[tuple[RuleFinding, bool]]:
 
 
 def _reader_settings_are_known(case: Case) -> Iterator[RuleFinding]:
-    keys = sorted(key for key in case.written if key.startswith(f"{READER_PROP}."))
-    if not keys:
+    if not (keys := sorted(key for key in case.written if key.startswith(f"{READER_PROP}."))):
         return
     if case.spec.input_format != "csv":
         for key in keys:
@@ -301,17 +297,11 @@ def _staging_is_apart(case: Case) -> Iterator[RuleFinding]:
         yield from _apart(*locations)
 
 
-_STORES: Final = ("s3:", "s3a:", "s3n:", "gs:", "abfs:", "abfss:")
-
-
 def _props_are_for_stores(case: Case) -> Iterator[RuleFinding]:
     for place in case.places:
         if "${" not in place.text and not place.text.lower().startswith(_STORES):
             for key in sorted(key for key in case.written if key.startswith(f"{place.family}.")):
                 yield RuleFinding(key, "has no use with a local directory", is_note=True)
-
-
-_IN_NEED: Final = [f"{family}.{name}" for family in (INPUT_PROP, OUTPUT_PROP) for name in IN_NEED]
 
 
 def _props_are_those_of_the_store(case: Case) -> Iterator[RuleFinding]:
@@ -338,13 +328,11 @@ def _local_input_is_there(case: Case) -> Iterator[RuleFinding]:
     root = case.root(case.spec.input_dir_uri)
     if root is None or root.scheme != "file" or case.around.policy.refuses_data(root.path):
         return
-    if not os.path.lexists(root.path):
-        text = f"{root.path} does not exist on this machine, and a run fails until it does"
-    elif not os.path.isdir(root.path):
-        text = f"{root.path} is no folder on this machine, and a run fails until it is one"
-    else:
-        return
-    yield RuleFinding("inputDirURI", text, is_note=True)
+    if not os.path.isdir(root.path):
+        text = "is no folder on this machine, and a run fails until it is one"
+        if not os.path.lexists(root.path):
+            text = "does not exist on this machine, and a run fails until it does"
+        yield RuleFinding("inputDirURI", f"{root.path} {text}", is_note=True)
 
 
 _CHECKS: Final[tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[RuleFinding]]], ...]] = (
@@ -394,8 +382,7 @@ def _refused_place(case: Case, place: _Place) -> Iterator[RuleFinding]:
     for name, refusal in of_place:
         yield _finding(f"{place.family}.{name}" if name else place.key, refusal)
     if place.family == INPUT_PROP and not of_place and case.reads_by_spark:
-        for refusal in refused_by_spark(root, place.props, policy):
-            yield _finding(place.key, refusal)
+        yield from (_finding(place.key, refusal) for refusal in refused_by_spark(root, place.props, policy))
 
 
 def _refused_queue(case: Case, url: str) -> Iterator[RuleFinding]:
@@ -405,8 +392,7 @@ def _refused_queue(case: Case, url: str) -> Iterator[RuleFinding]:
         resolved = resolve_env(url, policy)
     except SourceError:
         return
-    for refusal in refused_queue(resolved, case.spec.input_props, policy):
-        yield _finding(_QUEUE, refusal)
+    yield from (_finding(_QUEUE, one) for one in refused_queue(resolved, case.spec.input_props, policy))
 
 
 def _finding(key: str, refusal: PolicyRefusal) -> RuleFinding:

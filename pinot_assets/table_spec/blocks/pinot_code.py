@@ -14,18 +14,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pinot_assets.core.policy import Policy
+from pinot_assets.expressions import syntax
 from pinot_assets.expressions.completeness import check_whole
 from pinot_assets.expressions.costs import check_costs
 from pinot_assets.expressions.pinot import COSTS_OF_PINOT, canonical
-from pinot_assets.expressions.syntax import (
-    END,
-    PINOT,
-    ExpressionRefused,
-    Token,
-    read_tokens,
-    refuse_length,
-    refuse_reference,
-)
 from pinot_assets.table_spec.blocks.pinot_json import field_specs
 from pinot_assets.table_spec.yaml.document import DocumentNode, KeyPath, Problem, walk
 
@@ -74,13 +66,13 @@ def _in_all(parts: Iterable[DocumentNode], policy: Policy) -> Iterator[Problem]:
 def _problem(part: DocumentNode, path: KeyPath, text: str, policy: Policy) -> Problem | None:
     place = DocumentNode(part.document, path)
     try:
-        refuse_reference(text)
-        refuse_length(text)
+        syntax.refuse_reference(text)
+        syntax.refuse_length(text)
         tokens = _tokens(text)
-        check_costs([END, *tokens, END], COSTS_OF_PINOT)
+        check_costs([syntax.END, *tokens, syntax.END], COSTS_OF_PINOT)
         if tokens and place.path[-1] in _FUNCTIONS and not _GROOVY.search(canonical(text)):
             check_whole(tokens)
-    except ExpressionRefused as refused:
+    except syntax.ExpressionRefused as refused:
         return place.problem(refused.reason, refused.fix or "write the value")
     refusal = policy.refuses_code()
     if refusal is not None and _GROOVY.search(canonical(text)):
@@ -89,14 +81,14 @@ def _problem(part: DocumentNode, path: KeyPath, text: str, policy: Policy) -> Pr
     return None
 
 
-def _tokens(text: str) -> list[Token]:
+def _tokens(text: str) -> list[syntax.Token]:
     """Of what is an expression; a name or a delimiter need not be one, and has none where it cannot be read.
 
     :raises ExpressionRefused: it cannot be read, and calls what Pinot may take long for.
     """
     try:
-        return read_tokens(text, PINOT)
-    except ExpressionRefused:
+        return syntax.read_tokens(text, syntax.PINOT)
+    except syntax.ExpressionRefused:
         if not COSTS_OF_PINOT.judged.isdisjoint(map(canonical, re.findall(r"\w+", text))):
             raise
     return []

@@ -20,9 +20,7 @@ from pinot_assets.table_spec.blocks.pinot_settings import TASKS, bearings
 from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAM_INGESTION, STREAMS
 from pinot_assets.table_spec.yaml.document import DocumentNode, Note, Problem, did_you_mean
 
-_BLANKS: Final = re.compile(
-    "[\t-\r\x1c-\x1f \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]+",
-)
+_BLANKS: Final = re.compile("[\t-\r\x1c-\x1f \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]+")
 """`Character.isWhitespace`: without the blanks at which no line is broken, as U+00A0."""
 
 
@@ -228,8 +226,7 @@ def _type_place(table: DocumentNode) -> DocumentNode:
 
 def _table_shape(table: DocumentNode) -> Iterator[Problem]:
     for key in ("segmentsConfig", "tenants", "tableIndexConfig", "metadata"):
-        value = table.value.get(key)
-        if value is None:
+        if (value := table.value.get(key)) is None:
             yield table.problem(f"{key} is missing, and Pinot wants it", f"write {key}: {{}}")
         elif not isinstance(value, dict):
             yield table.at(key).problem("is no mapping")

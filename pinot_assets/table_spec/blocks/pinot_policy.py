@@ -40,7 +40,6 @@ _EXPRESSIONS: Final = {
     ),
 }
 """Judged by `pinot_code` and by the segment writer, each text as an expression."""
-"""What people write beside a table; Pinot opens none of it."""
 _BATCH: Final = ("ingestionConfig", "batchIngestionConfig", "batchConfigMaps")
 _TASKS: Final = ("task",)
 _FEEDS: Final = (STREAMS, FORMER_STREAM, _BATCH, _TASKS, ("tierConfigs",))
@@ -99,6 +98,7 @@ def refused_table(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
     for path, text in _texts(config):
         if any(path[: len(part)] == part for part in _EXPRESSIONS):
             continue
+        # In its metadata stands what people write beside a table; Pinot opens none of it.
         judge = _in_notes if path[:1] == ("metadata",) else _in_feed if _is_feed(path) else _in_table
         refusal = judge(str(path[-1]), text, policy)
         is_peer_scheme = path == _PEER_SCHEME and not is_reference(text)
@@ -267,9 +267,7 @@ def _ambient(config: JsonMapping, policy: Policy) -> Iterator[Refused]:
 
 def _is_kinesis(settings: JsonMapping) -> bool:
     """By its name, or by the class that reads it, whatever the stream is called."""
-    if str(settings.get("streamType")).lower() == "kinesis":
-        return True
-    return any(
+    return str(settings.get("streamType")).lower() == "kinesis" or any(
         key.endswith("factory.class.name") and ".stream.kinesis." in text
         for key, text in settings.items()
         if isinstance(text, str)
@@ -320,8 +318,7 @@ def _in_task(path: KeyPath, text: str, table: str, policy: Policy) -> PolicyRefu
     )
     if not is_query or is_reference(text):
         return None
-    refusal = policy.refuses_code()
-    if refusal is None:
+    if (refusal := policy.refuses_code()) is None:
         return None
     reason = "is, or is of, a query that Pinot's minions would run, and that may read any table"
     return _or_variable(PolicyRefusal(reason, refusal.fix, refusal.line), str(path[-1]))

@@ -33,7 +33,7 @@ _REFUSED_TASKS: Final = {
 }
 _NOTED_TASKS: Final = {
     "PurgeTask": "rewrites published segments where they are: a way back to an older snapshot brings the "
-    "purged rows back",
+    "purged rows back"
 }
 _LATER: Final = "a Pinot up to 1.5.1 does not know it, and keeps 24 hours"
 
@@ -74,8 +74,7 @@ def refuse_settings(table: str, config: JsonMapping) -> None:
     :param table: raw table name.
     :raises SpecError: a setting in it and a session cannot live together.
     """
-    refused = [b for b in bearings(config) if b.fix is not None]
-    if refused:
+    if refused := [b for b in bearings(config) if b.fix is not None]:
         listed = "".join(f"\n  {'.'.join(map(str, b.path))}: {b.text}" for b in refused)
         raise SpecError(
             f"the config that Pinot holds for {table} has settings that a session cannot live with:{listed}",

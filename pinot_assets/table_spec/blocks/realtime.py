@@ -54,15 +54,13 @@ class RealtimeBlock(BaseModel):
     stream: Mapping[str, str] = Field(default_factory=dict)
     """The stream's settings, as in Pinot's streamConfigMaps; secrets as ${NAME} of Pinot's environment."""
     peer_scheme: Annotated[
-        Annotated[Literal["http", "https"], AnyCase()] | None,
-        Field(alias="peerSegmentDownloadScheme"),
+        Annotated[Literal["http", "https"], AnyCase()] | None, Field(alias="peerSegmentDownloadScheme")
     ] = None
     """Servers take segments from each other, and a commit passes a deep store that is down."""
     pauseless: Annotated[Flag | None, Field(alias="pauselessConsumptionEnabled")] = None
     """The next segment is consumed while this one is built and uploaded; Pinot 1.4 or newer."""
     recovery: Annotated[
-        Annotated[Literal["DEFAULT", "ALWAYS"], AnyCase()] | None,
-        Field(alias="disasterRecoveryMode"),
+        Annotated[Literal["DEFAULT", "ALWAYS"], AnyCase()] | None, Field(alias="disasterRecoveryMode")
     ] = None
     """ALWAYS: Pinot reads a lost segment again even where order matters (dedup, partial upsert)."""
     flush_rows: Annotated[Count | None, Field(alias="flushThresholdRows")] = None
@@ -158,8 +156,7 @@ class _Merging:
                 self._into_streams(place, STREAM_KEYS[key], str(value))
                 return
             path = TABLE_PATHS[key]
-            said = setting(self.config, *path)
-            if said is None:
+            if (said := setting(self.config, *path)) is None:
                 _put(self.config, path, value)
             elif _text(said).lower() != _text(value).lower():
                 self._contradicts(place, self.table.at(*path))
@@ -169,8 +166,7 @@ class _Merging:
         if "flushThresholdSegmentSize" not in self.block.value:
             return
         for stream in self._streams:
-            said = next((str(stream[key]).strip() for key in _ROWS if key in stream), None)
-            if said is None:
+            if (said := next((str(stream[key]).strip() for key in _ROWS if key in stream), None)) is None:
                 stream[_ROWS[0]] = "0"
             elif said.strip("0"):
                 reason = f"stands beside a number of rows, and Pinot looks at the {said} rows alone"
@@ -207,8 +203,7 @@ class _Merging:
         for stream in self._streams:
             said = stream.setdefault(key, value)
             if _text(said) != value:
-                stands_there = setting(self.table.value, *FORMER_STREAM)
-                path = FORMER_STREAM if stands_there else (*STREAMS, 0)
+                path = FORMER_STREAM if setting(self.table.value, *FORMER_STREAM) else (*STREAMS, 0)
                 self._contradicts(place, self.table.at(*path, key))
                 return
 

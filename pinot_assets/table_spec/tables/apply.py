@@ -145,8 +145,7 @@ def _schema_after(plan: ApplyPlan, is_new: bool, store: PinotClient) -> str:
 def _lasting(schema: Change, table: Change) -> Iterator[str]:
     """What of these changes no later change undoes."""
     absent = [d.path.removeprefix(_COLUMN) for d in schema.differences if d.found is None]
-    added = [name for name in absent if "." not in name]
-    if added:
+    if added := [name for name in absent if "." not in name]:
         what = "the column" if len(added) == 1 else "the columns"
         yield f"Pinot takes no column out of a schema again: {what} {', '.join(added)} will stay"
     paths = {d.path for d in table.differences}

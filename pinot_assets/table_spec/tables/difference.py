@@ -235,8 +235,7 @@ def _modern(config: JsonMapping) -> JsonObject:
     segments.pop("schemaName", None)  # the table's own name, as the spec's check makes sure
     batch = dict((table.get("ingestionConfig") or {}).get("batchIngestionConfig") or {})
     for what in ("Type", "Frequency"):
-        legacy = segments.pop(f"segmentPush{what}", None)
-        if legacy is not None:
+        if (legacy := segments.pop(f"segmentPush{what}", None)) is not None:
             batch.setdefault(f"segmentIngestion{what}", legacy)
     table["segmentsConfig"] = segments
     if batch:

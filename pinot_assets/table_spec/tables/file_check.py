@@ -14,29 +14,13 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import has_transforms, is_refresh, setting
+from pinot_assets.table_spec.blocks import pinot_json
 from pinot_assets.table_spec.blocks.audit import Audit, read_audit_block
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings, read_dagster_block, stray_keys
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 from pinot_assets.table_spec.blocks.ingestion_block import read_block
 from pinot_assets.table_spec.blocks.ingestion_rules import Surroundings
 from pinot_assets.table_spec.blocks.pinot_code import code_problems, query_code_problems
-from pinot_assets.table_spec.blocks.pinot_json import (
-    FILE_INGESTION_TASK,
-    OFFLINE_SUFFIX,
-    REALTIME_SUFFIX,
-    agreement_problems,
-    field_specs,
-    nullable_columns,
-    raw_table_name,
-    realtime_table_problems,
-    schema_notes,
-    schema_problems,
-    table_notes,
-    table_problems,
-    transform_problems,
-    without_file_ingestion,
-    writer_findings,
-)
 from pinot_assets.table_spec.blocks.pinot_policy import refused_schema, refused_table
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS
 from pinot_assets.table_spec.blocks.realtime import merge_block, merged_from
@@ -58,7 +42,7 @@ _AUDIT: Final = "audit"
 _DAGSTER: Final = "dagster"
 _FILE_FOR: Final = {"schema": "schemaFile", "table": "tableFile"}
 _TOP_KEYS: Final = (*_FILE_FOR, *_FILE_FOR.values(), _FILES, _REALTIME, _AUDIT, _DAGSTER)
-_BLOCKS: Final = {_FILES: OFFLINE_SUFFIX, _REALTIME: REALTIME_SUFFIX}
+_BLOCKS: Final = {_FILES: pinot_json.OFFLINE_SUFFIX, _REALTIME: pinot_json.REALTIME_SUFFIX}
 
 
 class FileCheck:
@@ -93,8 +77,7 @@ class FileCheck:
             return None
 
     def _spec(self) -> AnyTableSpec | None:
-        root = self._read(self.file, TABLE_SPEC)
-        if root is None:
+        if (root := self._read(self.file, TABLE_SPEC)) is None:
             self.kinds = _kinds_in(self.file)
             return None
         if not isinstance(root.value, dict):
@@ -105,8 +88,8 @@ class FileCheck:
         schema, table = self._pinot_json(root, "schema"), self._pinot_json(root, "table")
         self._identify(root.value, table)
         if schema is not None:
-            self.problems += schema_problems(schema)
-            self.notes += schema_notes(schema) if isinstance(schema.value, dict) else []
+            self.problems += pinot_json.schema_problems(schema)
+            self.notes += pinot_json.schema_notes(schema) if isinstance(schema.value, dict) else []
         if _REALTIME in root.value:
             return self._realtime(root, schema, table)
         return self._offline(root, schema, table)
@@ -116,30 +99,36 @@ class FileCheck:
         config = table.value if table is not None and isinstance(table.value, dict) else {}
         name, kind = config.get("tableName"), str(config.get("tableType")).upper()
         if isinstance(name, str):
-            self.name = raw_table_name(name) or self.name
+            self.name = pinot_json.raw_table_name(name) or self.name
         if f"_{kind}" in EITHER:
             self.kinds = frozenset((f"_{kind}",))
         elif (_REALTIME in whole) != (_FILES in whole):
-            self.kinds = frozenset((REALTIME_SUFFIX if _REALTIME in whole else OFFLINE_SUFFIX,))
+            self.kinds = frozenset(
+                (pinot_json.REALTIME_SUFFIX if _REALTIME in whole else pinot_json.OFFLINE_SUFFIX,)
+            )
 
     def _offline(
         self, root: DocumentNode, schema: DocumentNode | None, table: DocumentNode | None
     ) -> TableSpec | None:
         if table is not None:
-            self.problems += table_problems(table)
+            self.problems += pinot_json.table_problems(table)
         table_value = {}
         if both := _mappings(schema, table):
             table_value = both[1].value
-            self.problems += [*agreement_problems(*both), *query_code_problems(both[1], self.policy)]
-            self.notes += table_notes(both[1])
-            self._reach(both[0], without_file_ingestion(table_value), both[1].at)
+            self.problems += [
+                *pinot_json.agreement_problems(*both),
+                *query_code_problems(both[1], self.policy),
+            ]
+            self.notes += pinot_json.table_notes(both[1])
+            self._reach(both[0], pinot_json.without_file_ingestion(table_value), both[1].at)
         # What else goes by them is looked at whatever is wrong with the block: all problems are told at once.
         sound = None if self.problems else both
         settings = self._dagster(root, "OFFLINE")
-        block = self._block(root, table)
-        if block is None:
+        if (block := self._block(root, table)) is None:
             return None
-        known = field_specs(schema) if schema is not None and isinstance(schema.value, dict) else ()
+        known = (
+            pinot_json.field_specs(schema) if schema is not None and isinstance(schema.value, dict) else ()
+        )
         columns = frozenset(place.value["name"] for _, place in known)
         is_made = has_transforms(table_value)
         around = Surroundings(self.file.parent, is_refresh(table_value), is_made, columns, self.policy)
@@ -150,17 +139,17 @@ class FileCheck:
             return None
         audit = self._audit(root, *sound, ingestion)
         if ingestion is not None:
-            self.problems += transform_problems(block, sound[0], ingestion.transforms)
-            unwritable, left_to_server = writer_findings(*sound, ingestion.min_server)
+            self.problems += pinot_json.transform_problems(block, sound[0], ingestion.transforms)
+            unwritable, left_to_server = pinot_json.writer_findings(*sound, ingestion.min_server)
             self.problems += unwritable
             self.notes += left_to_server
         if self.problems or ingestion is None:
             return None
         return TableSpec(
-            name=raw_table_name(table_value["tableName"]),
+            name=pinot_json.raw_table_name(table_value["tableName"]),
             path=self.file,
             schema_json=sound[0].value,
-            table_json=without_file_ingestion(table_value),
+            table_json=pinot_json.without_file_ingestion(table_value),
             policy=self.policy,
             ingestion=ingestion,
             audit=audit,
@@ -178,13 +167,12 @@ class FileCheck:
         if _AUDIT in root.value:
             reason = "is of OFFLINE tables alone: nothing is staged for a REALTIME table"
             self.problems.append(root.at(_AUDIT).problem(reason, "remove it"))
-        found = realtime_table_problems(table) if table is not None else []
+        found = pinot_json.realtime_table_problems(table) if table is not None else []
         self.problems += found
         settings = self._dagster(root, "REALTIME")
-        both = _mappings(schema, table)
-        if both is None:
+        if (both := _mappings(schema, table)) is None:
             return None
-        self.problems += [*agreement_problems(*both), *code_problems(*both, self.policy)]
+        self.problems += [*pinot_json.agreement_problems(*both), *code_problems(*both, self.policy)]
         if found:
             return None
         config, problems, notes = merge_block(root.at(_REALTIME), both[1], frozenset(self._refused))
@@ -194,7 +182,7 @@ class FileCheck:
         if self.problems:
             return None
         return RealtimeTableSpec(
-            name=raw_table_name(config["tableName"]),
+            name=pinot_json.raw_table_name(config["tableName"]),
             path=self.file,
             schema_json=both[0].value,
             table_json=config,
@@ -224,9 +212,9 @@ class FileCheck:
             return Audit()
         audit, found = read_audit_block(
             root.at(_AUDIT),
-            raw_table_name(table.value["tableName"]),
-            [place.value["name"] for _, place in field_specs(schema)],
-            nullable_columns(schema, table),
+            pinot_json.raw_table_name(table.value["tableName"]),
+            [place.value["name"] for _, place in pinot_json.field_specs(schema)],
+            pinot_json.nullable_columns(schema, table),
             setting(table.value, "segmentsConfig", "timeColumnName"),
         )
         self.problems += found
@@ -284,8 +272,8 @@ class FileCheck:
         """The ingestion block at either of its two places."""
         tasks = setting(table.value, *TASKS) if table is not None else None
         pasted = None
-        if table is not None and isinstance(tasks, dict) and FILE_INGESTION_TASK in tasks:
-            pasted = table.at(*TASKS, FILE_INGESTION_TASK)
+        if table is not None and isinstance(tasks, dict) and pinot_json.FILE_INGESTION_TASK in tasks:
+            pasted = table.at(*TASKS, pinot_json.FILE_INGESTION_TASK)
             text = "is left out of what is applied: open-source Pinot does not know this task type"
             self.notes.append(pasted.note(text))
         if _FILES in root.value:

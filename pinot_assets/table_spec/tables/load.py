@@ -198,8 +198,7 @@ def _files_named(name: str, directory: Path, read: Callable[[Path], Tables]) -> 
     except SpecError:
         if not path.is_dir():
             raise
-        found = _files_of(path)
-        if not found:
+        if not (found := _files_of(path)):
             raise SpecError(
                 f"there is no *.yaml in {name}", hint="name a table, a file, or a folder of table specs"
             ) from None
@@ -271,8 +270,7 @@ def write_new_spec(target: Path, text: str) -> None:
 
 
 def _refuse_to_displace(target: Path, written: Path) -> None:
-    lost = displaced_by(written, target)
-    if lost:
+    if lost := displaced_by(written, target):
         raise SpecError(
             f"{target} is not written",
             why=f"the table of {', '.join(map(str, lost))} would be left out beside it: two files about one "

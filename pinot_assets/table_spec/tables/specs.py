@@ -301,8 +301,7 @@ class Tables(Mapping[str, TableSpec]):
         :raises SpecError: there is no such table.
         """
         known = dict.fromkeys([*self._offline, *self.realtime])
-        wanted = list(names)
-        if not wanted:
+        if not (wanted := list(names)):
             return [spec for name in sorted(known) for spec in self._halves(name)], [*self.left_out]
         chosen: list[AnyTableSpec] = []
         missing: list[LeftOut] = []
@@ -320,8 +319,7 @@ class Tables(Mapping[str, TableSpec]):
         :raises SpecError: there is no such table.
         """
         wrong = [one for one in self.left_out if OFFLINE_SUFFIX in one.kinds]
-        wanted = list(names)
-        if not wanted:
+        if not (wanted := list(names)):
             return self.choose([]), wrong
         absent = [name for name in wanted if name not in self._offline]
         missing = {name: one for name in absent for one in wrong if one.answers_to(name)}

@@ -182,9 +182,7 @@ class DocumentNode:
         """What is wrong with it where one value has to be; None if nothing is."""
         if isinstance(self.value, dict | list):
             return self.problem("holds more than a single value")
-        if self.text() is None:
-            return self.problem("has no value", "write a value or leave it out")
-        return None
+        return self.problem("has no value", "write a value or leave it out") if self.text() is None else None
 
     def note(self, text: str) -> Note:
         """A note at this place."""
@@ -316,8 +314,7 @@ class _Reading:
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> JsonValue:
         line = self.lines[path]
         kind = node.tag.removeprefix(_TAG)
-        text = self._text(node)
-        if text is None:
+        if (text := self._text(node)) is None:
             return self._refuse(path, line, "has a character that is not valid Unicode", "remove it")
         self.texts[path] = None if kind == "null" else text
         if kind == "str":

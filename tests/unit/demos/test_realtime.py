@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from demos.realtime import DrillSummary
-from demos.realtime_table import Producer, write_spec
+from demos.realtime import DrillSummary, Producer, write_spec
 from demos.stack import StoreOutage, end_process, tar_in
 from pinot_assets.realtime.model.settings import table_settings
 from pinot_assets.settings.local_stack import StackState
