@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from pinot_assets.core.check_result import CheckProblem, CheckResult, base_name, check_result_of, some
 from pinot_assets.core.text import plural_are
 from pinot_assets.session.values.plan import Plan
-from pinot_assets.snapshot.fingerprint import SourceFile
-from pinot_assets.snapshot.receipt import Failure
+from pinot_assets.snapshot.receipt import Failure, SourceFile
 
 NAME = "failing_files"
 

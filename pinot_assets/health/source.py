@@ -17,7 +17,7 @@ from pinot_assets.core.text import duration
 from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.session.values.trouble import has_lasted, so_long
-from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.readiness import Readiness
 
 NAME = "snapshot_equals_source"

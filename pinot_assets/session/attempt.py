@@ -30,9 +30,8 @@ from pinot_assets.session.values.report import notes_on
 from pinot_assets.session.values.state import Mode, ObjectRef, PushKind, Session, State, new_session_id
 from pinot_assets.session.values.trouble import STALLS
 from pinot_assets.settings.file_limits import FileLimits
-from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 
 _NO_WORD: Final = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pinot_assets.core.limits import (
+from pinot_assets.core.untrusted import (
     ANSWER,
     DEEPEST,
     HIGHEST_VALUES,

@@ -40,8 +40,7 @@ from pinot_assets.core.stored_format import (
 )
 from pinot_assets.core.untrusted import read_json, reading
 from pinot_assets.errors import SnapshotCorrupt
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import Output, Receipt
+from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,7 @@ from pinot_assets.ingest.spark.tasks import (
 )
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.snapshot.failure_code import OUT_OF_MEMORY, WORKER_DIED
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import Failure, FileResult
+from pinot_assets.snapshot.receipt import Failure, FileResult, Fingerprint
 
 _Sign = tuple[int, ...]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.core.limits import RECEIPT
 from pinot_assets.core.machine import keep_freed_memory, take_memory_from_system
+from pinot_assets.core.untrusted import RECEIPT
 from pinot_assets.errors import BuildError, SourceChanged, SourceError, StoreConflict
 from pinot_assets.ingest.contract.accepted_rows import BadRowAllowance, BadRowPolicy, Quarantine, TargetSchema
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, segment_name
@@ -36,8 +36,7 @@ from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.write.metadata import read_facts
 from pinot_assets.segment.write.segment import ColumnStats
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import Failure, Output, Receipt, SegmentFacts
+from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output, Receipt, SegmentFacts
 from pinot_assets.source.factory import open_store
 from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.policy import require_data

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.segment.column.json_values import is_true, java_int, number
-from pinot_assets.segment.column.support import Feature, Findings
+from pinot_assets.segment.column.support import Feature, Findings, is_true, java_int, number
 from pinot_assets.segment.column.types import DataType
 from pinot_assets.segment.config.columns import ColumnSettings
 

@@ -24,8 +24,8 @@ from pinot_assets.audit.built_files import (
     time_range,
     unlike,
 )
-from pinot_assets.audit.checks import Finding
-from pinot_assets.audit.row_changes import (
+from pinot_assets.audit.checks import (
+    Finding,
     Rewritten,
     RowsSeen,
     emptied_files,

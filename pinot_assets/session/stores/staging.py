@@ -39,7 +39,6 @@ from pinot_assets.session.stores.staged_files import THREADS, StagedFiles
 from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode, ObjectRef
-from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
     PublishedFiles,
     Snapshot,
@@ -49,7 +48,7 @@ from pinot_assets.snapshot.manifest import (
     header_to_bytes,
     snapshot_from,
 )
-from pinot_assets.snapshot.receipt import Failure, Output, Receipt
+from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output, Receipt
 from pinot_assets.source.file_table import ObjectInfo
 
 S = TypeVar("S", bound=Stored)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pinot_assets.core.check_result import HOUR_MS, Severity, unknown
 from pinot_assets.health.source import NAME, Lasting, difference, lasts, seen_again, snapshot_equals_source
 from pinot_assets.session.values.hold import NO_HOLD, Hold
-from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source import Inventory, SourceFile
 from pinot_assets.source.readiness import Readiness, Unready
 
