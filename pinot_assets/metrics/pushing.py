@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from pinot_assets.audit.checks import Finding
-from pinot_assets.core.threads import run_with_timeout
+from pinot_assets.core.waiting import run_with_timeout
 from pinot_assets.metrics.family import Sample, gauge
 from pinot_assets.metrics.session import CHECK_EXPECTED, CHECK_FOUND, CHECK_PASSED
 from pinot_assets.session.driver import Driver, StepRecord, was_turned_away

@@ -12,7 +12,7 @@ from typing import Final
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.core.text import plural
-from pinot_assets.core.threads import in_threads
+from pinot_assets.core.waiting import in_threads
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query, segment_name
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.checks.staging_probe import require_staging_reachable

@@ -1,19 +1,44 @@
-"""What the session asks of a builder, and what Spark SQL makes of the rows, as plain picklable values."""
+"""What the session asks of a builder, and what Spark SQL makes of the rows, as plain picklable values; and why a file
+was not built: the failure of an error, of the machine, of a worker or executor that died.
+
+Libraries report trouble of the machine beside the errors of a damaged file; of a death, Spark tells.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import errno
+import re
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
+import pyarrow as pa
+
+from pinot_assets.core.file_errors import FileRejected
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.policy import Policy
 from pinot_assets.core.stored_format import FIRST
-from pinot_assets.errors import UnsupportedFeature
+from pinot_assets.errors import (
+    PinotAssetsError,
+    SettingError,
+    SourceChanged,
+    SourceError,
+    StoreConflict,
+    UnsupportedFeature,
+)
 from pinot_assets.ingest.contract.accepted_rows import MissingColumn
 from pinot_assets.segment.config.transforms import Translation, read_transforms
 from pinot_assets.settings.file_limits import FileLimits
-from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile
+from pinot_assets.snapshot.receipt import (
+    BECAME_FOLDER,
+    MACHINE,
+    OUT_OF_MEMORY,
+    WORKER_DIED,
+    Failure,
+    Receipt,
+    SourceFile,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +194,163 @@ class Builder(Protocol):
         :raises BuildError: the builder itself broke.
         """
         ...
+
+
+class Vanished(SourceError):
+    """The file is not there any more."""
+
+
+class BecameFolder(SourceError):
+    """A folder is where the file was."""
+
+
+_CODES: Final[tuple[tuple[type[PinotAssetsError], str], ...]] = (
+    (BecameFolder, BECAME_FOLDER),
+    (Vanished, "VANISHED"),
+    (SourceChanged, "CHANGED_DURING_READ"),
+    (StoreConflict, "STAGING_CONFLICT"),
+    (SettingError, "SETTINGS"),
+    (SourceError, "STORE"),
+    (UnsupportedFeature, "UNSUPPORTED"),
+    (PinotAssetsError, "BUILD"),
+)
+
+ADVICE: Final = (
+    "fewer rows per segment (maxNumRecordsPerSegment, desiredSegmentSize), or more memory for workers "
+    "(PINOT_ASSETS_WORKER_MEMORY, spark.executor.memoryOverhead, spark.executor.pyspark.memory)"
+)
+"""What to do about a file for which memory runs out."""
+
+_MACHINE: Final = frozenset(
+    (
+        errno.EAGAIN,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOSPC,
+        errno.EROFS,
+        errno.ESTALE,
+    )
+)
+_NO_MEMORY: Final = re.compile(
+    r"^\W*(?:Caused by: )?(?:java\.lang\.OutOfMemoryError"
+    r"|memory allocation of [0-9]+ bytes failed"  # Rust, before it aborts
+    r"|what\(\):  std::bad_alloc"  # C++, the same
+    r"|(?:[A-Za-z]+ error: )*(?:Resources exhausted"  # DataFusion, its errors one in the other
+    r"|out of memory|Cannot allocate memory|memory allocation failed because the memory allocator"
+    r"|Allocation error : not enough memory))"  # zstd within it
+    r"|Out of memory: (?:malloc|realloc) of size [0-9]+ failed",  # Arrow, before it aborts
+    re.MULTILINE,
+)
+"""What is written of it where there is no error of its own."""
+
+_NO_THREAD: Final = ("Unknown error: Failed to launch worker thread", "can't start new thread")
+"""Arrow's and Python's words for a limit of threads, or of their stacks' memory."""
+
+
+def trouble_of(error: BaseException) -> str | None:
+    """The code of a failure for which the file is not to blame; None where it may be.
+
+    Looks at what caused the error, too: a reader may have taken it for a damaged file.
+    """
+    for one in _causes(error):
+        if isinstance(one, MemoryError) or getattr(one, "errno", None) == errno.ENOMEM:
+            return OUT_OF_MEMORY
+        if isinstance(one, OSError) and one.errno in _MACHINE:
+            return MACHINE
+        if str(one).startswith(_NO_THREAD):
+            return MACHINE
+        # What our own errors, and Arrow's, quote of a file is not said by a library.
+        is_quoting = isinstance(one, (PinotAssetsError, pa.ArrowException, ValueError))
+        if not is_quoting and tells_of_memory(str(one)):
+            return OUT_OF_MEMORY
+    return None
+
+
+def tells_of_memory(text: str) -> bool:
+    """Whether a text, of a log or an error, says that memory ran out."""
+    return _NO_MEMORY.search(text) is not None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+
+
+_TASK: Final = re.compile(r"Task ([0-9]+) in stage [0-9.]+ failed [0-9]+ times")
+_DEAD: Final = re.compile(
+    r"Python worker exited unexpectedly"
+    r"|PYTHON_WORKER_EXITED_UNEXPECTEDLY"
+    r"|ExecutorLostFailure"
+    r"|Executor heartbeat timed out"
+)
+_OF_MEMORY: Final = re.compile(
+    r"Container killed by YARN for exceeding|OOMKilled|exit(?:ed with)? code:? (?:52|137)\b"
+)
+"""What resource managers say: 52 is the end of a JVM without memory, 137 that of a process by SIGKILL."""
+_RAISED: Final = re.compile(r"^(?:Caused by: )?\S*\.PythonException\b", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The end of a job by the death of what ran one of its tasks.
+
+    :ivar task: the task's place in its job, None where Spark does not say.
+    :ivar of_memory: whether it was ended because memory ran out, as far as Spark knows.
+    """
+
+    task: int | None
+    of_memory: bool
+
+    def failure(self, build_spec: BuildSpec, task: FileTask, how: str) -> Failure:
+        """The failure of a file whose worker, or executor, died again and again, or for its memory.
+
+        :param how: Spark's words, or the process's end.
+        """
+        code = OUT_OF_MEMORY if self.of_memory else WORKER_DIED
+        reason = f"what built the file died, alone as well: {how} → see Spark's log for its end"
+        if self.of_memory:
+            reason = f"the worker had too little memory for the file: {how} → {ADVICE}"
+        return Failure(task.file.uri, task.ordinal, build_spec.attempt, code, reason)
+
+
+def death_of(text: str) -> Death | None:
+    """What a Spark error says of a worker that died; None where none did.
+
+    :param text: the whole of it, stack traces included.
+    """
+    is_dead = _DEAD.search(text) is not None and not _RAISED.search(text)
+    of_memory = tells_of_memory(text) or (is_dead and _OF_MEMORY.search(text) is not None)
+    if not (is_dead or of_memory):
+        return None
+    found = _TASK.search(text)
+    return Death(None if found is None else int(found[1]), of_memory)
+
+
+def failure_of(build_spec: BuildSpec, task: FileTask, error: Exception) -> Failure:
+    """What went wrong with one file as its outcome; `INTERNAL` for what is none of our own errors."""
+    code, reason = _code(error), str(error)
+    if not isinstance(error, PinotAssetsError):
+        reason = f"{type(error).__name__}: {error}"
+    if code == OUT_OF_MEMORY:
+        reason = f"the worker had too little memory for the file: {reason} → {ADVICE}"
+    elif code == MACHINE:
+        reason = f"the machine {socket.gethostname()} failed, not the file: {reason}"
+    # A damaged file may be quoted; its bytes must not steer the terminal that shows them.
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(reason.split()))
+    return Failure(task.file.uri, task.ordinal, build_spec.attempt, code, text)
+
+
+def _code(error: Exception) -> str:
+    trouble = trouble_of(error)
+    if trouble == OUT_OF_MEMORY or (trouble == MACHINE and not isinstance(error, SourceError)):
+        return trouble
+    if isinstance(error, FileRejected):
+        return error.code
+    return next((code for kind, code in _CODES if isinstance(error, kind)), "INTERNAL")

@@ -26,7 +26,7 @@ import pyarrow.types as pt
 
 from pinot_assets.core.file_errors import FileTooLarge, ReaderSettings, Unreadable, one_line
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
-from pinot_assets.ingest.contract.failures import trouble_of
+from pinot_assets.ingest.contract.build_spec import trouble_of
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 if TYPE_CHECKING:

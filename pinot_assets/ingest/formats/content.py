@@ -14,7 +14,7 @@ import pyarrow as pa
 from isal import igzip, igzip_lib
 
 from pinot_assets.core.file_errors import Unreadable, one_line
-from pinot_assets.ingest.contract.failures import trouble_of
+from pinot_assets.ingest.contract.build_spec import trouble_of
 from pinot_assets.settings.file_limits import DEFAULTS, FileLimits
 
 BLOCK_BYTES: Final = 4 << 20

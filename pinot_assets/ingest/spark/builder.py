@@ -27,8 +27,7 @@ from pyspark.sql import SparkSession
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
-from pinot_assets.ingest.contract.failures import Death, death_of
+from pinot_assets.ingest.contract.build_spec import BuildSpec, Death, FileTask, death_of, nobody
 from pinot_assets.ingest.contract.task_outputs import HeartbeatReader
 from pinot_assets.ingest.spark.file_jobs import RestartedFiles, SparkFiles
 from pinot_assets.ingest.spark.tasks import Build, Finished, Results, build_in_worker

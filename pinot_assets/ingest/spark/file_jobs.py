@@ -29,8 +29,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pinot_assets.errors import BuildError, PinotAssetsError, SourceChanged
 from pinot_assets.ingest.contract.accepted_rows import TargetSchema
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
-from pinot_assets.ingest.contract.failures import Death, death_of, failure_of
+from pinot_assets.ingest.contract.build_spec import BuildSpec, Death, FileTask, Query, death_of, failure_of
 from pinot_assets.ingest.spark.expression import first_line
 from pinot_assets.ingest.spark.jvm import exit_of_jvm, is_stopped, silent_on_pandas
 from pinot_assets.ingest.spark.query import (
@@ -57,8 +56,7 @@ from pinot_assets.ingest.spark.tasks import (
     write_file,
 )
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.snapshot.failure_code import OUT_OF_MEMORY, WORKER_DIED
-from pinot_assets.snapshot.receipt import Failure, FileResult, Fingerprint
+from pinot_assets.snapshot.receipt import OUT_OF_MEMORY, WORKER_DIED, Failure, FileResult, Fingerprint
 
 _Sign = tuple[int, ...]
 

@@ -22,9 +22,8 @@ from pinot_assets.core.machine import limit_memory
 from pinot_assets.errors import BuildError, SourceChanged
 from pinot_assets.ingest.cast.conform import conform
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
+from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, failure_of
 from pinot_assets.ingest.contract.csv_settings import CsvSettings
-from pinot_assets.ingest.contract.failures import failure_of
 from pinot_assets.ingest.formats.binary_formats import check_values
 from pinot_assets.ingest.formats.csv_file import split_cells
 from pinot_assets.ingest.formats.read import read_batches

@@ -17,11 +17,9 @@ from typing import Final, cast
 from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.machine import limit_memory
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
-from pinot_assets.ingest.contract.failures import Death, failure_of, tells_of_memory
+from pinot_assets.ingest.contract.build_spec import BuildSpec, Death, FileTask, failure_of, tells_of_memory
 from pinot_assets.ingest.task.worker import build_file
-from pinot_assets.snapshot.failure_code import WORKER_DIED
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import WORKER_DIED, Failure, Receipt
 
 _STDERR: Final = 1 << 16
 

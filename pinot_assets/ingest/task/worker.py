@@ -21,8 +21,14 @@ from pinot_assets.core.machine import keep_freed_memory, take_memory_from_system
 from pinot_assets.core.untrusted import RECEIPT
 from pinot_assets.errors import BuildError, SourceChanged, SourceError, StoreConflict
 from pinot_assets.ingest.contract.accepted_rows import BadRowAllowance, BadRowPolicy, Quarantine, TargetSchema
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, segment_name
-from pinot_assets.ingest.contract.failures import BecameFolder, Vanished, failure_of
+from pinot_assets.ingest.contract.build_spec import (
+    BecameFolder,
+    BuildSpec,
+    FileTask,
+    Vanished,
+    failure_of,
+    segment_name,
+)
 from pinot_assets.ingest.contract.task_outputs import (
     CutValues,
     Heartbeat,

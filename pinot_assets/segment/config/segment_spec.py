@@ -15,8 +15,7 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment.column.support import Feature, Findings, check_shape, is_true
-from pinot_assets.segment.column.text import utf16_key
-from pinot_assets.segment.column.types import STORAGE, Column, DataType
+from pinot_assets.segment.column.types import STORAGE, Column, DataType, utf16_key
 from pinot_assets.segment.config.columns import ColumnSettings, read_columns, read_encoding
 from pinot_assets.segment.config.indexes import Indexes, read_indexes
 from pinot_assets.segment.config.transforms import read_transforms

@@ -20,8 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.segment.column.decimals import Decimals, Numbers, Values
-from pinot_assets.segment.column.text import java_double, java_float
-from pinot_assets.segment.column.types import DataType
+from pinot_assets.segment.column.types import DataType, java_double, java_float
 from pinot_assets.segment.values.distinct import binary_buffers
 
 

@@ -24,8 +24,15 @@ import pyarrow.types as pt
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.decimals import Decimals, Values, stored_decimals
-from pinot_assets.segment.column.text import cut_utf16, utf16_length
-from pinot_assets.segment.column.types import STORAGE, Column, DataType, Default, TooLong
+from pinot_assets.segment.column.types import (
+    STORAGE,
+    Column,
+    DataType,
+    Default,
+    TooLong,
+    cut_utf16,
+    utf16_length,
+)
 from pinot_assets.segment.values.distinct import (
     NULL,
     Codes,

@@ -21,8 +21,7 @@ import pyarrow.compute as pc
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.decimals import Decimals, Numbers
-from pinot_assets.segment.column.text import utf16_key
-from pinot_assets.segment.column.types import STORAGE, Column, Default
+from pinot_assets.segment.column.types import STORAGE, Column, Default, utf16_key
 from pinot_assets.segment.values.distinct import Codes, binary_buffers, is_sorted
 from pinot_assets.segment.values.hashing import as_utf8, has_halves, murmur2
 from pinot_assets.segment.values.normalize import Normalized

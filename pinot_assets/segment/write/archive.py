@@ -23,7 +23,7 @@ from isal.isal_zlib import adler32
 
 from pinot_assets.core.untrusted import ENTRY_BYTES, BoundedHeader
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.column.text import property_line
+from pinot_assets.segment.column.types import property_line
 from pinot_assets.segment.write.segment import Segment, check_name, creation_meta
 
 if TYPE_CHECKING:

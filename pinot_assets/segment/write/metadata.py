@@ -10,7 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.segment.column.text import (
+from pinot_assets.segment.column.types import (
+    Column,
+    DataType,
+    Default,
+    FieldType,
     java_double,
     java_float,
     property_line,
@@ -18,7 +22,6 @@ from pinot_assets.segment.column.text import (
     utf16_key,
     utf16_length,
 )
-from pinot_assets.segment.column.types import Column, DataType, Default, FieldType
 from pinot_assets.segment.config.segment_spec import REFERENCE_SERVER, SegmentSpec
 from pinot_assets.segment.indexes.dictionary import bits_per_value
 from pinot_assets.segment.values.normalize import Cut

@@ -35,7 +35,7 @@ from pinot_assets.audit.checks import (
     vanished_columns,
 )
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.core.threads import in_threads
+from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.session.context.context import TriggerContext

@@ -31,8 +31,8 @@ from pinot_assets.core.stored_format import (
     table_of,
     with_keys,
 )
-from pinot_assets.core.threads import in_threads
 from pinot_assets.core.untrusted import fitting, listed, read_json
+from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import SourceError
 from pinot_assets.ingest.contract.task_outputs import attempt_of, file_id
 from pinot_assets.session.stores.staged_files import THREADS, StagedFiles

@@ -14,8 +14,7 @@ from types import ModuleType
 import pytest
 
 from pinot_assets.errors import BuildError
-from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
-from pinot_assets.ingest.contract.failures import Death, death_of
+from pinot_assets.ingest.contract.build_spec import BuildSpec, Death, FileTask, death_of
 from pinot_assets.ingest.spark.builder import JobDied, in_spite_of_deaths
 from pinot_assets.ingest.spark.tasks import Build
 from pinot_assets.ingest.task.isolated import build_alone, death
