@@ -3,8 +3,8 @@
 Each check is one pure function of what was built and what Pinot shows now.
 
 The last ones tell how the rows that queries see would change by a switch (tier 1). Files that lose their rows
-or a column keep the gate shut without configuration. A file cut off by its writer looks like a small file, and
-a filter or a pattern with a slip in it takes rows of files that are as they were.
+or a column keep the gate shut without configuration. A file cut off by its writer looks like a small file,
+and a filter or a pattern with a slip in it takes rows of files that are as they were.
 A check of that name with `severity: warn` in the table spec lets the switch through, and still tells.
 What they find is said of the data: a file that is rewritten since is read again, and no retry is spent.
 """

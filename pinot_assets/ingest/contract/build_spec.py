@@ -1,5 +1,6 @@
-"""What the session asks of a builder, and what Spark SQL makes of the rows, as plain picklable values; and why a file
-was not built: the failure of an error, of the machine, of a worker or executor that died.
+"""What the session asks of a builder, and what Spark SQL makes of the rows, as plain picklable values.
+
+And why a file was not built: the failure of an error, of the machine, of a worker or executor that died.
 
 Libraries report trouble of the machine beside the errors of a damaged file; of a death, Spark tells.
 """

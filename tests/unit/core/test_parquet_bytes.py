@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pinot_assets.session.values.state import table_of
+from pinot_assets.core.stored_format import table_of
 
 TABLE = pa.table({"a": ["x", "y"], "b": [[{"c": 1}], [{"c": 2}]]}).replace_schema_metadata({"k": "v"})
 
