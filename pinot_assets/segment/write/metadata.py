@@ -98,20 +98,21 @@ def segment_metadata(
         ("segment.table.name", table_name),
     ]
     for field_type, key in _NAME_LISTS.items():
-        names = [built.column.name for built in columns if built.column.field_type is field_type]
-        if names:
+        if names := [built.column.name for built in columns if built.column.field_type is field_type]:
             lines.append((key, ",".join(names)))
     if spec.time_column is not None:
         lines.append(("segment.time.column.name", spec.time_column))
     lines.append(("segment.total.docs", str(rows)))
     if time_range is not None:
-        lines.append(("segment.start.time", str(time_range.start)))
-        lines.append(("segment.end.time", str(time_range.end)))
-        lines.append(("segment.time.unit", time_range.unit))
+        lines += [
+            ("segment.start.time", str(time_range.start)),
+            ("segment.end.time", str(time_range.end)),
+            ("segment.time.unit", time_range.unit),
+        ]
     lines += [(f"custom.{key}", custom[key]) for key in sorted(custom, key=utf16_key)]
     for built in columns:
-        for key, value in _column_lines(built, rows, spec.min_server < REFERENCE_SERVER):
-            lines.append((f"column.{built.column.name}.{key}", value))
+        own_lines = _column_lines(built, rows, spec.min_server < REFERENCE_SERVER)
+        lines += [(f"column.{built.column.name}.{key}", value) for key, value in own_lines]
     lines.append(("segment.index.version", "v3"))
     return "".join(property_line(key, value) for key, value in lines).encode()
 

@@ -21,7 +21,7 @@ from pinot_assets.core.file_errors import TypeMismatch, Unreadable
 from pinot_assets.errors import SourceError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, tells_of_memory, trouble_of
 from pinot_assets.ingest.formats.binary_formats import damaged
-from pinot_assets.ingest.task.worker import build_file, build_from
+from pinot_assets.ingest.task import build_file, build_from
 from pinot_assets.snapshot.receipt import Failure
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
