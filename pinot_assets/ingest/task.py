@@ -30,7 +30,14 @@ from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.machine import keep_freed_memory, limit_memory, take_memory_from_system
 from pinot_assets.core.untrusted import RECEIPT
 from pinot_assets.errors import BuildError, SourceChanged, SourceError, StoreConflict
-from pinot_assets.ingest.contract.accepted_rows import BadRowAllowance, BadRowPolicy, EmptyColumns, Quarantine, TargetSchema, cut
+from pinot_assets.ingest.contract.accepted_rows import (
+    BadRowAllowance,
+    BadRowPolicy,
+    EmptyColumns,
+    Quarantine,
+    TargetSchema,
+    cut,
+)
 from pinot_assets.ingest.contract.build_spec import (
     BecameFolder,
     BuildSpec,

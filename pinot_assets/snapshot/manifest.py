@@ -137,6 +137,11 @@ class Snapshot(Stored):
         """Documents that a query should see."""
         return sum(f.rows for f in self.files)
 
+    @property
+    def tar_bytes(self) -> int:
+        """Size of the tars of all segments."""
+        return sum(output.tar_bytes for output in self.segments.values())
+
 
 _OUTPUT = pa.struct(
     [

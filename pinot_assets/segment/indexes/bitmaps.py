@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.config.indexes import BloomFilter
+from pinot_assets.segment.config.segment_spec import BloomFilter
 from pinot_assets.segment.values.hashing import as_utf8, murmur3_x64_128
 
 _NO_RUNS = 12346
