@@ -82,7 +82,14 @@ def build_file(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
     def rows(local: Path, _: Fingerprint, wanted: TargetSchema, verdicts: BadRowPolicy) -> Iterator[pa.Table]:
         if build_spec.query is not None:
             raise BuildError("a file with SQL was about to be read without it")
-        return read_rows(build_spec, local, wanted, verdicts)
+        return read_batches(
+            local,
+            wanted,
+            build_spec.input_format,
+            reader=build_spec.reader,
+            verdicts=verdicts,
+            limits=build_spec.limits,
+        )
 
     return build_from(build_spec, task, rows)
 

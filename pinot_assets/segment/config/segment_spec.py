@@ -5,8 +5,8 @@ concern to a segment, or refused because the segment would differ from what Pino
 
 The indexes that a table config asks for are written into the segment, or left to the server. The rule is that
 of Pinot's own builder, as far as an index is written here at all: bloom filters always, inverted indexes of
-`invertedIndexColumns` only with `createInvertedIndexDuringSegmentGeneration`, those of `fieldConfigList` always
-(`SegmentGeneratorConfig`). Every other index is built by the server that loads the segment
+`invertedIndexColumns` only with `createInvertedIndexDuringSegmentGeneration`, those of `fieldConfigList`
+always (`SegmentGeneratorConfig`). Every other index is built by the server that loads the segment
 (docs/design/segment-format.md#s10).
 """
 
