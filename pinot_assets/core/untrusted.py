@@ -284,17 +284,21 @@ def _check(hint: Any) -> ValueCheck:
     if origin in (Union, types.UnionType):
         ways = tuple(map(_check, args))
         return lambda value: any(way(value) for way in ways)
-    if origin is tuple and args[1:] != (Ellipsis,):
+    if origin is tuple and args[1:] == (Ellipsis,):
+        item = _check(args[0])
+        return lambda value: isinstance(value, tuple) and all(map(item, value))
+    if origin is tuple:
         items = tuple(map(_check, args))
         return lambda value: (
             isinstance(value, tuple)
             and len(value) == len(items)
             and all(check(one) for check, one in zip(items, value, strict=True))
         )
-    if origin in (tuple, Sequence, list, frozenset):
-        kinds: tuple[type, ...] = (tuple,) if origin is tuple else (Sequence, frozenset)
-        item = _check(args[0])
-        return lambda value: isinstance(value, kinds) and not isinstance(value, str) and all(map(item, value))
+    if origin in (Sequence, list, frozenset):
+        (item,) = map(_check, args)
+        return lambda value: (
+            isinstance(value, Sequence | frozenset) and not isinstance(value, str) and all(map(item, value))
+        )
     if origin in (Mapping, dict):
         key, item = map(_check, args)
         return lambda value: (

@@ -106,9 +106,8 @@ def in_threads(call: Callable[[T], R], items: Iterable[T], threads: int, name: s
     :raises Exception: what the call raises; of several the one of the earliest item.
     """
     waiting = list(items)
-    places = iter(
-        range(len(waiting))
-    )  # one step of it is one of Python's own, so no two threads get the same
+    # One step of it is one of Python's own, so no two threads get the same.
+    places = iter(range(len(waiting)))
     results: dict[int, R] = {}
     errors: dict[int, BaseException] = {}
     over = threading.Event()

@@ -199,9 +199,8 @@ def read_facts(properties: bytes) -> SegmentFacts:
     rows: int | None = None
     columns: dict[str, dict[str, str]] = {}
     for line in properties.decode().split("\n"):
-        key, _, value = line.partition(
-            " ="
-        )  # a key's own blanks and = are escaped; an empty value has no blank
+        # A key's own blanks and = are escaped; an empty value has no blank.
+        key, _, value = line.partition(" =")
         value = value[1:]
         if key == "segment.total.docs":
             rows = int(value)
