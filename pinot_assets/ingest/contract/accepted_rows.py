@@ -76,16 +76,9 @@ _NAMES = {
 
 MissingColumn = Literal["null", "fail"]
 _LIMIT: Final = re.compile(r"([0-9]{1,9})|([0-9]{1,3}(?:\.[0-9]{1,4})?)\s*%")
+_TEXTS: Final = ("column", "value", "reason", "code", "record")
 _SCHEMA: Final = pa.schema(
-    [
-        ("file", pa.string()),
-        ("row", pa.int64()),
-        ("column", pa.string()),
-        ("value", pa.string()),
-        ("reason", pa.string()),
-        ("code", pa.string()),
-        ("record", pa.string()),
-    ]
+    [("file", pa.string()), ("row", pa.int64()), *((name, pa.string()) for name in _TEXTS)]
 )
 _NO_LIMIT: Final = 1 << 62
 _ENOUGH: Final = 100_000

@@ -147,11 +147,6 @@ class DataType(StrEnum):
         """Stored as UTF-8 text (Pinot's stored type STRING)."""
         return self in (DataType.STRING, DataType.JSON)
 
-    @property
-    def has_max_length(self) -> bool:
-        """Whether the schema's maximum length concerns it (stored types STRING and BYTES)."""
-        return self.is_text or self is DataType.BYTES
-
 
 class FieldType(StrEnum):
     """The role of a column in the Pinot schema."""
@@ -169,17 +164,13 @@ class Storage:
     :ivar stored: Arrow type of the stored values (BOOLEAN is stored as INT, TIMESTAMP as LONG millis); None
         where Arrow has none, which is BIG_DECIMAL.
     :ivar disk: numpy type of one stored value, big-endian; None for values of variable width.
-    :ivar kinds: tells the Arrow types that it may be cast from.
+    :ivar kinds: tells the Arrow types that may be cast to it without guessing.
     """
 
     arrow: pa.DataType
     stored: pa.DataType | None
     disk: np.dtype[np.generic] | None
     kinds: tuple[Callable[[pa.DataType], bool], ...]
-
-    def accepts(self, kind: pa.DataType) -> bool:
-        """Whether an Arrow type may be cast to it without guessing."""
-        return any(is_kind(kind) for is_kind in self.kinds)
 
 
 _NUMBERS = (pt.is_integer, pt.is_floating)

@@ -135,7 +135,7 @@ def _typed(column: Column, data: pa.ChunkedArray) -> tuple[Values, Codes]:
         empty = pa.array([], pa.int32() if storage.stored is None else storage.stored)
         return _values(column, empty), np.full(len(data), NULL, dtype=np.int32)
     kind = data.type.value_type if pt.is_dictionary(data.type) else data.type
-    if not storage.accepts(kind):
+    if not any(is_kind(kind) for is_kind in storage.kinds):
         raise BuildError(
             f"Column {column.name} cannot be built",
             why=f"its values are {kind}, its Pinot type is {column.data_type}",
