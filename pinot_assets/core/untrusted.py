@@ -161,7 +161,7 @@ _DIGITS: Final = re.compile("[0-9]{1,19}")
 def read_json(text: str | bytes) -> JsonValue:
     """The value of a JSON text.
 
-    :raises ValueError: it is none, it has more than `limits.most_values` values, or it is nested more than
+    :raises ValueError: it is none, it has more than `most_values` values, or it is nested more than
         `DEEPEST` levels deep.
     """
     most = most_values()
