@@ -18,9 +18,8 @@ from samples import Sample
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.machine import keep_freed_memory, take_memory_from_system
-from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
+from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema, cut
 from pinot_assets.ingest.formats.read import read_batches
-from pinot_assets.ingest.task.worker import cut
 from pinot_assets.segment import Segment, SegmentSpec, build_segment, write_tar
 
 _ALL_ROWS = 1 << 40

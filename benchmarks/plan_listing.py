@@ -39,7 +39,6 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.machine import take_memory_from_system
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.session.detect.listing import changes_of
-from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
     PublishedFile,
     PublishedFiles,
@@ -47,7 +46,7 @@ from pinot_assets.snapshot.manifest import (
     files_to_parquet,
     sha256_hex,
 )
-from pinot_assets.snapshot.receipt import Output
+from pinot_assets.snapshot.receipt import Fingerprint, Output
 from pinot_assets.source import open_store, take_inventory
 from pinot_assets.source.bucket_store import BucketObjectStore
 

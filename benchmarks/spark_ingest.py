@@ -43,8 +43,7 @@ from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.jvm import local_context, local_session
-from pinot_assets.snapshot.fingerprint import SourceFile
-from pinot_assets.snapshot.receipt import FileResult, Receipt
+from pinot_assets.snapshot.receipt import FileResult, Receipt, SourceFile
 from pinot_assets.source import open_store
 
 ROUNDS = 2  # Pinot's job works for five minutes on ten million rows

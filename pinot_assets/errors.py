@@ -87,7 +87,7 @@ class StoreConflict(SourceError):
 
 
 class TooLarge(SourceError):
-    """An object is larger than what is read of its kind (`pinot_assets/core/limits.py`)."""
+    """An object is larger than what is read of its kind (`pinot_assets/core/untrusted.py`)."""
 
 
 class StreamUnreadable(SourceError):

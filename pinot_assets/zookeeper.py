@@ -24,8 +24,7 @@ from kazoo.retry import KazooRetry
 from kazoo.security import ACL, make_acl, make_digest_acl
 
 from pinot_assets.core.connections import Tls, Waits, ZooKeeperAccess
-from pinot_assets.core.limits import NODE_BYTES
-from pinot_assets.core.untrusted import fields_of_json, whole_number
+from pinot_assets.core.untrusted import NODE_BYTES, fields_of_json, whole_number
 from pinot_assets.errors import SessionError, SpecError
 
 _USUAL = Waits()

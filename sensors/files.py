@@ -20,7 +20,7 @@ from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
 from pinot_assets.assets.table import TableAssets
 from pinot_assets.core.check_result import unknown
-from pinot_assets.core.threads import Late, Patience
+from pinot_assets.core.waiting import Late, Patience
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError, SourceError
 from pinot_assets.health import source
 from pinot_assets.resources import PinotResource

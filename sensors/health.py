@@ -14,7 +14,7 @@ from pinot_assets.assets.budget import look_in_time
 from pinot_assets.assets.health import evaluations, examine_table
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.core.check_result import unknown
-from pinot_assets.core.threads import Patience
+from pinot_assets.core.waiting import Patience
 from pinot_assets.health import CHECKS, CheckResult, summary
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings

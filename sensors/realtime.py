@@ -16,7 +16,7 @@ from pinot_assets.assets.keys import TABLE_TAG, tag_of
 from pinot_assets.assets.realtime.assets import evaluations, job_name, observations
 from pinot_assets.assets.runs import UNDER_WAY, WHY_TAG
 from pinot_assets.core.text import plural
-from pinot_assets.core.threads import Patience
+from pinot_assets.core.waiting import Patience
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import summary
 from pinot_assets.realtime.health.checks import RealtimeView, blind, look

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from dagster._grpc.utils import default_sensor_grpc_timeout
 
-from pinot_assets.core.threads import Late, Patience
+from pinot_assets.core.waiting import Late, Patience
 
 TICK_S = 15.0
 """What a tick may spend on it, beside its look at source and session."""

@@ -122,7 +122,7 @@ def of_snapshot(
         "files": len(snapshot.ledger),
         "segments": len(snapshot.segments),
         "rows": snapshot.rows,
-        "bytes": sum(o.tar_bytes for o in snapshot.segments.values()),
+        "bytes": snapshot.tar_bytes,
         "published_at": dg.MetadataValue.timestamp(snapshot.published_ms / 1000),
         "manifest": _link(manifest),
         "rollback_until": (

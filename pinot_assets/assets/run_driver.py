@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 import dagster as dg
 
 from pinot_assets.assets.runs import is_asked_for
-from pinot_assets.core.deadline import Clock, Deadline, poll_until
 from pinot_assets.core.text import plural
+from pinot_assets.core.waiting import Clock, Deadline, poll_until
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.session_store import SessionStore

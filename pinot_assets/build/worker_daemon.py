@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pyspark.daemon import manager
 
-import pinot_assets.ingest.task.worker  # noqa: F401  # what every worker would import first
+import pinot_assets.ingest.task  # noqa: F401  # what every worker would import first
 
 if __name__ == "__main__":
     manager()

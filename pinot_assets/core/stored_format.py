@@ -24,8 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
-from pinot_assets.core.limits import MOST_ROWS, OBJECT, UNPACKED
-from pinot_assets.core.untrusted import fitting
+from pinot_assets.core.untrusted import MOST_ROWS, OBJECT, UNPACKED, fitting
 from pinot_assets.errors import NeedsNewerRelease
 
 if TYPE_CHECKING:

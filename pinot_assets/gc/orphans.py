@@ -27,7 +27,7 @@ from pinot_assets.session.stores.session_store import KEPT_SESSIONS
 from pinot_assets.session.stores.staging import Reach, staged
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader, snapshot_headers
 from pinot_assets.session.values.state import Pointer, Session, is_ours
-from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.file_table import ObjectInfo
 from pinot_assets.table_spec import TableSpec
 

@@ -112,7 +112,7 @@ def _staging(probe: TableProbe) -> Iterator[Room]:
     if disk is None:
         return
     swap = probe.spec.mode == "swap"
-    more = sum(o.tar_bytes for o in probe.snapshot.segments.values()) if swap and probe.snapshot else 0
+    more = probe.snapshot.tar_bytes if swap and probe.snapshot else 0
     yield staging_room(*disk, more)
 
 

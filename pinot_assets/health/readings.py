@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.plan import Plan
-from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
-from pinot_assets.snapshot.receipt import Failure, Output
+from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output, SourceFile
 from pinot_assets.source.readiness import Readiness
 
 Attempts = Mapping[tuple[str, int], Sequence[Failure]]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.threads import run_with_timeout
+from pinot_assets.core.waiting import run_with_timeout
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.session.driver import Driver, was_turned_away
 from pinot_assets.session.stores.staging import Staging, staged

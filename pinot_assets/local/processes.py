@@ -20,8 +20,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.core.untrusted import fields_of_json
+from pinot_assets.core.waiting import MONOTONIC, Deadline, poll_until
 from pinot_assets.errors import LocalStackError
 from pinot_assets.settings.local_stack import CLUSTER, ProcessRecord
 

@@ -14,7 +14,7 @@ from prometheus_client import push_to_gateway
 from prometheus_client.exposition import basic_auth_handler, default_handler
 
 from pinot_assets.audit.checks import Finding
-from pinot_assets.core.threads import run_with_timeout
+from pinot_assets.core.waiting import run_with_timeout
 from pinot_assets.metrics.family import Sample, gauge, registry_of
 from pinot_assets.metrics.session import check_samples
 from pinot_assets.session.driver import Driver, StepRecord, was_turned_away

@@ -8,9 +8,8 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TypeVar
 
-from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.threads import in_threads
+from pinot_assets.core.waiting import MONOTONIC, Deadline, in_threads, poll_until
 from pinot_assets.errors import PinotError, PinotNotFound
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PushMode, PushReport, ServerDisk, StagedObjects

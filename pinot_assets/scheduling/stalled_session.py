@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
-from pinot_assets.core.deadline import doubled
 from pinot_assets.core.stored_format import Stored, plain, structured
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import read_json
+from pinot_assets.core.waiting import doubled
 from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.state import Mode, Session, utc_text

@@ -12,7 +12,7 @@ from typing import Final
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.stored_format import NEWEST
 from pinot_assets.core.text import plural
-from pinot_assets.core.threads import in_threads
+from pinot_assets.core.waiting import in_threads
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query, segment_name
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
@@ -30,9 +30,8 @@ from pinot_assets.session.values.report import notes_on
 from pinot_assets.session.values.state import Mode, ObjectRef, PushKind, Session, State, new_session_id
 from pinot_assets.session.values.trouble import STALLS
 from pinot_assets.settings.file_limits import FileLimits
-from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
 
 _NO_WORD: Final = (

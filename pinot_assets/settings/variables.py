@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pinot_assets.core import limits
+from pinot_assets.core import untrusted
 from pinot_assets.settings.cluster_fields import (
     SECRET,
     PinotFields,
@@ -53,14 +53,20 @@ VARIABLES: Final = {
                 str(limit.mib),
                 "MiB",
             )
-            for limit in (limits.REPLY, limits.ANSWER, limits.OBJECT, limits.RECEIPT, limits.RECEIPTS)
+            for limit in (
+                untrusted.REPLY,
+                untrusted.ANSWER,
+                untrusted.OBJECT,
+                untrusted.RECEIPT,
+                untrusted.RECEIPTS,
+            )
         ),
         Variable(
-            limits.VALUES_VARIABLE,
-            f"1 to {limits.HIGHEST_VALUES}",
+            untrusted.VALUES_VARIABLE,
+            f"1 to {untrusted.HIGHEST_VALUES}",
             "Most values of one JSON text, lists and objects counted twice; more is refused before it is "
-            f"taken apart. It may be nested {limits.DEEPEST} levels deep, whatever is set here.",
-            str(limits.MOST_VALUES),
+            f"taken apart. It may be nested {untrusted.DEEPEST} levels deep, whatever is set here.",
+            str(untrusted.MOST_VALUES),
             "values",
         ),
     ),

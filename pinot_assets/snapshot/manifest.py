@@ -40,8 +40,7 @@ from pinot_assets.core.stored_format import (
 )
 from pinot_assets.core.untrusted import read_json, reading
 from pinot_assets.errors import SnapshotCorrupt
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import Output, Receipt
+from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +136,11 @@ class Snapshot(Stored):
     def rows(self) -> int:
         """Documents that a query should see."""
         return sum(f.rows for f in self.files)
+
+    @property
+    def tar_bytes(self) -> int:
+        """Size of the tars of all segments."""
+        return sum(output.tar_bytes for output in self.segments.values())
 
 
 _OUTPUT = pa.struct(

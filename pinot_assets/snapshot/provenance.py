@@ -110,13 +110,9 @@ def difference(older: Snapshot, newer: Snapshot) -> SnapshotDiff:
         segments_to=tuple(sorted(newer.segments.keys() - older.segments.keys())),
         segments_from=tuple(sorted(older.segments.keys() - newer.segments.keys())),
         rows=newer.rows - older.rows,
-        tar_bytes=_tar_bytes(newer) - _tar_bytes(older),
+        tar_bytes=newer.tar_bytes - older.tar_bytes,
     )
 
 
 def _of(files: dict[str, PublishedFile], uris: Iterable[str]) -> tuple[PublishedFile, ...]:
     return tuple(files[uri] for uri in sorted(uris))
-
-
-def _tar_bytes(snapshot: Snapshot) -> int:
-    return sum(output.tar_bytes for output in snapshot.segments.values())

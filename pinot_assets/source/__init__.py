@@ -3,7 +3,7 @@
 No Dagster and no Spark in here: executors use it.
 """
 
-from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
+from pinot_assets.snapshot.receipt import Fingerprint, SourceFile
 from pinot_assets.source.diff import diff
 from pinot_assets.source.factory import open_store
 from pinot_assets.source.file_patterns import compile_pattern

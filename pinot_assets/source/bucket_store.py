@@ -30,10 +30,10 @@ from obstore.exceptions import (
 )
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.limits import OBJECT, ByteLimit
 from pinot_assets.core.policy import Policy
+from pinot_assets.core.untrusted import OBJECT, ByteLimit
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
-from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.bucket_settings import (
     CALL_TIMEOUT,
     TRANSFER_TIMEOUT,

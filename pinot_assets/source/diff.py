@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
+from pinot_assets.snapshot.receipt import Fingerprint, SourceFile
 from pinot_assets.source.file_table import in_order
 
 # What S3 makes from content alone: the MD5 of one part, or of the parts' MD5s.

@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
+from pinot_assets.snapshot.receipt import Fingerprint, SourceFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.stored_format import Marks, require_schema
 from pinot_assets.core.untrusted import fitting, listed, read_json
-from pinot_assets.snapshot.fingerprint import SourceFile
+from pinot_assets.snapshot.receipt import SourceFile
 from pinot_assets.source.file_patterns import PathPattern, compile_pattern, path_of_uri
 from pinot_assets.source.file_table import COLUMNS, FileTable, Page, files_of, page_of, text_of, without_root
 from pinot_assets.source.object_store import ObjectStore

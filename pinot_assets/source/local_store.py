@@ -25,9 +25,9 @@ from typing import BinaryIO
 
 import psutil
 
-from pinot_assets.core.limits import OBJECT, ByteLimit
+from pinot_assets.core.untrusted import OBJECT, ByteLimit
 from pinot_assets.errors import ListingFailed, SourceChanged, SourceError, StoreConflict
-from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.file_table import ObjectInfo, Page, pages_of
 from pinot_assets.source.object_store import CHUNK_BYTES, RootedStore, copied, probe_put_if_absent, whole
 from pinot_assets.source.uris import Root, check_key

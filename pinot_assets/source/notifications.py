@@ -12,10 +12,9 @@ from functools import cached_property
 from typing import Any, Final
 from urllib.parse import unquote_plus, urlsplit
 
-from pinot_assets.core.limits import MESSAGE_BYTES
 from pinot_assets.core.policy import Policy
 from pinot_assets.core.text import plural
-from pinot_assets.core.untrusted import read_json
+from pinot_assets.core.untrusted import MESSAGE_BYTES, read_json
 from pinot_assets.errors import SourceError
 from pinot_assets.source.policy import props_of_queue, refused_queue
 from pinot_assets.source.settings import allow_http, resolve, resolve_env

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from pinot_assets.core.limits import OBJECT, ByteLimit
+from pinot_assets.core.untrusted import OBJECT, ByteLimit
 from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
-from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.file_table import ObjectInfo, Page
 from pinot_assets.source.uris import Root, join_uri, key_below
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pinot_assets.core.connections import origin_of
 from pinot_assets.core.policy import PROJECTS_OWN, Policy, PolicyRefusal
 from pinot_assets.errors import SettingError
-from pinot_assets.snapshot.fingerprint import SourceFile
+from pinot_assets.snapshot.receipt import SourceFile
 from pinot_assets.source.file_table import columns_of
 from pinot_assets.source.settings import is_reference, referenced, resolve_env
 from pinot_assets.source.uris import Root, adls_names, parse_root

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pinot_assets.core.text import plural_are
-from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
+from pinot_assets.snapshot.receipt import Fingerprint, SourceFile
 from pinot_assets.source.listing import Inventory, narrowed
 
 

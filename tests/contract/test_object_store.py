@@ -21,14 +21,14 @@ from fakes.stores.gcs import gcs_server, key_file
 from fakes.stores.memory import new_memory, open_memory
 from moto.server import ThreadedMotoServer
 
-from pinot_assets.core.limits import MIB, RECEIPT
 from pinot_assets.core.machine import find_java
 from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.untrusted import MIB, RECEIPT
 from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
 from pinot_assets.local import jars, parts, processes
 from pinot_assets.local.parts import Site
 from pinot_assets.settings.local_stack import Record
-from pinot_assets.snapshot.fingerprint import SourceFile
+from pinot_assets.snapshot.receipt import SourceFile
 from pinot_assets.source import bucket_store, file_table
 from pinot_assets.source.factory import open_store
 from pinot_assets.source.file_table import files_of

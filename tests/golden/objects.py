@@ -39,7 +39,6 @@ from pinot_assets.session.values.state import (
     pointer_to_bytes,
     session_to_bytes,
 )
-from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
     PublishedFile,
     Snapshot,
@@ -47,7 +46,7 @@ from pinot_assets.snapshot.manifest import (
     files_to_parquet,
     header_to_bytes,
 )
-from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Output, Receipt, SegmentFacts
+from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Fingerprint, Output, Receipt, SegmentFacts
 from pinot_assets.source.file_table import COLUMNS
 from pinot_assets.source.listing import ListingPart, part_to_arrow
 

@@ -37,7 +37,7 @@ from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec, FileTask, nobody
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.jvm import local_session
-from pinot_assets.ingest.task.worker import build_file
+from pinot_assets.ingest.task import build_file
 from pinot_assets.local.stack import Stack
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.session.connect import open_clients, open_session_store, open_staging

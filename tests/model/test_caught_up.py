@@ -22,8 +22,8 @@ from model.world.restored import (
 )
 from model.world.table import TABLE, Job, Table, run
 
-from pinot_assets.core.limits import ByteLimit
 from pinot_assets.core.stored_format import FIRST, NEWEST
+from pinot_assets.core.untrusted import ByteLimit
 from pinot_assets.errors import PinotAssetsError, SessionError, SnapshotCorrupt, SourceError
 from pinot_assets.gc.collect import collect
 from pinot_assets.session.driver import Driver

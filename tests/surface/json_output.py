@@ -27,7 +27,7 @@ from pinot_assets.session import driver
 from pinot_assets.session.checks.server_checks import RowCount
 from pinot_assets.session.plan_report.history import FileState
 from pinot_assets.settings.local_stack import StackState
-from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.table_spec.yaml.document import Note, Problem
 from surface.json_keys import Reader, Scope
 from tools.docs.cli_page import commands

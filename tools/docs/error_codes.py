@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from pinot_assets.snapshot import failure_code
+from pinot_assets.snapshot import receipt
 
 
 class Meaning(NamedTuple):
@@ -143,8 +143,8 @@ KINDS: Final = {
         "see Spark's UI or log; what is built stays, and the next run goes on",
     ),
     "ingest.spark.query.ExpressionFailed": Meaning("`EXPRESSION`", _OF_FILE),
-    "ingest.contract.failures.Vanished": Meaning("`VANISHED`", _OF_FILE),
-    "ingest.contract.failures.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
+    "ingest.contract.build_spec.Vanished": Meaning("`VANISHED`", _OF_FILE),
+    "ingest.contract.build_spec.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
     "sizing.quantities.QuantityError": Meaning(
         "a quantity that was typed cannot be read, or makes no sense", "see `--help` of the command"
     ),
@@ -172,6 +172,6 @@ KINDS: Final = {
 """Kinds of those that are classes of their own, by module (of `pinot_assets`) and name."""
 
 CODES: Final = {
-    code.name: Meaning(code.means, code.advice.replace("](", "](../")) for code in failure_code.CODES.values()
+    code.name: Meaning(code.means, code.advice.replace("](", "](../")) for code in receipt.CODES.values()
 }
 """By the code that a failed file has; links are relative to docs/reference."""

@@ -28,9 +28,9 @@ from pinot_assets.cli.options import AsJson, TablesOption, offline_tables, table
 from pinot_assets.cli.program import of_system
 from pinot_assets.cli.terminal import Terminal, new_console
 from pinot_assets.core import interrupts
-from pinot_assets.core.deadline import doubled
 from pinot_assets.core.exit_codes import ExitCode, code_of, worst
 from pinot_assets.core.text import plural
+from pinot_assets.core.waiting import doubled
 from pinot_assets.errors import PinotAssetsError, SessionHeld, SpecError, TypedWrong
 from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.detect.observe import Observation, list_source, observe

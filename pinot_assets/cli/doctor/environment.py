@@ -21,10 +21,10 @@ from urllib.parse import urlsplit
 from rich.console import Console
 from rich.table import Table
 
-from pinot_assets.core import limits
 from pinot_assets.core.check_result import CheckResult, failed, hours, passed, warned
 from pinot_assets.core.connections import S3_ENDPOINTS, origin_of
 from pinot_assets.core.policy import POLICY
+from pinot_assets.core.untrusted import ANSWER, OBJECT, RECEIPT, RECEIPTS, REPLY, most_values
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.health.serving import owned
 from pinot_assets.metrics.pushing import PASSWORD, USER
@@ -146,9 +146,9 @@ def _tables(env: Mapping[str, str]) -> Iterator[CheckResult]:
 
 
 def _check_limits(checks: list[CheckResult], env: Mapping[str, str]) -> None:
-    sized = (limits.REPLY, limits.ANSWER, limits.OBJECT, limits.RECEIPT, limits.RECEIPTS)
+    sized = (REPLY, ANSWER, OBJECT, RECEIPT, RECEIPTS)
     reads: list[Callable[[], object]] = [
-        limits.most_values,
+        most_values,
         lambda: FileLimits.of_environment(env),
         *(lambda limit=limit: limit.bytes for limit in sized),
     ]

@@ -1,12 +1,13 @@
 """Which rows of a file its table accepts: the columns as Arrow types, and how many rows may be bad.
 
 Readers tell a `BadRowPolicy` what they find. Rows that are put aside go to a Parquet file, never away.
+Accepted rows are cut into segments.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Self
@@ -75,16 +76,9 @@ _NAMES = {
 
 MissingColumn = Literal["null", "fail"]
 _LIMIT: Final = re.compile(r"([0-9]{1,9})|([0-9]{1,3}(?:\.[0-9]{1,4})?)\s*%")
+_TEXTS: Final = ("column", "value", "reason", "code", "record")
 _SCHEMA: Final = pa.schema(
-    [
-        ("file", pa.string()),
-        ("row", pa.int64()),
-        ("column", pa.string()),
-        ("value", pa.string()),
-        ("reason", pa.string()),
-        ("code", pa.string()),
-        ("record", pa.string()),
-    ]
+    [("file", pa.string()), ("row", pa.int64()), *((name, pa.string()) for name in _TEXTS)]
 )
 _NO_LIMIT: Final = 1 << 62
 _ENOUGH: Final = 100_000
@@ -224,3 +218,57 @@ class Quarantine(BadRowPolicy):
             why=f"the first is {self._first.verdict().what}",
             hint="correct the file, or raise maxBadRows",
         )
+
+
+class EmptyColumns:
+    """Looks at the rows of one file as they pass.
+
+    :param columns: names of the table's.
+    """
+
+    def __init__(self, columns: Iterable[str]) -> None:
+        self._without = list(columns)
+        self._rows = 0
+
+    def watched(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """The same tables; a column is looked at until it shows a value."""
+        for table in tables:
+            self._rows += table.num_rows
+            self._without = [
+                name for name in self._without if table.column(name).null_count == table.num_rows
+            ]
+            yield table
+
+    def missing(self, lacking: tuple[str, ...]) -> tuple[str, ...]:
+        """Columns without a value, once all rows have passed; of a file without rows those that it lacks.
+
+        :param lacking: what the file has no column for, which may be more than the table's.
+        """
+        without = [name for name in self._without if name not in lacking] if self._rows else []
+        return (*lacking, *without)
+
+
+def cut(tables: Iterator[pa.Table], max_rows: int, desired_bytes: int | None) -> Iterator[pa.Table]:
+    """Tables of as many rows as a segment may have, the last one fewer.
+
+    :param desired_bytes: size of a segment, measured by what its rows take in memory. Rows that come together
+        count as equally large, so that nothing but the file and its reader say where it is cut: a task run
+        twice cuts in the same places.
+    """
+    pending: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        while table.num_rows:
+            room = max_rows - rows
+            if desired_bytes is not None:
+                room = min(room, (desired_bytes - size) * table.num_rows // max(1, table.nbytes))
+            if table.num_rows < room:
+                pending.append(table)
+                rows, size = rows + table.num_rows, size + table.nbytes
+                break
+            part = table.slice(0, room if pending else max(1, room))
+            yield pa.concat_tables([*pending, part])
+            pending, rows, size = [], 0, 0
+            table = table.slice(part.num_rows)
+    if pending:
+        yield pa.concat_tables(pending)

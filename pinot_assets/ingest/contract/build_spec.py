@@ -13,8 +13,7 @@ from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.ingest.contract.accepted_rows import MissingColumn
 from pinot_assets.segment.config.transforms import Translation, read_transforms
 from pinot_assets.settings.file_limits import FileLimits
-from pinot_assets.snapshot.fingerprint import SourceFile
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,7 @@ from pinot_assets.errors import (
     UnsupportedFeature,
 )
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
-from pinot_assets.snapshot.failure_code import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY, WORKER_DIED
-from pinot_assets.snapshot.receipt import Failure
+from pinot_assets.snapshot.receipt import BECAME_FOLDER, MACHINE, OUT_OF_MEMORY, WORKER_DIED, Failure
 
 
 class Vanished(SourceError):

@@ -28,7 +28,7 @@ from pinot_assets.core.untrusted import read_json
 from pinot_assets.errors import SourceError
 from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.segment.write.segment import ColumnStats
-from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.object_store import ObjectStore
 
 _RECEIPT = re.compile(r"-([0-9]+)\.json$")

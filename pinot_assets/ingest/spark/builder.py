@@ -32,8 +32,7 @@ from pinot_assets.ingest.contract.failures import Death, death_of
 from pinot_assets.ingest.contract.task_outputs import HeartbeatReader
 from pinot_assets.ingest.spark.file_jobs import RestartedFiles, SparkFiles
 from pinot_assets.ingest.spark.tasks import Build, Finished, Results, build_in_worker
-from pinot_assets.ingest.task.isolated import build_alone
-from pinot_assets.ingest.task.worker import build_file
+from pinot_assets.ingest.task import build_alone, build_file
 from pinot_assets.snapshot.receipt import FileResult
 from pinot_assets.source.factory import open_store
 

@@ -57,9 +57,7 @@ from pinot_assets.ingest.spark.tasks import (
     write_file,
 )
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.snapshot.failure_code import OUT_OF_MEMORY, WORKER_DIED
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import Failure, FileResult
+from pinot_assets.snapshot.receipt import OUT_OF_MEMORY, WORKER_DIED, Failure, FileResult, Fingerprint
 
 _Sign = tuple[int, ...]
 

@@ -272,9 +272,8 @@ def _own_jvm(app_name: str, cores: int) -> Iterator[dict[str, str]]:
                 remember_jvm(home, jvm.pid)
             yield settings
     except PySparkRuntimeError as error:
-        if "JAVA_GATEWAY_EXITED" not in str(
-            error
-        ):  # of a JVM that ended at once Spark only says that its gateway exited
+        # Of a JVM that ended at once Spark only says that its gateway exited.
+        if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
         options = os.environ.get("PYSPARK_SUBMIT_ARGS")
         raise BuildError(

@@ -36,9 +36,8 @@ from pinot_assets.ingest.spark.file_checks import (
     check_sizes,
     footer_rows,
 )
-from pinot_assets.ingest.task.worker import build_from, look_at, version_of
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import Failure, FileResult, Receipt
+from pinot_assets.ingest.task import build_from, look_at, version_of
+from pinot_assets.snapshot.receipt import Failure, FileResult, Fingerprint, Receipt
 from pinot_assets.source.factory import open_store
 
 ROW: Final = "#row"

@@ -23,8 +23,7 @@ from tenacity import Retrying, retry_if_exception, wait_random_exponential
 
 from pinot_assets.core.connections import PinotConnection
 from pinot_assets.core.json_object import JsonValue
-from pinot_assets.core.limits import ERROR_BYTES, REPLY
-from pinot_assets.core.untrusted import read_json
+from pinot_assets.core.untrusted import ERROR_BYTES, REPLY, read_json
 from pinot_assets.errors import (
     PinotError,
     PinotNotFound,

@@ -18,7 +18,7 @@ import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from pinot_assets.core.connections import PinotConnection
-from pinot_assets.core.limits import ANSWER
+from pinot_assets.core.untrusted import ANSWER
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
 from pinot_assets.pinot.client.data_table import DataTable, read_data_table
 

@@ -16,8 +16,7 @@ from typing import IO, Protocol, cast
 
 from isal import igzip, isal_zlib
 
-from pinot_assets.core.limits import ENTRY_BYTES
-from pinot_assets.core.untrusted import BoundedHeader
+from pinot_assets.core.untrusted import ENTRY_BYTES, BoundedHeader
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient
 

@@ -18,10 +18,9 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
 from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.text import plural, plural_are
-from pinot_assets.core.threads import in_threads
+from pinot_assets.core.waiting import MONOTONIC, Deadline, in_threads, poll_until
 from pinot_assets.errors import PinotError, PinotUnreachable, PushRefused, SnapshotCorrupt, SwitchStateUnknown
 from pinot_assets.pinot.api import PinotClient, PushMode, PushReport, StagedObjects
 from pinot_assets.pinot.client.http import CutOff, UploadFailed

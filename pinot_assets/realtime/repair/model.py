@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from pinot_assets.core.deadline import doubled
 from pinot_assets.core.stored_format import Open, plain, structured
 from pinot_assets.core.untrusted import fields_of_json, reading
+from pinot_assets.core.waiting import doubled
 from pinot_assets.errors import SessionError
 
 SUBJECT: Final = "repair"

@@ -101,7 +101,7 @@ def parse_decimal(text: str) -> Decimal:
 
     :raises ValueError: not a decimal number, one of too many digits, or a scale that Pinot cannot store.
     """
-    if len(text) > MAX_DIGITS and _digits(text) > MAX_DIGITS:
+    if len(text) > MAX_DIGITS and sum(map(str.isdigit, re.split("[eE]", text, maxsplit=1)[0])) > MAX_DIGITS:
         raise ValueError(f"a decimal number has more than {MAX_DIGITS:,} digits")
     if not _DECIMAL.fullmatch(text):
         raise ValueError(f"{text[:50]!r} is not a decimal number")
@@ -192,10 +192,6 @@ def _without_zeros(decimals: Decimals) -> Decimals:
 def _stripped(value: Decimal | int | str) -> Decimal:
     number = parse_decimal(value.strip(_JAVA_BLANKS)) if isinstance(value, str) else Decimal(value)
     return number.normalize(_EXACT) if number else Decimal(0)
-
-
-def _digits(text: str) -> int:
-    return sum(map(str.isdigit, re.split("[eE]", text, maxsplit=1)[0]))
 
 
 def _parts(value: Decimal) -> tuple[int, int]:

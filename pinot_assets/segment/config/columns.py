@@ -11,12 +11,11 @@ import re
 from collections import Counter
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.segment.column.json_values import is_true, java_int, number
-from pinot_assets.segment.column.support import Feature, Findings
-from pinot_assets.segment.column.text import UNSAFE_VALUE
+from pinot_assets.segment.column.support import Feature, Findings, is_true, java_int, number
 from pinot_assets.segment.column.types import (
     DEFAULT_MAX_LENGTH,
     METRIC_TYPES,
+    UNSAFE_VALUE,
     Codec,
     Column,
     DataType,

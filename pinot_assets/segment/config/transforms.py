@@ -149,7 +149,7 @@ class _Parser:
         kind, text = self._take()
         if kind == "sign" and text == "(":
             found = self._or()
-            self._expect(")")
+            self._close()
             return found
         if kind == "sign" and text == "-" and self._peek()[0] == "number":
             return _number("-" + self._take()[1])
@@ -169,7 +169,7 @@ class _Parser:
         name = text.lower()
         if self._taken(("(",)):
             arguments = [] if self._peek() == ("sign", ")") else self._arguments()
-            self._expect(")")
+            self._close()
             return self._call(name.replace("_", ""), arguments)
         if name in ("true", "false"):
             return Argument(name, "BOOLEAN")
@@ -223,9 +223,9 @@ class _Parser:
         self._next += 1
         return text.lower()
 
-    def _expect(self, sign: str) -> None:
-        if not self._taken((sign,)):
-            raise NotTranslated(f"no {sign} where one was expected")
+    def _close(self) -> None:
+        if not self._taken((")",)):
+            raise NotTranslated("no ) where one was expected")
 
 
 def _meant(name: str) -> str:

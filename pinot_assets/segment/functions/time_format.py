@@ -115,14 +115,17 @@ def parse_format(text: str) -> TimeFormat:
     :raises ValueError: not a format of Pinot, or one that is not supported; the text says which.
     """
     size, unit, kind, pattern = _colon(text) if text[:1].isdigit() else _pipe(text)
-    match kind:
-        case "TIMESTAMP":
-            return TimeFormat(TimeFormatKind.TIMESTAMP)
-        case "EPOCH":
-            return _epoch(size, unit)
-        case "SIMPLE_DATE_FORMAT":
-            return _simple_date(pattern)
-    raise ValueError(f"unknown time format {kind}")
+    if kind not in TimeFormatKind.__members__:
+        raise ValueError(f"unknown time format {kind}")
+    if kind == TimeFormatKind.TIMESTAMP:
+        return TimeFormat(TimeFormatKind.TIMESTAMP)
+    if kind == TimeFormatKind.SIMPLE_DATE_FORMAT:
+        return _simple_date(pattern)
+    if not size.isdecimal() or int(size) < 1:
+        raise ValueError(f"size {size} is not a positive number")
+    if unit not in _UNITS_MS:
+        raise ValueError(f"time unit {unit} is not supported")
+    return TimeFormat(TimeFormatKind.EPOCH, unit, int(size))
 
 
 _Parts = tuple[str, str, str, str | None]
@@ -144,14 +147,6 @@ def _pipe(text: str) -> _Parts:
         return size, unit, kind, None
     zone = f" tz({rest[1]})" if len(rest) > 1 else ""
     return "1", "MILLISECONDS", kind, rest[0] + zone if rest else None
-
-
-def _epoch(size: str, unit: str) -> TimeFormat:
-    if not size.isdecimal() or int(size) < 1:
-        raise ValueError(f"size {size} is not a positive number")
-    if unit not in _UNITS_MS:
-        raise ValueError(f"time unit {unit} is not supported")
-    return TimeFormat(TimeFormatKind.EPOCH, unit, int(size))
 
 
 def _simple_date(pattern: str | None) -> TimeFormat:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.config.indexes import BloomFilter
+from pinot_assets.segment.config.segment_spec import BloomFilter
 from pinot_assets.segment.values.hashing import as_utf8, murmur3_x64_128
 
 _MAX_BYTES = 2**32 - 1  # offsets are unsigned 32-bit

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.types import DataType
-from pinot_assets.segment.values.distinct import Codes, Lengths, binary_buffers
+from pinot_assets.segment.values.distinct import Codes, Lengths, binary_array, binary_buffers
 from pinot_assets.segment.values.ordered_values import OrderedValues
 
 _MAX_INT = 2**31 - 1
@@ -100,8 +100,7 @@ def entry_dictionary(ids: Codes, lengths: Lengths, bits: int) -> bytes:
     Source: `FixedBitMVEntryDictForwardIndexWriter`.
     """
     ends = np.concatenate(([0], np.cumsum(lengths)))
-    buffers = [None, pa.py_buffer(ends * ids.itemsize), pa.py_buffer(np.ascontiguousarray(ids))]
-    rows = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(lengths), buffers).dictionary_encode()
+    rows = binary_array(ends * ids.itemsize, ids).dictionary_encode()
     entries = rows.dictionary
     values = np.frombuffer(b"".join(entries.to_pylist()), dtype=np.int32)
     entry_ends = np.concatenate(([0], np.cumsum(pc.binary_length(entries).to_numpy() // 4)))
@@ -169,12 +168,11 @@ def _variable(name: str, entries: pa.LargeBinaryArray) -> bytes:
     """Magic, version, count, where the offsets start, the offsets, the bytes (`VarLengthValueWriter`)."""
     ends, data = binary_buffers(entries)
     first = _VARIABLE_HEADER + 4 * len(ends)
-    size = first + int(ends[-1] - ends[0])
+    size = first + int(ends[-1])
     if size > MAX_BYTES:
         raise _too_large(name, f"its {len(entries)} entries take {size} bytes, more than 2 GiB")
     header = _VARIABLE_MAGIC + struct.pack(">iii", 1, len(entries), _VARIABLE_HEADER)
-    offsets = (ends - ends[0] + first).astype(">i4")
-    return b"".join((header, offsets.tobytes(), data[ends[0] : ends[-1]].tobytes()))
+    return b"".join((header, (ends + first).astype(">i4").tobytes(), data.tobytes()))
 
 
 def _padded(name: str, entries: pa.LargeBinaryArray) -> bytes:
@@ -186,7 +184,7 @@ def _padded(name: str, entries: pa.LargeBinaryArray) -> bytes:
         raise _too_large(name, f"{len(entries)} entries padded to the longest of {width} bytes exceed 2 GiB")
     _tell_waste(name, width * len(entries), int(lengths.sum()))
     if int(lengths.min()) == width:
-        return data[ends[0] : ends[-1]].tobytes()
+        return data.tobytes()
     out = np.zeros(len(entries) * width, dtype=np.uint8)
     shift = np.arange(len(entries), dtype=np.int64) * width - ends[:-1]
     for row in range(0, len(entries), _SCATTER_ROWS):

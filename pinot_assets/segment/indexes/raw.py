@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.decimals import Numbers
 from pinot_assets.segment.column.types import Codec, RawFormat
-from pinot_assets.segment.values.distinct import Lengths, binary_buffers
+from pinot_assets.segment.values.distinct import Lengths, binary_array, binary_buffers
 from pinot_assets.segment.values.ordered_values import OrderedValues
 
 _IDS = {Codec.PASS_THROUGH: 0, Codec.SNAPPY: 1, Codec.ZSTANDARD: 2, Codec.LZ4: 3, Codec.GZIP: 5}
@@ -75,7 +75,7 @@ class Records:
     def rows(self, start: int, stop: int) -> tuple[Offsets, bytes]:
         """Where the records of some rows start and the last one ends, and their bytes."""
         offsets, data = binary_buffers(self._make(start, stop))
-        return offsets - offsets[0], data[offsets[0] : offsets[-1]].tobytes()
+        return offsets, data.tobytes()
 
 
 def single_records(values: OrderedValues) -> Records:
@@ -104,7 +104,7 @@ def fixed_records(values: OrderedValues, lengths: Lengths, *, counted: bool) -> 
         data = entries[values.ids[starts[start] : starts[stop]]].view(">u4")
         if counted:
             data = _counted(data, lengths[start:stop], words)
-        return _binary(ends[start : stop + 1] - ends[start], data)
+        return binary_array(ends[start : stop + 1] - ends[start], data)
 
     return Records(ends, head + int(lengths.max()) * entries.itemsize, make)
 
@@ -121,15 +121,10 @@ def variable_records(values: OrderedValues, lengths: Lengths) -> Records:
         ids = values.ids[starts[start] : starts[stop]]
         heads = _counted(sizes[ids].astype(">u4"), lengths[start:stop], 1)
         head_ends = _ends(4 + 4 * lengths[start:stop])
-        _, _, data = values.entries.take(pa.array(ids)).buffers()
-        bodies = pa.LargeBinaryArray.from_buffers(
-            pa.large_binary(),
-            stop - start,
-            [None, pa.py_buffer(upto[starts[start : stop + 1]] - upto[starts[start]]), data],
-        )
-        return pc.binary_join_element_wise(
-            _binary(head_ends, heads), bodies, pa.scalar(b"", pa.large_binary())
-        )
+        body_ends = upto[starts[start : stop + 1]]
+        _, data = binary_buffers(values.entries.take(pa.array(ids)))
+        parts = binary_array(head_ends, heads), binary_array(body_ends - body_ends[0], data)
+        return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
 
     return Records(ends, 4 + 4 * int(lengths.max()) + int(row_bytes.max()), make)
 
@@ -149,11 +144,6 @@ def _ends(lengths: npt.NDArray[np.integer]) -> Offsets:
     ends = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=ends[1:])
     return ends
-
-
-def _binary(ends: Offsets, data: Numbers) -> pa.LargeBinaryArray:
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(np.ascontiguousarray(data))]
-    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ends) - 1, buffers)
 
 
 _MAX_INT = 2**31 - 1
@@ -261,9 +251,8 @@ def _dynamic_chunks(name: str, records: Records, how: RawFormat) -> bytes:
 def _chunk_size(bound: int, how: RawFormat) -> int:
     """`ForwardIndexUtils.getDynamicTargetChunkSize`."""
     wanted = bound * how.target_docs
-    if how.target_docs < 0 or wanted > _MAX_INT:
-        return max(how.target_bytes, _MIN_CHUNK)
-    return max(min(wanted, how.target_bytes), _MIN_CHUNK)
+    has_wanted = how.target_docs >= 0 and wanted <= _MAX_INT
+    return max(min(wanted, how.target_bytes) if has_wanted else how.target_bytes, _MIN_CHUNK)
 
 
 def _too_large(name: str, why: str, hint: str = "Put fewer rows into a segment.") -> BuildError:

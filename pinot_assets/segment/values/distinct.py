@@ -91,10 +91,16 @@ def _codes(chunks: list[pa.DictionaryArray]) -> Codes:
 
 
 def binary_buffers(texts: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Offsets (one more than texts) and bytes."""
+    """Offsets (one more than texts), the first of them 0, and bytes."""
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return ends, np.frombuffer(data, dtype=np.uint8) if data is not None else np.empty(0, dtype=np.uint8)
+    return ends - ends[0], np.frombuffer(data or b"", dtype=np.uint8)[ends[0] : ends[-1]]
+
+
+def binary_array(ends: npt.NDArray[np.integer], data: npt.NDArray[np.generic]) -> pa.LargeBinaryArray:
+    """Inverse of `binary_buffers`."""
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ends) - 1, buffers)
 
 
 def take(mapping: Codes, codes: Codes) -> Codes:

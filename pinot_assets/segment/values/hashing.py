@@ -20,9 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinot_assets.segment.column.decimals import Decimals, Numbers, Values
-from pinot_assets.segment.column.text import java_double, java_float
-from pinot_assets.segment.column.types import DataType
-from pinot_assets.segment.values.distinct import binary_buffers
+from pinot_assets.segment.column.types import DataType, java_double, java_float
+from pinot_assets.segment.values.distinct import binary_array, binary_buffers
 
 
 def has_halves(texts: pa.LargeBinaryArray) -> bool:
@@ -67,11 +66,7 @@ _HEX = np.frombuffer(b"".join(f"{byte:02x}".encode() for byte in range(256)), dt
 def hex_texts(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     """Bytes as lower-case hex (`BytesUtils.toHexString`)."""
     ends, data = binary_buffers(values)
-    digits = _HEX[data[ends[0] : ends[-1]]].tobytes()
-    offsets = pa.py_buffer(((ends - ends[0]) * 2).tobytes())
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(values), [None, offsets, pa.py_buffer(digits)]
-    )
+    return binary_array(ends * 2, _HEX[data])
 
 
 def java_texts(data_type: DataType, values: Values) -> pa.LargeBinaryArray:
@@ -271,14 +266,13 @@ def _avalanche(k: U64) -> U64:
 def string_hash(texts: pa.LargeBinaryArray) -> U32:
     """`String.hashCode`: a polynomial in 31 over UTF-16 units, a surrogate that stands alone among them."""
     ends, data = binary_buffers(texts)
-    data = data[ends[0] : ends[-1]]
     if not (data >= 0x80).any():
-        return _polynomial(ends - ends[0], data)
+        return _polynomial(ends, data)
     # One unit for every byte that begins a character, one more for a character of four bytes.
     units = ((data & 0xC0) != 0x80).astype(np.int64) + (data >= 0xF0)
     before = np.concatenate(([0], np.cumsum(units)))
     utf16 = data.tobytes().decode("utf-8", "surrogatepass").encode("utf-16-le", "surrogatepass")
-    return _polynomial(before[ends - ends[0]], np.frombuffer(utf16, dtype="<u2"))
+    return _polynomial(before[ends], np.frombuffer(utf16, dtype="<u2"))
 
 
 def byte_array_hash(values: pa.LargeBinaryArray) -> U32:
@@ -286,7 +280,7 @@ def byte_array_hash(values: pa.LargeBinaryArray) -> U32:
     ends, data = binary_buffers(values)
     lengths = np.diff(ends)
     start = _powers(int(lengths.max(initial=0)))[lengths]
-    return start + _polynomial(ends - ends[0], data[ends[0] : ends[-1]].view(np.int8))
+    return start + _polynomial(ends, data.view(np.int8))
 
 
 def _powers(highest: int) -> U32:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinot_assets.segment.values.distinct import binary_buffers
+from pinot_assets.segment.values.distinct import binary_array, binary_buffers
 
 MAX_NESTING = 500
 """Deeper values are refused: Jackson stops at 1000, Python's parser may run out of stack before."""
@@ -197,7 +197,7 @@ def _stays(shape: bytes) -> bool:
 
 def _plain(values: pa.LargeBinaryArray) -> Mask:
     """Texts in which every second quote closes: without escapes, and with an even number of quotes."""
-    ends, data = _buffers(values)
+    ends, data = binary_buffers(values)
     unsure, quotes = np.flatnonzero(_UNSURE[data]), np.flatnonzero(data == ord('"'))
     found: Mask = (_counts(unsure, ends) == 0) & (_counts(quotes, ends) % 2 == 0)
     return found
@@ -205,7 +205,7 @@ def _plain(values: pa.LargeBinaryArray) -> Mask:
 
 def _without_blanks(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     """Plain texts without the one blank that people have behind a comma or colon."""
-    ends, data = _buffers(values)
+    ends, data = binary_buffers(values)
     blank = np.flatnonzero(data == ord(" "))
     blank = blank[_GAP[_previous(data, _starts(ends), blank)]] if len(blank) else blank
     if not len(blank):
@@ -218,7 +218,7 @@ def _without_blanks(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
 
 def _shapes(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     """Plain texts without what stands in texts that are values, and with 0 for numbers."""
-    ends, data = _buffers(values)
+    ends, data = binary_buffers(values)
     out, is_start = data.copy(), _starts(ends)
     opening, closing = _quotes(data)
     is_value = _BEHIND[_next(data, is_start, closing)]
@@ -233,8 +233,7 @@ def _shapes(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
 def _kept(ends: Places, data: Bytes, chosen: Mask) -> pa.LargeBinaryArray:
     """The texts, but for the bytes that are not chosen."""
     places = np.flatnonzero(chosen)
-    offsets, left = pa.py_buffer(np.searchsorted(places, ends)), pa.py_buffer(data[places])
-    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ends) - 1, [None, offsets, left])
+    return binary_array(np.searchsorted(places, ends), data[places])
 
 
 def _quotes(data: Bytes) -> tuple[Places, Places]:
@@ -295,8 +294,3 @@ def _between(starts: Places, stops: Places, length: int) -> Mask:
 
 def _counts(places: Places, ends: Places) -> Places:
     return np.diff(np.searchsorted(places, ends))
-
-
-def _buffers(values: pa.LargeBinaryArray) -> tuple[Places, Bytes]:
-    ends, data = binary_buffers(values)
-    return ends - ends[0], data[ends[0] : ends[-1]]

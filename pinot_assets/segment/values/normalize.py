@@ -24,8 +24,15 @@ import pyarrow.types as pt
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.decimals import Decimals, Values, stored_decimals
-from pinot_assets.segment.column.text import cut_utf16, utf16_length
-from pinot_assets.segment.column.types import STORAGE, Column, DataType, Default, TooLong
+from pinot_assets.segment.column.types import (
+    STORAGE,
+    Column,
+    DataType,
+    Default,
+    TooLong,
+    cut_utf16,
+    utf16_length,
+)
 from pinot_assets.segment.values.distinct import (
     NULL,
     Codes,
@@ -128,7 +135,7 @@ def _typed(column: Column, data: pa.ChunkedArray) -> tuple[Values, Codes]:
         empty = pa.array([], pa.int32() if storage.stored is None else storage.stored)
         return _values(column, empty), np.full(len(data), NULL, dtype=np.int32)
     kind = data.type.value_type if pt.is_dictionary(data.type) else data.type
-    if not storage.accepts(kind):
+    if not any(is_kind(kind) for is_kind in storage.kinds):
         raise BuildError(
             f"Column {column.name} cannot be built",
             why=f"its values are {kind}, its Pinot type is {column.data_type}",

@@ -21,9 +21,8 @@ import pyarrow.compute as pc
 
 from pinot_assets.errors import BuildError
 from pinot_assets.segment.column.decimals import Decimals, Numbers
-from pinot_assets.segment.column.text import utf16_key
-from pinot_assets.segment.column.types import STORAGE, Column, Default
-from pinot_assets.segment.values.distinct import Codes, binary_buffers, is_sorted
+from pinot_assets.segment.column.types import STORAGE, Column, Default, utf16_key
+from pinot_assets.segment.values.distinct import Codes, binary_array, binary_buffers, is_sorted
 from pinot_assets.segment.values.hashing import as_utf8, has_halves, murmur2
 from pinot_assets.segment.values.normalize import Normalized
 
@@ -229,8 +228,7 @@ def utf16_keys(texts: pa.LargeBinaryArray, halves: bool) -> pa.LargeBinaryArray:
     if not (data >= 0xF0).any() or not ((data == 0xEE) | (data == 0xEF)).any():
         return texts
     lifted = np.where(data == 0xEE, 0xFE, np.where(data == 0xEF, 0xFF, data)).astype(np.uint8)
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(lifted)]
-    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(texts), buffers)
+    return binary_array(ends, lifted)
 
 
 _BLOCK = 1 << 16

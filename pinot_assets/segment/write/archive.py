@@ -21,10 +21,9 @@ from typing import IO, TYPE_CHECKING, cast
 from isal import igzip, isal_zlib
 from isal.isal_zlib import adler32
 
-from pinot_assets.core.limits import ENTRY_BYTES
-from pinot_assets.core.untrusted import BoundedHeader
+from pinot_assets.core.untrusted import ENTRY_BYTES, BoundedHeader
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.column.text import property_line
+from pinot_assets.segment.column.types import property_line
 from pinot_assets.segment.write.segment import Segment, check_name, creation_meta
 
 if TYPE_CHECKING:

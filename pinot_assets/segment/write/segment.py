@@ -16,10 +16,8 @@ import pyarrow as pa
 from isal.isal_zlib import adler32
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.column.text import UNSAFE_VALUE, escaped_key, utf16_key
-from pinot_assets.segment.column.types import Column, DataType, Default
-from pinot_assets.segment.config.indexes import Indexes
-from pinot_assets.segment.config.segment_spec import SegmentSpec
+from pinot_assets.segment.column.types import UNSAFE_VALUE, Column, DataType, Default, escaped_key, utf16_key
+from pinot_assets.segment.config.segment_spec import Indexes, SegmentSpec
 from pinot_assets.segment.functions.time_format import VALID_FROM_MS, VALID_TO_MS
 from pinot_assets.segment.indexes.bitmaps import bloom_filter, inverted_index, roaring
 from pinot_assets.segment.indexes.dictionary import (

@@ -17,7 +17,7 @@ from pinot_assets.audit.assertions import (
 )
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.text import counted
-from pinot_assets.core.threads import in_threads
+from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.client.data_table import DataTable

@@ -24,8 +24,8 @@ from pinot_assets.audit.built_files import (
     time_range,
     unlike,
 )
-from pinot_assets.audit.checks import Finding
-from pinot_assets.audit.row_changes import (
+from pinot_assets.audit.checks import (
+    Finding,
     Rewritten,
     RowsSeen,
     emptied_files,
@@ -35,7 +35,7 @@ from pinot_assets.audit.row_changes import (
     vanished_columns,
 )
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.core.threads import in_threads
+from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.segment import SegmentSpec
 from pinot_assets.session.context.context import TriggerContext

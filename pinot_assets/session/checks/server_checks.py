@@ -18,8 +18,8 @@ from pinot_assets.audit.checks import (
     sources_unchanged,
 )
 from pinot_assets.core.check_result import Severity
-from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.core.text import plural
+from pinot_assets.core.waiting import Deadline, poll_until
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.lineage import Replicas
 from pinot_assets.session.context.context import TriggerContext

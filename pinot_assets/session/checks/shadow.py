@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Self
 
 from pinot_assets.audit.assertions import Tally, broker_tally
-from pinot_assets.core.deadline import Deadline, poll_until
+from pinot_assets.core.waiting import Deadline, poll_until
 from pinot_assets.errors import PinotError, SwitchStateUnknown
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient

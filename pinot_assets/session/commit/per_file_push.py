@@ -20,8 +20,8 @@ from itertools import islice, takewhile
 
 from pinot_assets.audit.checks import Finding, files_built, tars_in_place
 from pinot_assets.core.check_result import Severity
-from pinot_assets.core.deadline import Deadline, poll_until
 from pinot_assets.core.text import plural
+from pinot_assets.core.waiting import Deadline, poll_until
 from pinot_assets.errors import (
     PinotError,
     PinotUnreachable,

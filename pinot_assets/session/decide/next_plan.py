@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from pinot_assets.session.values.plan import Changes, Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode
-from pinot_assets.snapshot.fingerprint import SourceFile
-from pinot_assets.snapshot.receipt import Receipt
+from pinot_assets.snapshot.receipt import Receipt, SourceFile
 
 
 def new_plan(session: str, mode: Mode, changes: Changes) -> Plan:

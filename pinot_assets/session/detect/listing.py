@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 from pinot_assets.core.text import plural
-from pinot_assets.core.threads import in_threads
+from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.detect.observe import judge_listing, list_source

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pinot_assets.core.deadline import Deadline, poll_until
+from pinot_assets.core.waiting import Deadline, poll_until
 from pinot_assets.errors import PinotError, PinotUnreachable, SwitchStateUnknown
 from pinot_assets.pinot.api import PushMode, PushReport
 from pinot_assets.pinot.lineage import LineageState

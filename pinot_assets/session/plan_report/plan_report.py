@@ -23,8 +23,8 @@ from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.estimate import Estimate
 from pinot_assets.session.values.plan import Changes, Row
 from pinot_assets.session.values.state import Mode, Owner, utc_text
-from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.file_table import columns_of
 from pinot_assets.source.readiness import Unready
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pinot_assets.audit.row_changes import MOST_PERCENT
+from pinot_assets.audit.checks import MOST_PERCENT
 from pinot_assets.core.text import plural, size
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.decide.decision import PlannedAction
@@ -18,8 +18,8 @@ from pinot_assets.session.recover.interrupted import rows_twice
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan, RollbackWay
 from pinot_assets.session.values.estimate import Estimate
 from pinot_assets.session.values.state import Mode, PushKind, utc_text
-from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source.readiness import Unready
 
 SHOWN = 20

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from pinot_assets.core.stored_format import plain
 from pinot_assets.core.text import plural
-from pinot_assets.core.threads import in_threads
+from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import (
     BuildError,
     PinotAssetsError,

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.core.limits import MIB, OBJECT, RECEIPT, RECEIPTS, ByteLimit
 from pinot_assets.core.stored_format import FIRST
 from pinot_assets.core.text import plural, size
-from pinot_assets.core.threads import in_threads
-from pinot_assets.core.untrusted import reading
+from pinot_assets.core.untrusted import MIB, OBJECT, RECEIPT, RECEIPTS, ByteLimit, reading
+from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import SnapshotCorrupt, SourceChanged, SourceError, TooLarge
 from pinot_assets.ingest.contract.task_outputs import (
     CUT_VALUES,

@@ -31,15 +31,14 @@ from pinot_assets.core.stored_format import (
     table_of,
     with_keys,
 )
-from pinot_assets.core.threads import in_threads
 from pinot_assets.core.untrusted import fitting, listed, read_json
+from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import SourceError
 from pinot_assets.ingest.contract.task_outputs import attempt_of, file_id
 from pinot_assets.session.stores.staged_files import THREADS, StagedFiles
 from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode, ObjectRef
-from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
     PublishedFiles,
     Snapshot,
@@ -49,7 +48,7 @@ from pinot_assets.snapshot.manifest import (
     header_to_bytes,
     snapshot_from,
 )
-from pinot_assets.snapshot.receipt import Failure, Output, Receipt
+from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output, Receipt
 from pinot_assets.source.file_table import ObjectInfo
 
 S = TypeVar("S", bound=Stored)

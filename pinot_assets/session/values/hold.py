@@ -9,8 +9,8 @@ from typing import Final
 from pinot_assets.core.stored_format import Stored, since
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.session.values.plan import Changes
-from pinot_assets.snapshot.fingerprint import SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import SourceFile
 
 SIZES_END: Final = 10**18
 """From here on a number is no size of a file."""

@@ -16,9 +16,8 @@ from pinot_assets.core.stored_format import (
     Stored,
 )
 from pinot_assets.session.values.state import Mode
-from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
-from pinot_assets.snapshot.receipt import Output, Receipt
+from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt, SourceFile
 
 
 class RowStatus(StrEnum):

@@ -11,8 +11,7 @@ from typing import Final, Protocol
 from pinot_assets.audit.checks import Finding, rows_kept
 from pinot_assets.core.text import plural
 from pinot_assets.session.values.state import PushKind, Session
-from pinot_assets.snapshot.fingerprint import SourceFile
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile
 from pinot_assets.source.readiness import Unready, told
 from pinot_assets.table_spec import TableSpec
 

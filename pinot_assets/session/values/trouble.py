@@ -12,12 +12,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from pinot_assets.core.deadline import doubled
 from pinot_assets.core.text import duration
+from pinot_assets.core.waiting import doubled
 from pinot_assets.errors import PinotAssetsError, SettingError, SourceError, StoreConflict, TooLarge
 from pinot_assets.session.values.state import Session, State, utc_text
-from pinot_assets.snapshot.failure_code import is_transient
-from pinot_assets.snapshot.receipt import Failure
+from pinot_assets.snapshot.receipt import Failure, is_transient
 
 STALLS = 2
 """So many attempts in a row that came no further: ends without an answer count as one failure then, builds

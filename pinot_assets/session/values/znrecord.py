@@ -13,7 +13,6 @@ from functools import cache
 from typing import Final, TypeVar, cast, get_type_hints
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
-from pinot_assets.core.limits import NODE_BYTES
 from pinot_assets.core.stored_format import (
     FORMAT,
     NEEDS,
@@ -25,7 +24,7 @@ from pinot_assets.core.stored_format import (
     plain,
     structured,
 )
-from pinot_assets.core.untrusted import read_json
+from pinot_assets.core.untrusted import NODE_BYTES, read_json
 
 T = TypeVar("T", bound=Stored)
 

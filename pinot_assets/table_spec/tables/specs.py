@@ -17,7 +17,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SourceError, SpecError
 from pinot_assets.pinot.table_config import setting
-from pinot_assets.segment.config.indexes import BUILD_INVERTED
+from pinot_assets.segment.config.segment_spec import BUILD_INVERTED
 from pinot_assets.source import resolve_env
 from pinot_assets.table_spec.blocks.audit import Audit
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings

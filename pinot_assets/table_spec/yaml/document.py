@@ -20,7 +20,7 @@ from typing import Final
 import yaml
 
 from pinot_assets.core.json_object import JsonObject, JsonValue
-from pinot_assets.core.limits import SPEC_BYTES
+from pinot_assets.core.untrusted import SPEC_BYTES
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import setting
 

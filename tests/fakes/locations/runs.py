@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from pinot_assets import definitions
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
-from pinot_assets.ingest.task.worker import build_file
+from pinot_assets.ingest.task import build_file
 from pinot_assets.resources import consistent_push
 from pinot_assets.scheduling import stalled_session
 from pinot_assets.sensors import session

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from pinot_assets.core.limits import OBJECT, ByteLimit
+from pinot_assets.core.untrusted import OBJECT, ByteLimit
 from pinot_assets.errors import SourceError, StoreConflict
 from pinot_assets.source import Fingerprint
 from pinot_assets.source.file_table import ObjectInfo, Page, pages_of

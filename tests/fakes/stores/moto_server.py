@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from pinot_assets.core.deadline import MONOTONIC, Deadline, poll_until
+from pinot_assets.core.waiting import MONOTONIC, Deadline, poll_until
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import processes
 from pinot_assets.settings.local_stack import LOOPBACK

@@ -29,7 +29,7 @@ from pinot_assets.core.connections import Waits
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
-from pinot_assets.ingest.task.worker import build_file
+from pinot_assets.ingest.task import build_file
 from pinot_assets.pinot import HttpPinotClient, PinotClient, PinotConnection
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import TableClients

@@ -69,7 +69,7 @@ class ModelBuilder(BuildsInMemory):
 
 
 def build(build_spec: BuildSpec, task: FileTask, source: ObjectStore, built: Built) -> Receipt | Failure:
-    """As `pinot_assets.ingest.task.worker.build_file` does it."""
+    """As `pinot_assets.ingest.task.build_file` does it."""
     key = source.key_of(task.file.uri)
     read = source.stat(key)
     if read is None:

@@ -16,7 +16,7 @@ from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Pointer, pointer_to_bytes
-from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Fingerprint
 
 Change = Callable[[Table], object]
 

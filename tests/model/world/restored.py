@@ -20,8 +20,8 @@ from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.report import TriggerReport
 from pinot_assets.session.values.state import Pointer
-from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import Snapshot
+from pinot_assets.snapshot.receipt import Fingerprint
 
 Rows = Counter[str]
 _NODES = "consistentPush"

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from pinot_assets.audit.built_files import empty_outputs, time_range
-from pinot_assets.audit.row_changes import RowsSeen, row_change
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import Output, Receipt
+from pinot_assets.audit.checks import RowsSeen, row_change
+from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt
 from pinot_assets.table_spec.blocks.audit import EmptyOutputs, RowChange, TimeRange
 
 DAY = 86_400_000

@@ -14,8 +14,7 @@ from pinot_assets.audit.built_files import (
     unlike,
 )
 from pinot_assets.audit.checks import Finding
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
+from pinot_assets.snapshot.receipt import ColumnFacts, Fingerprint, Output, Receipt, SegmentFacts
 
 SCHEMA = {"a": "INT", "b": "STRING"}
 GOOD = (ColumnFacts("a", "INT", "-5", "10"), ColumnFacts("b", "STRING", "", "z"))

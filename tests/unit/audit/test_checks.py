@@ -15,8 +15,7 @@ from pinot_assets.audit.checks import (
     sources_unchanged,
 )
 from pinot_assets.errors import PinotUnreachable
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import Failure, Output, Receipt
+from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output, Receipt
 
 A, B = (Output(name, crc, rows, "", 1, "", "") for name, crc, rows in (("a", 11, 3), ("b", 22, 5)))
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from pinot_assets.audit.checks import Finding
-from pinot_assets.audit.row_changes import (
+from pinot_assets.audit.checks import (
+    Finding,
     Rewritten,
     RowsSeen,
     emptied_files,
@@ -16,8 +16,7 @@ from pinot_assets.audit.row_changes import (
     shrunk_table,
     vanished_columns,
 )
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import ColumnFacts, Receipt, SegmentFacts
+from pinot_assets.snapshot.receipt import ColumnFacts, Fingerprint, Receipt, SegmentFacts
 from pinot_assets.table_spec.blocks.audit import Loss, LossName
 
 COLUMNS = ("a", "b")

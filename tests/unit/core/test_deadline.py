@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from pinot_assets.core.deadline import MONOTONIC, Deadline, doubled, poll_until
+from pinot_assets.core.waiting import MONOTONIC, Deadline, doubled, poll_until
 from pinot_assets.session.stores.clients import TableClients
 
 

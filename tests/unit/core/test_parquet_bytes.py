@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pinot_assets.session.values.state import table_of
+from pinot_assets.core.stored_format import table_of
 
 TABLE = pa.table({"a": ["x", "y"], "b": [[{"c": 1}], [{"c": 2}]]}).replace_schema_metadata({"k": "v"})
 
@@ -79,7 +79,7 @@ def test_no_thread_is_started() -> None:
         from pinot_assets.session.stores.staging import (plan_from_parquet, plan_to_parquet)
         from pinot_assets.session.values.plan import Plan
         from pinot_assets.snapshot.manifest import PublishedFile, PublishedFiles, files_to_parquet
-        from pinot_assets.snapshot.fingerprint import Fingerprint
+        from pinot_assets.snapshot.receipt import Fingerprint
 
         file = PublishedFile("file:///a", Fingerprint(1, 1), "h", 1, 0, "cp1", ())
         files = PublishedFiles(files_to_parquet([file]))

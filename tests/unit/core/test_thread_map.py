@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from pinot_assets.core.threads import in_threads
+from pinot_assets.core.waiting import in_threads
 
 
 def test_answers_come_in_order_and_so_many_calls_are_under_way() -> None:

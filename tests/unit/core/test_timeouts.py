@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pinot_assets.core.threads import Late, Patience
+from pinot_assets.core.waiting import Late, Patience
 
 
 def raises() -> None:

@@ -11,8 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.limits import DEEPEST, MOST_VALUES, OBJECT, REPLY, VALUES_VARIABLE
-from pinot_assets.core.untrusted import fields_of_json, fitting, listed, read_json, reading
+from pinot_assets.core.untrusted import (
+    DEEPEST,
+    MOST_VALUES,
+    OBJECT,
+    REPLY,
+    VALUES_VARIABLE,
+    fields_of_json,
+    fitting,
+    listed,
+    read_json,
+    reading,
+)
 from pinot_assets.errors import PinotAssetsError, SessionError, SourceError
 
 JSON = st.recursive(

@@ -9,7 +9,7 @@ from pinot_assets.health import source
 from pinot_assets.health.readings import SourceDifference, difference
 from pinot_assets.health.source import NAME, Lasting, lasts, seen_again
 from pinot_assets.session.values.hold import NO_HOLD, Hold
-from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.source import Inventory, SourceFile
 from pinot_assets.source.readiness import Readiness, Unready
 

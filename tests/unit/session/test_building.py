@@ -7,7 +7,7 @@ import pytest
 
 from pinot_assets.ingest.contract.build_spec import Query
 from pinot_assets.session.attempt import _skipped, query_of
-from pinot_assets.snapshot.failure_code import CODES
+from pinot_assets.snapshot.receipt import CODES
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion, model_input
 
 DERIVED = {"transformConfigs": [{"columnName": "day", "transformFunction": "toEpochDays(at)"}]}

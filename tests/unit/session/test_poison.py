@@ -47,7 +47,6 @@ from pinot_assets.session.values.state import (
     published_audit,
     session_to_bytes,
 )
-from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
     PublishedFile,
     Snapshot,
@@ -56,7 +55,7 @@ from pinot_assets.snapshot.manifest import (
     header_to_bytes,
     sha256_hex,
 )
-from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Output, Receipt, SegmentFacts
+from pinot_assets.snapshot.receipt import ColumnFacts, Failure, Fingerprint, Output, Receipt, SegmentFacts
 from pinot_assets.source import open_store
 
 SESSION = "cp1-00000a"

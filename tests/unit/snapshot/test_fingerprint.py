@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Fingerprint
 
 
 def test_json_and_back() -> None:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import (
     MODES,
     PublishedFile,
@@ -21,7 +20,7 @@ from pinot_assets.snapshot.manifest import (
     snapshot_from,
     versions_of,
 )
-from pinot_assets.snapshot.receipt import Output
+from pinot_assets.snapshot.receipt import Fingerprint, Output
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 LONGS = st.integers(-(2**63), 2**63 - 1)

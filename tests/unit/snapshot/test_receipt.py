@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import ColumnFacts, Output, Receipt, SegmentFacts
+from pinot_assets.snapshot.receipt import ColumnFacts, Fingerprint, Output, Receipt, SegmentFacts
 
 TEXTS = st.text(max_size=20)
 COUNTS = st.integers(0, 2**62)

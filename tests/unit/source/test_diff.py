@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import VERSIONS
+from pinot_assets.snapshot.receipt import Fingerprint, SourceFile
 from pinot_assets.source.diff import Diff, differing
 from pinot_assets.source.diff import diff as compared
 from pinot_assets.source.file_table import files_of, page_of

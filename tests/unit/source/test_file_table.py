@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
+from pinot_assets.snapshot.receipt import Fingerprint, SourceFile
 from pinot_assets.source.file_table import FileTable, columns_of, files_of, page_of
 
 A, B = (SourceFile(f"s3://b/{name}", Fingerprint(3, 5, name)) for name in "ab")

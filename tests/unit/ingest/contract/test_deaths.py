@@ -18,7 +18,7 @@ from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.contract.failures import Death, death_of
 from pinot_assets.ingest.spark.builder import JobDied, in_spite_of_deaths
 from pinot_assets.ingest.spark.tasks import Build
-from pinot_assets.ingest.task.isolated import build_alone, death
+from pinot_assets.ingest.task import build_alone, death
 from pinot_assets.settings.file_limits import FileLimits
 from pinot_assets.snapshot.receipt import Failure, FileResult, Receipt
 from pinot_assets.source import Fingerprint, SourceFile

@@ -22,7 +22,7 @@ from pinot_assets.errors import SourceError
 from pinot_assets.ingest.contract.build_spec import BuildSpec
 from pinot_assets.ingest.contract.failures import tells_of_memory, trouble_of
 from pinot_assets.ingest.formats.binary_formats import damaged
-from pinot_assets.ingest.task.worker import build_file, build_from
+from pinot_assets.ingest.task import build_file, build_from
 from pinot_assets.snapshot.receipt import Failure
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -158,7 +158,7 @@ from pathlib import Path
 import pyarrow as pa
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.formats.read import read_batches
-from pinot_assets.ingest.contract.failures import trouble_of
+from pinot_assets.ingest.contract.build_spec import trouble_of
 from pinot_assets.core.machine import limit_memory
 
 def taken():

@@ -13,7 +13,7 @@ from fakes.stores.memory import MemoryObjectStore, new_memory
 from pinot_assets.errors import SourceError
 from pinot_assets.ingest.contract import task_outputs
 from pinot_assets.ingest.contract.task_outputs import Heartbeat, HeartbeatReader
-from pinot_assets.ingest.task.worker import build_file
+from pinot_assets.ingest.task import build_file
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source.local_store import LocalObjectStore
 

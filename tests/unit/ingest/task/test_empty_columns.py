@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pinot_assets.ingest.task.worker import EmptyColumns
+from pinot_assets.ingest.contract.accepted_rows import EmptyColumns
 
 TABLES = (
     pa.table({"a": [1, None], "b": pa.array([None, None], pa.int64()), "c": [None, [1]]}),

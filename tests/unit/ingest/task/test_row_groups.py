@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.ingest.task.worker import cut
+from pinot_assets.ingest.contract.accepted_rows import cut
 
 
 def tables(sizes: list[int]) -> list[pa.Table]:

@@ -19,6 +19,7 @@ from fakes.segment_info import read_segment_info
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED, Layer, Policy
+from pinot_assets.ingest import task as worker
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
 from pinot_assets.ingest.contract.task_outputs import (
     bad_rows_key,
@@ -27,8 +28,7 @@ from pinot_assets.ingest.contract.task_outputs import (
     version_from_text,
     version_text,
 )
-from pinot_assets.ingest.task import worker
-from pinot_assets.ingest.task.worker import build_file, look_at
+from pinot_assets.ingest.task import build_file, look_at
 from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.snapshot.receipt import Failure, Receipt

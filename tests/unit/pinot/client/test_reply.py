@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from pinot_assets.core.limits import ERROR_BYTES, REPLY
+from pinot_assets.core.untrusted import ERROR_BYTES, REPLY
 from pinot_assets.errors import PinotError, PinotUnreachable, SwitchConflict, SwitchStateUnknown
 from pinot_assets.pinot import PinotConnection
 from pinot_assets.pinot.client.http import CallKind, HttpCall, HttpClient

@@ -15,7 +15,7 @@ import pytest
 from fakes.certificates import Authority
 
 from pinot_assets.core.connections import BasicAuth, GrpcDoor, PinotConnection, Timeouts, Tls
-from pinot_assets.core.limits import ANSWER
+from pinot_assets.core.untrusted import ANSWER
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.pinot.client import server_query

@@ -7,7 +7,7 @@ import tarfile
 import pyarrow as pa
 import pytest
 
-from pinot_assets.core.limits import ENTRY_BYTES
+from pinot_assets.core.untrusted import ENTRY_BYTES
 from pinot_assets.pinot.push.upload import Announced, batch_tar
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pinot_assets.segment.column.text import (
+from pinot_assets.segment.column.types import (
     cut_utf16,
     escaped_key,
     java_double,

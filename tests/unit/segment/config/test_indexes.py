@@ -7,7 +7,7 @@ import pytest
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.segment.column.support import Findings
 from pinot_assets.segment.config.columns import ColumnSettings, read_columns
-from pinot_assets.segment.config.indexes import BloomFilter, Indexes, read_indexes
+from pinot_assets.segment.config.segment_spec import BloomFilter, Indexes, read_indexes
 
 COLUMNS = read_columns(
     {"dimensionFieldSpecs": [{"name": "c", "dataType": "STRING"}, {"name": "b", "dataType": "BOOLEAN"}]},

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.config.indexes import BloomFilter
+from pinot_assets.segment.config.segment_spec import BloomFilter
 from pinot_assets.segment.indexes.bitmaps import bloom_filter
 from pinot_assets.segment.values.hashing import murmur3_x64_128
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pinot_assets.segment.column.text import java_double, java_float
+from pinot_assets.segment.column.types import java_double, java_float
 from pinot_assets.segment.values.hashing import hex_texts, number_texts
 
 

@@ -12,8 +12,9 @@ from fakes.builder import make_order, tasks_of
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.ingest.contract.accepted_rows import EmptyColumns
 from pinot_assets.ingest.contract.build_spec import BuildSpec
-from pinot_assets.ingest.task.worker import EmptyColumns, build_file
+from pinot_assets.ingest.task import build_file
 from pinot_assets.session.checks.receipt_checks import loss_findings
 from pinot_assets.session.stores.staging import Staging, kept_receipts
 from pinot_assets.session.values.state import Mode

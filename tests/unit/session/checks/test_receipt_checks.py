@@ -5,11 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pinot_assets.audit.row_changes import RowsSeen
+from pinot_assets.audit.checks import RowsSeen
 from pinot_assets.session.checks.receipt_checks import coming, rows_seen, within
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import Output, Receipt
+from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt
 from pinot_assets.table_spec.blocks.audit import RowChange, TimeRange
 
 

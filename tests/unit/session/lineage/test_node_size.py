@@ -16,7 +16,7 @@ from pinot_assets.session.lineage.node_size import (
 )
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode
-from pinot_assets.snapshot.fingerprint import Fingerprint
+from pinot_assets.snapshot.receipt import Fingerprint
 
 OPEN, DONE = LineageState.IN_PROGRESS, LineageState.COMPLETED
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pinot_assets.core.limits import DEEPEST, NODE_BYTES
+from pinot_assets.core.untrusted import DEEPEST, NODE_BYTES
 from pinot_assets.zookeeper import addresses_in
 
 

@@ -15,9 +15,8 @@ from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts
 from pinot_assets.session.values.hold import HeldVersion, Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode, ObjectRef
-from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
-from pinot_assets.snapshot.receipt import Failure, Output, Receipt
+from pinot_assets.snapshot.receipt import Failure, Fingerprint, Output, Receipt
 from pinot_assets.source import open_store
 
 VERSION = Fingerprint(3, 4)

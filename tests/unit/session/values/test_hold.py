@@ -14,8 +14,8 @@ from pinot_assets.session.values.hold import (
     still_held,
 )
 from pinot_assets.session.values.plan import Changes
-from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+from pinot_assets.snapshot.receipt import Fingerprint, SourceFile
 
 
 def version(n: int, size: int = 5) -> Fingerprint:

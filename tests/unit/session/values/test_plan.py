@@ -22,9 +22,8 @@ from pinot_assets.session.values.plan import (
     segments_to,
 )
 from pinot_assets.session.values.state import Mode
-from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
-from pinot_assets.snapshot.receipt import Output, Receipt
+from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt, SourceFile
 
 ALL = [Mode.APPEND, Mode.SYNC, Mode.SWAP]
 BUILD, DONE, GONE = RowStatus.BUILD, RowStatus.DONE, RowStatus.GONE

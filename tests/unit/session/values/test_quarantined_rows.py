@@ -3,8 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pinot_assets.session.values.report import TriggerReport, TriggerResult, notes_on
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import Receipt
+from pinot_assets.snapshot.receipt import Fingerprint, Receipt
 
 WHOLE = Receipt("file:///a", 0, 0, Fingerprint(1, 2), "", 10, 0, (), 0.0, "")
 BAD = replace(WHOLE, uri="file:///b", bad_rows=2, bad_rows_uri="file:///s/bad")

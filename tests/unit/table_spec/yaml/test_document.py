@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.core.limits import SPEC_BYTES
+from pinot_assets.core.untrusted import SPEC_BYTES
 from pinot_assets.table_spec.yaml.document import MAX_VALUES, DocumentNode, parse_document, read_document
 
 FILE = Path("x.yaml")

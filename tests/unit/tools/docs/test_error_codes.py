@@ -11,7 +11,7 @@ from pathlib import Path
 import pinot_assets
 from pinot_assets import errors
 from pinot_assets.core.file_errors import FileRejected
-from pinot_assets.snapshot import failure_code
+from pinot_assets.snapshot import receipt
 from pinot_assets.snapshot.receipt import Failure
 from tools.docs import error_codes
 from tools.docs.errors_page import class_of, errors_page
@@ -74,12 +74,12 @@ def used() -> Iterator[str]:
     """Codes in the source: of a kind of error, of the list that maps kinds to codes, of a `Failure` made."""
     for path in PACKAGE.rglob("*.py"):
         source = path.read_text(encoding="utf-8")
-        if not any(word in source for word in ("FileRejected", "Failure(", "failure_code import")):
+        if not any(word in source for word in ("FileRejected", "Failure(", "receipt import")):
             continue
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.ClassDef):
                 yield from _of_class(node)
-            elif isinstance(node, ast.ImportFrom) and node.module == failure_code.__name__:
+            elif isinstance(node, ast.ImportFrom) and node.module == receipt.__name__:
                 yield from (value for name in node.names if isinstance(value := _constant(name.name), str))
             elif isinstance(node, ast.Call) and ast.unparse(node.func) == "Failure":
                 yield from _of_failure(node, path)
@@ -103,7 +103,7 @@ def _of_class(node: ast.ClassDef) -> Iterator[str]:
 
 
 def _constant(name: str) -> object:
-    return getattr(failure_code, name)
+    return getattr(receipt, name)
 
 
 def _of_failure(call: ast.Call, path: Path) -> Iterator[str]:

@@ -3,26 +3,43 @@
 Everything is written under names that only this attempt of this session uses, and put-if-absent, so a task
 that runs twice (a lost executor, speculation) does no harm. The receipt comes after all tars: a file is done
 when, and only when, its receipt exists (docs/design/session.md#receipt).
+
+A file that ended its worker is built in a process of its own, so that how that process ends can be told: the
+worker's end tells Spark nothing but that it ended.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
+import signal
 import socket
+import subprocess
+import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Final, cast
 
 import pyarrow as pa
 
+from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.core.limits import RECEIPT
-from pinot_assets.core.machine import keep_freed_memory, take_memory_from_system
+from pinot_assets.core.machine import keep_freed_memory, limit_memory, take_memory_from_system
+from pinot_assets.core.untrusted import RECEIPT
 from pinot_assets.errors import BuildError, SourceChanged, SourceError, StoreConflict
-from pinot_assets.ingest.contract.accepted_rows import BadRowAllowance, BadRowPolicy, Quarantine, TargetSchema
+from pinot_assets.ingest.contract.accepted_rows import (
+    BadRowAllowance,
+    BadRowPolicy,
+    EmptyColumns,
+    Quarantine,
+    TargetSchema,
+    cut,
+)
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, segment_name
-from pinot_assets.ingest.contract.failures import BecameFolder, Vanished, failure_of
+from pinot_assets.ingest.contract.failures import BecameFolder, Death, Vanished, failure_of, tells_of_memory
 from pinot_assets.ingest.contract.task_outputs import (
     CutValues,
     Heartbeat,
@@ -36,66 +53,10 @@ from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
 from pinot_assets.segment.write.metadata import read_facts
 from pinot_assets.segment.write.segment import ColumnStats
-from pinot_assets.snapshot.fingerprint import Fingerprint
-from pinot_assets.snapshot.receipt import Failure, Output, Receipt, SegmentFacts
+from pinot_assets.snapshot.receipt import WORKER_DIED, Failure, Fingerprint, Output, Receipt, SegmentFacts
 from pinot_assets.source.factory import open_store
 from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.source.policy import require_data
-
-
-class EmptyColumns:
-    """Looks at the rows of one file as they pass.
-
-    :param columns: names of the table's.
-    """
-
-    def __init__(self, columns: Iterable[str]) -> None:
-        self._without = list(columns)
-        self._rows = 0
-
-    def watched(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """The same tables; a column is looked at until it shows a value."""
-        for table in tables:
-            self._rows += table.num_rows
-            self._without = [
-                name for name in self._without if table.column(name).null_count == table.num_rows
-            ]
-            yield table
-
-    def missing(self, lacking: tuple[str, ...]) -> tuple[str, ...]:
-        """Columns without a value, once all rows have passed; of a file without rows those that it lacks.
-
-        :param lacking: what the file has no column for, which may be more than the table's.
-        """
-        without = [name for name in self._without if name not in lacking] if self._rows else []
-        return (*lacking, *without)
-
-
-def cut(tables: Iterator[pa.Table], max_rows: int, desired_bytes: int | None) -> Iterator[pa.Table]:
-    """Tables of as many rows as a segment may have, the last one fewer.
-
-    :param desired_bytes: size of a segment, measured by what its rows take in memory. Rows that come together
-        count as equally large, so that nothing but the file and its reader say where it is cut: a task run
-        twice cuts in the same places.
-    """
-    pending: list[pa.Table] = []
-    rows = size = 0
-    for table in tables:
-        while table.num_rows:
-            room = max_rows - rows
-            if desired_bytes is not None:
-                room = min(room, (desired_bytes - size) * table.num_rows // max(1, table.nbytes))
-            if table.num_rows < room:
-                pending.append(table)
-                rows, size = rows + table.num_rows, size + table.nbytes
-                break
-            part = table.slice(0, room if pending else max(1, room))
-            yield pa.concat_tables([*pending, part])
-            pending, rows, size = [], 0, 0
-            table = table.slice(part.num_rows)
-    if pending:
-        yield pa.concat_tables(pending)
-
 
 Rows = Callable[[Path, Fingerprint, TargetSchema, BadRowPolicy], Iterator[pa.Table]]
 """Where a file's rows come from: its local copy, the copy's version, what is wanted, who is told what is
@@ -350,3 +311,83 @@ def _record(build_spec: BuildSpec, receipt: Receipt) -> Receipt:
             raise
         return winner
     return receipt
+
+
+_STDERR: Final = 1 << 16
+
+
+def build_alone(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
+    """As `build_file`, in a process of its own; one that dies, or cannot be started, is a `Failure` of the
+    file."""
+    try:
+        return _built(build_spec, task)
+    except Exception as error:
+        # A machine without memory or disk for one more process must not take the other files' job with it.
+        return failure_of(build_spec, task, error)
+
+
+def _built(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
+    with temporary_folder("alone") as folder:
+        result, said = folder / "result", folder / "stderr"
+        with said.open("wb") as stderr:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "pinot_assets.ingest.task", str(result)],
+                stdin=subprocess.PIPE,
+                stdout=stderr,
+                stderr=stderr,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        assert child.stdin is not None
+        # Its end of the pipe stays open: the child ends when this process does.
+        with child.stdin as pipe:
+            try:
+                pipe.write(pickle.dumps((build_spec, task)))
+                pipe.flush()
+            except BrokenPipeError:
+                pass  # it is dead; how it died says more
+            code = child.wait()
+        if code == 0:
+            return cast(Receipt | Failure, pickle.loads(result.read_bytes()))
+        return death(build_spec, task, code, _end_of(said))
+
+
+def death(build_spec: BuildSpec, task: FileTask, code: int, said: str) -> Failure:
+    """The failure of a file whose process died.
+
+    :param code: what it returned, negative for the signal that ended it.
+    :param said: what it wrote on standard error.
+    """
+    how = f"ended with {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+    last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
+    how += f" ({one_line(RuntimeError(last))})" if last else ""
+    if code == -signal.SIGKILL or tells_of_memory(said):
+        return Death(None, True).failure(build_spec, task, f"the process that built it alone {how}")
+    hint = "look at the file, and report it if it is a valid one"
+    reason = f"the process that built the file, alone as well, {how} → {hint}"
+    return Failure(task.file.uri, task.ordinal, build_spec.attempt, WORKER_DIED, reason)
+
+
+def _end_of(path: Path) -> str:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _STDERR))
+        text = file.read().decode(errors="replace")
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _end_with_parent() -> None:
+    """Wait until the process that started this one has ended, and end this one."""
+    sys.stdin.buffer.read(1)
+    os._exit(1)
+
+
+def main(result: Path) -> None:
+    """Build what standard input says and leave the outcome in a file."""
+    order, task = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    limit_memory(order.limits.worker_bytes)
+    result.write_bytes(pickle.dumps(build_file(order, task)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
+    os._exit(0)  # the thread that waits for the parent holds standard input

@@ -1,4 +1,5 @@
-"""Calls in threads: many small ones, some at a time, that Ctrl-C can end; and one that may hang.
+"""Waiting: looks until a deadline, by the clock, since a look may take much longer than the pause before the
+next one; calls in threads, many small ones, some at a time, that Ctrl-C can end; and one that may hang.
 
 `concurrent.futures` takes all calls in at once. An interrupt then waits for those that are queued, of which a
 table of a million files has a million; and one that comes amid a `submit` can leave a lock taken that every
@@ -9,12 +10,90 @@ tick of a sensor.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Final, Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class Clock(Protocol):
+    """Tells the time and waits."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since some moment."""
+
+    def sleep(self, seconds: float, /) -> None:
+        """Wait."""
+
+
+class _MonotonicClock:
+    def now_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+    def sleep(self, seconds: float, /) -> None:
+        time.sleep(seconds)
+
+
+MONOTONIC: Final[Clock] = _MonotonicClock()
+"""The clock of waits that no test shortens; nobody sets it back."""
+
+
+class Deadline:
+    """How long one wait still lasts; it begins when this is made.
+
+    A clock that is set back meanwhile prolongs it by no more than the looks take: the pauses count.
+
+    :param seconds: how long it may last.
+    """
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock, self._seconds = clock, seconds
+        self._begun_ms, self._paused = clock.now_ms(), 0.0
+
+    @property
+    def waited(self) -> float:
+        """Seconds so far."""
+        return max(self._paused, (self._clock.now_ms() - self._begun_ms) / 1000)
+
+    @property
+    def left(self) -> float:
+        """Seconds, 0 when it is over."""
+        return max(0.0, self._seconds - self.waited)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the next look is not worth a pause any more."""
+        return self.waited >= self._seconds
+
+    def pause(self, seconds: float) -> None:
+        """Sleep before the next look."""
+        self._clock.sleep(seconds)
+        self._paused += seconds
+
+    def restart(self, seconds: float) -> None:
+        """From now on it lasts so long."""
+        self._seconds = self.waited + seconds
+
+
+def poll_until(deadline: Deadline, pause: float, look: Callable[[], T], ends: Callable[[T], object]) -> T:
+    """Look again and again until what is found ends the wait, or the deadline is over.
+
+    :param pause: seconds between two looks.
+    :returns: what the last look found.
+    """
+    while True:
+        found = look()
+        if deadline.is_over or ends(found):
+            return found
+        deadline.pause(pause)
+
+
+def doubled(first: int, times: int, longest: int) -> int:
+    """The pause after so many tries: the first one, twice as long after each, and never above the longest."""
+    return int(min(first * 2 ** min(times - 1, 32), longest))
 
 
 def in_threads(call: Callable[[T], R], items: Iterable[T], threads: int, name: str) -> list[R]:
@@ -27,9 +106,8 @@ def in_threads(call: Callable[[T], R], items: Iterable[T], threads: int, name: s
     :raises Exception: what the call raises; of several the one of the earliest item.
     """
     waiting = list(items)
-    places = iter(
-        range(len(waiting))
-    )  # one step of it is one of Python's own, so no two threads get the same
+    # One step of it is one of Python's own, so no two threads get the same.
+    places = iter(range(len(waiting)))
     results: dict[int, R] = {}
     errors: dict[int, BaseException] = {}
     over = threading.Event()
@@ -74,20 +152,13 @@ def run_with_timeout(act: Callable[[], None], seconds: float, why: Callable[[Exc
     :param why: an error in words.
     :returns: why it was not done, "" if it was.
     """
-    outcome = [f"it has not answered within {seconds:g} s"]
-
-    def acted() -> None:
-        try:
-            act()
-            outcome[0] = ""
-        except Exception as error:
-            outcome[0] = why(error)
-
-    # A daemon: one that hangs beyond every time-out must not keep the process from ending.
-    thread = threading.Thread(target=acted, name="at the end", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return outcome[0]
+    try:
+        Patience().wait_for(act, seconds)
+    except Late:
+        return f"it has not answered within {seconds:g} s"
+    except Exception as error:
+        return why(error)
+    return ""
 
 
 class Late(Exception):

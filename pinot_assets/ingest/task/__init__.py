@@ -1,1 +1,0 @@
-"""What a worker does with one file. Imports no Spark."""
