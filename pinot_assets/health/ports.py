@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.http_client import HttpPinotClient
-from pinot_assets.session.connect import open_session_store, open_source, open_staging
+from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.settings.environment import Settings

@@ -15,17 +15,24 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.threads import in_threads
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query, segment_name
 from pinot_assets.pinot.lineage import Lineage, LineageState
+from pinot_assets.session.checks.capacity import require_plan_fits
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
 from pinot_assets.session.close import is_lost, load_switch
 from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
 from pinot_assets.session.decide.decision import Next, Opened, Receipts
-from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
-from pinot_assets.session.lineage.node_size import require_plan_fits
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
 from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.plan import Changes, Plan, Row, RowStatus
+from pinot_assets.session.values.plan import (
+    Changes,
+    Plan,
+    Row,
+    RowStatus,
+    returned,
+    revoked,
+    with_spent_names,
+)
 from pinot_assets.session.values.report import notes_on
 from pinot_assets.session.values.state import Mode, ObjectRef, PushKind, Session, State, new_session_id
 from pinot_assets.session.values.trouble import STALLS

@@ -22,11 +22,18 @@ from pinot_assets.session.commit import per_file_push
 from pinot_assets.session.commit.per_file_push import told
 from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext, read_only_context
-from pinot_assets.session.decide.decision import Decision, Next, PlannedAction, decide_run, ends_again
-from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
+from pinot_assets.session.decide.decision import (
+    Decision,
+    Next,
+    PlannedAction,
+    decide_run,
+    ends_again,
+    refuse_absent,
+    refuse_unfit,
+    wants_clear,
+)
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
-from pinot_assets.session.recover.former_table import forget_former_table
-from pinot_assets.session.recover.interrupted import show_again, sweep
+from pinot_assets.session.recover.interrupted import forget_former_table, show_again, sweep
 from pinot_assets.session.recover.lost_pointer import catch_up, rebuild_if_lost
 from pinot_assets.session.rollback.rollback import finish_rollback
 from pinot_assets.session.values import plan as planning

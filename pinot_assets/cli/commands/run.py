@@ -15,7 +15,6 @@ from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, one_table
 from pinot_assets.cli.terminal import fields, new_console, show_answer, show_json
 from pinot_assets.core.text import plural
-from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.detect.observe import (
     ListingComparison,
@@ -34,6 +33,7 @@ from pinot_assets.session.plan_report.rendering import (
     file_lines,
     mode_lines,
 )
+from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
 from pinot_assets.settings.environment import load_settings

@@ -16,7 +16,6 @@ from pinot_assets.cli.terminal import fields, refuse_to_ask, show_answer
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
-from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.plan_report.history import (
     FileState,
     FileStatus,
@@ -26,6 +25,7 @@ from pinot_assets.session.plan_report.history import (
     kept_sessions,
     session_values,
 )
+from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import AuditReceipt, Session, utc_text
 from pinot_assets.settings.environment import load_settings

@@ -20,7 +20,7 @@ from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.push.upload_loop import wait_online
 from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_config, shadow_name, shadow_schema
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.lineage.upload import push_missing
+from pinot_assets.session.lineage.switch import push_missing
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec.blocks.assertion import Question
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX

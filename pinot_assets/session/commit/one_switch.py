@@ -16,12 +16,15 @@ from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.table_config import time_boundary_ms
 from pinot_assets.session.attempt import spent_names
-from pinot_assets.session.checks.capacity import generation_before, require_capacity
+from pinot_assets.session.checks.capacity import generation_before, require_capacity, require_lineage_capacity
 from pinot_assets.session.close import finalize, is_lost, load_switch, renewed, without_entry
-from pinot_assets.session.commit.gate import require_open_gate, require_spec, require_staged
-from pinot_assets.session.commit.no_segment_change import stage_without_switch
+from pinot_assets.session.commit.gate import (
+    require_open_gate,
+    require_spec,
+    require_staged,
+    stage_without_switch,
+)
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.lineage.node_size import require_lineage_capacity
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Plan

@@ -38,11 +38,16 @@ from pinot_assets.session.checks.capacity import require_capacity
 from pinot_assets.session.checks.receipt_checks import cut_findings, loss_findings
 from pinot_assets.session.checks.server_checks import server_findings
 from pinot_assets.session.close import abandon, close_published, load_switch, snapshot_of
-from pinot_assets.session.commit.gate import checked, require_open_gate, require_switch, store_audit
-from pinot_assets.session.commit.no_segment_change import finish_without_switch
+from pinot_assets.session.commit.gate import (
+    checked,
+    finish_without_switch,
+    require_open_gate,
+    require_switch,
+    store_audit,
+)
 from pinot_assets.session.commit.one_switch import refuse_hidden_sources
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.lineage.upload import MOST, BatchSizer
+from pinot_assets.session.lineage.switch import MOST, BatchSizer
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import Plan, RowStatus

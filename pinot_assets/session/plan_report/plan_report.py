@@ -13,15 +13,13 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.decision import NEW_SESSION, Decision, PlannedAction
-from pinot_assets.session.decide.next_plan import new_plan, work_of
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
-from pinot_assets.session.plan_report.switch_cost import Sums, SwitchCost, switch_cost_of
+from pinot_assets.session.plan_report.switch_cost import Estimate, Sums, SwitchCost, switch_cost_of
 from pinot_assets.session.rollback.retention import foreseen
 from pinot_assets.session.rollback.rollback_plan import revert_until_ms
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
 from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.estimate import Estimate
-from pinot_assets.session.values.plan import Changes, Row
+from pinot_assets.session.values.plan import Changes, Row, new_plan, work_of
 from pinot_assets.session.values.state import Mode, Owner, utc_text
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import Snapshot

@@ -8,29 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import ServerDisk
 from pinot_assets.session.checks.capacity import (
+    IdealState,
+    beside,
     bytes_before,
     generation_before,
+    ideal_state,
+    names_at_least,
     quota_bytes,
     replication_of,
     tars_at_once,
-)
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.lineage.node_size import (
-    IdealState,
-    beside,
-    ideal_state,
-    names_at_least,
     znode_bytes,
 )
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.plan_report.planned_run import PlannedRun
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values.estimate import Estimate, at_least, of_files
 from pinot_assets.session.values.plan import Row
 from pinot_assets.session.values.state import Mode, PushKind
 from pinot_assets.snapshot.receipt import Output
@@ -283,3 +280,52 @@ def _disk(server: str, found: ServerDisk | PinotError | None, part: int | None, 
         return Disk(server, None, why_not=found.reason)
     free = found.total - found.used
     return Disk(server, free) if part is None else Disk(server, free, free - part, free - part - tars)
+
+
+# --- estimates ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Rows or bytes.
+
+    :ivar known: what was counted.
+    :ivar guess: an estimate of the rest; None where it cannot be told.
+    :ivar exact: whether there is no rest. An estimate may come to nothing, and is one all the same.
+    """
+
+    known: int
+    guess: int | None = 0
+    exact: bool = True
+
+    @property
+    def total(self) -> int | None:
+        """All of it; None where a part is not known."""
+        return None if self.guess is None else self.known + self.guess
+
+    def plus(self, known: int) -> Estimate:
+        """So much more that is known."""
+        return replace(self, known=self.known + known)
+
+    def times(self, factor: int) -> Estimate:
+        """So many times."""
+        return replace(
+            self, known=self.known * factor, guess=None if self.guess is None else self.guess * factor
+        )
+
+
+def at_least(known: int) -> Estimate:
+    """So much, and more that nobody can tell."""
+    return Estimate(known, None, exact=False)
+
+
+def of_files(known: int, unread_bytes: int, unread_files: int, per_byte: float | None) -> Estimate:
+    """What is known of files that are built, and an estimate for those that are not read yet.
+
+    :param per_byte: what the ledger's files have for each of their bytes; None where it has none to go by.
+    """
+    if not unread_files:
+        return Estimate(known)
+    return (
+        at_least(known) if per_byte is None else Estimate(known, round(unread_bytes * per_byte), exact=False)
+    )

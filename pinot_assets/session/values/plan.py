@@ -1,12 +1,13 @@
 """What a session has to do with each file, as of one attempt, and what of its segments follows from that.
 
-Which plan comes next is decided in `session/decide/next_plan.py`; how it is stored is in
-`session/stores/staging.py`. No I/O here. Source: docs/design/session.md#the-switch-w1-to-w6.
+Which plan comes next is decided here, too, from values alone: listing, ledger, receipts, former plan. How it
+is stored is in `session/stores/staging.py`. No I/O here. Sources: docs/design/session.md#the-switch-w1-to-w6,
+#modes-and-kinds-of-push and #continuing-an-open-session; docs/guides/consistent-push.md#how-all-scenes-begin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
@@ -183,3 +184,123 @@ def published_files(
                 file = replace(file, fingerprint=touched)
             kept.append(file)
     return tuple(sorted((*kept, *added), key=attrgetter("uri")))  # stable: the newest of a file stays last
+
+
+# --- which plan comes next ---------------------------------------------------------------------------
+
+
+def new_plan(session: str, mode: Mode, changes: Changes) -> Plan:
+    """The first plan of a session (docs/design/session.md#modes-and-kinds-of-push)."""
+    work = work_of(mode, changes)
+    rows = tuple(
+        Row(uri, ordinal, work[uri].fingerprint, RowStatus.BUILD) for ordinal, uri in enumerate(sorted(work))
+    )
+    return Plan(
+        session=session,
+        attempt=0,
+        mode=mode,
+        rows=rows,
+        removals=_removals(mode, changes),
+        touched=changes.touched,
+        listing_digest=changes.listing_digest,
+    )
+
+
+def work_of(mode: Mode, changes: Changes) -> Mapping[str, SourceFile]:
+    """The files that a session of that mode has to build (docs/design/session.md#modes-and-kinds-of-push)."""
+    return changes.listed if mode is Mode.SWAP else changes.work
+
+
+def is_empty(plan: Plan) -> bool:
+    """Nothing to build, nothing to take away, nothing to remember."""
+    return not (plan.rows or plan.removals or plan.touched)
+
+
+def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Receipt]]) -> Plan:
+    """The plan of the next attempt, file by file.
+
+    Source: docs/design/session.md#continuing-an-open-session.
+
+    :param receipts: valid receipts by ordinal, each with its key (R12).
+    """
+    rows: list[Row] = []
+    work = work_of(plan.mode, changes)
+    for row in plan.rows:
+        listed = changes.listed.get(row.uri)
+        found = receipts.get(row.ordinal)
+        if row.status is RowStatus.GONE:
+            rows.append(row)
+        elif listed is not None and found is not None:
+            key, receipt = found
+            rows.append(replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key))
+        elif listed is None or row.uri not in work:
+            # Gone, or back to the version that is published: built again, append would show its rows twice.
+            rows.append(replace(row, status=RowStatus.GONE, receipt=""))
+        else:
+            # A receipt that it had is revoked (R14), also for a driver that follows one which dies now.
+            rows.append(replace(row, planned=listed.fingerprint, status=RowStatus.BUILD))
+    live = {r.uri for r in rows if r.status is not RowStatus.GONE}
+    free = max((r.ordinal for r in rows), default=-1) + 1
+    for ordinal, uri in enumerate(sorted(set(work) - live), start=free):
+        rows.append(Row(uri, ordinal, work[uri].fingerprint, RowStatus.BUILD))
+    return replace(
+        plan,
+        attempt=plan.attempt + 1,
+        rows=tuple(rows),
+        removals=_removals(plan.mode, changes),
+        touched=changes.touched,
+        listing_digest=changes.listing_digest,
+    )
+
+
+def unchanged(
+    plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Receipt]]
+) -> dict[int, tuple[str, Receipt]]:
+    """The receipts without those of files that were rewritten since.
+
+    Otherwise a session keeps to the version that it read (F8), and the next one takes the newer. One whose
+    rows did not pass an assertion would never come to its end.
+    """
+    rows = {row.ordinal: changes.listed.get(row.uri) for row in plan.rows}
+    return {
+        ordinal: (key, receipt)
+        for ordinal, (key, receipt) in receipts.items()
+        if (listed := rows.get(ordinal)) is None or listed.fingerprint == receipt.read
+    }
+
+
+def with_spent_names(
+    plan: Plan, receipts: Mapping[int, tuple[str, Receipt]], spent: frozenset[str]
+) -> dict[int, Receipt]:
+    """Receipts of done rows that name a segment whose name is spent, by ordinal (rule R16)."""
+    found = {row.ordinal: receipts[row.ordinal][1] for row in plan.done}
+    return {n: r for n, r in found.items() if not spent.isdisjoint(o.segment for o in r.outputs)}
+
+
+def revoked(plan: Plan, ordinals: Collection[int]) -> Plan:
+    """The plan without the receipts that those rows accepted."""
+    rows = (
+        replace(row, status=RowStatus.BUILD, receipt="") if row.ordinal in ordinals else row
+        for row in plan.rows
+    )
+    return replace(plan, rows=tuple(rows))
+
+
+def returned(before: Plan, after: Plan, receipts: Mapping[int, tuple[str, Receipt]]) -> dict[int, Receipt]:
+    """Receipts of files that were dropped and came back in the version that was built (rule R15).
+
+    :param before: the plan that `after` was reconciled from.
+    :param receipts: valid receipts by ordinal.
+    :returns: by the ordinal of the file's new row.
+    """
+    gone = [
+        receipts[r.ordinal][1] for r in before.rows if r.status is RowStatus.GONE and r.ordinal in receipts
+    ]
+    built = {(receipt.uri, receipt.read): receipt for receipt in gone}
+    rows = ((row.ordinal, (row.uri, row.planned)) for row in after.to_build)
+    return {ordinal: built[key] for ordinal, key in rows if key in built}
+
+
+def _removals(mode: Mode, changes: Changes) -> tuple[str, ...]:
+    # Append never takes rows away; swap replaces everything, so there is nothing to name.
+    return tuple(sorted(changes.deleted)) if mode is Mode.SYNC else ()

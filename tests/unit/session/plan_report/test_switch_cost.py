@@ -8,8 +8,7 @@ from typing import Any
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot import ServerDisk
-from pinot_assets.session.plan_report.switch_cost import capacity_after_switch
-from pinot_assets.session.values.estimate import Estimate, at_least
+from pinot_assets.session.plan_report.switch_cost import Estimate, at_least, capacity_after_switch
 
 
 def run(

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinot_assets.session.decide.decision import Next, next_step_of_session
-from pinot_assets.session.decide.next_plan import is_empty, new_plan, reconcile, unchanged
 from pinot_assets.session.stores.staging import plan_from_parquet, plan_to_parquet
 from pinot_assets.session.values.hold import NO_HOLD, Hold, without_held
 from pinot_assets.session.values.plan import (
@@ -17,9 +16,13 @@ from pinot_assets.session.values.plan import (
     Row,
     RowStatus,
     accept,
+    is_empty,
+    new_plan,
     published_files,
+    reconcile,
     segments_from,
     segments_to,
+    unchanged,
 )
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
