@@ -65,10 +65,7 @@ def begin(
     if current is None:
         # Before the first session, while nothing stands anywhere (R28).
         require_staging_reachable(
-            context.clients.staging,
-            context.spec.ingestion.output_props,
-            context.spec.policy,
-            context.clients.builder,
+            context.staging, context.spec.ingestion.output_props, context.spec.policy, context.clients.builder
         )
     write_cluster_marker(context.clients)
     now = context.clients.now_ms()
@@ -79,7 +76,7 @@ def begin(
         config_fingerprint=context.fingerprint,
         created_ms=now,
         attempt_started_ms=now,
-        plan=context.clients.staging.put_plan(plan),
+        plan=context.staging.put_plan(plan),
         counts=plan.counts(),
         push=context.push,
         format=plan.format,
@@ -117,8 +114,8 @@ def refuse_too_many(context: TriggerContext, plan: Plan, current: Snapshot | Non
     :raises PushRefused: it cannot, however it is built.
     """
     if context.push is not PushKind.PLAIN:
-        visible = context.clients.pinot.visible_segments(context.spec.name)
-        require_plan_fits(context.spec.name, plan, planning.segments_from(plan, current, visible))
+        visible = context.pinot.visible_segments(context.table)
+        require_plan_fits(context.table, plan, planning.segments_from(plan, current, visible))
 
 
 # --- an open session -------------------------------------------------------------------------------
@@ -145,7 +142,7 @@ def go_on(
     is_audited = same and session.gate_open_by(context.spec.audit.digest)
     session = replace(
         session,
-        plan=context.clients.staging.put_plan(plan),
+        plan=context.staging.put_plan(plan),
         attempt=plan.attempt,
         attempt_started_ms=now_ms,
         retry_count=session.retry_count + is_retry,
@@ -159,7 +156,7 @@ def go_on(
     context.lease.write(session=session)
     if taken:
         # After the write: nobody else has this attempt's names any more.
-        plan = renamed(context.clients.staging, context.spec.name, plan, taken)
+        plan = renamed(context.staging, context.table, plan, taken)
         context.note(f"{len(taken)} built files go on under new names; their files are not read again")
     what = f"retry {session.retry_count} of" if is_retry else "going on with"
     context.note(
@@ -219,15 +216,15 @@ def _skipped(context: TriggerContext, session: Session, plan: Plan, failure: Fai
     if current is not None and failure.uri in current.ledger:
         return False
     (row,) = [r for r in plan.to_build if r.ordinal == failure.ordinal]
-    context.clients.staging.put_skipped(session.id, row, failure, session.format)
+    context.staging.put_skipped(session.id, row, failure, session.format)
     context.note(f"skipped {failure.uri}: {failure.reason}")
     return True
 
 
 def _order(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
-    ingestion, staging = context.spec.ingestion, context.clients.staging
+    ingestion, staging = context.spec.ingestion, context.staging
     return BuildSpec(
-        table=context.spec.name,
+        table=context.table,
         session=session.id,
         attempt=plan.attempt,
         creation_time_ms=session.created_ms,

@@ -24,7 +24,7 @@ from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 def finalize(context: TriggerContext, session: Session) -> Snapshot:
     """W6: see the new set everywhere, write the snapshot, close the session in one transaction."""
     confirm(context, session)
-    plan, parent = context.clients.staging.plan(session.plan), context.lease.pointer.current_snapshot
+    plan, parent = context.staging.plan(session.plan), context.lease.pointer.current_snapshot
     snapshot = snapshot_of(context, session, plan, session.lineage_entry_id, parent)
     close_published(context, session, Outcome.PUBLISHED, snapshot)
     return snapshot
@@ -35,7 +35,7 @@ def confirm(context: TriggerContext, session: Session) -> None:
     switch = load_switch(context, session)
     completed = context.switcher.fetch().in_state(LineageState.COMPLETED)
     replaced = frozenset[str]().union(*(e.segments_from for e in completed))
-    there = context.clients.pinot.all_segments(context.spec.name) - replaced
+    there = context.pinot.all_segments(context.table) - replaced
     names = [name for name in switch.names_to if name in there]
     if len(names) < len(switch.names_to):
         lost = len(switch.names_to) - len(names)
@@ -47,9 +47,7 @@ def confirm(context: TriggerContext, session: Session) -> None:
         context.note(f"a start of {session.id} landed after its switch and hid it; shown again")
     context.switcher.confirm_visible(names, switch.segments_from)
     if session.mode is Mode.SWAP:
-        note_foreign(
-            context, context.clients.pinot.visible_segments(context.spec.name).difference(switch.names_to)
-        )
+        note_foreign(context, context.pinot.visible_segments(context.table).difference(switch.names_to))
 
 
 def note_foreign(context: TriggerContext, foreign: Collection[str]) -> None:
@@ -62,7 +60,7 @@ def note_foreign(context: TriggerContext, foreign: Collection[str]) -> None:
 def load_switch(context: TriggerContext, session: Session) -> Switch:
     """The newest switch of a session that has one."""
     assert session.switch_object is not None
-    return context.clients.staging.switch(session.switch_object)
+    return context.staging.switch(session.switch_object)
 
 
 def snapshot_of(
@@ -72,7 +70,7 @@ def snapshot_of(
 
     :param entry_id: the lineage entry whose revert leads back to `parent`, "" where none does.
     """
-    receipts = context.clients.staging.accepted_receipts(plan)
+    receipts = context.staging.accepted_receipts(plan)
     files = planning.published_files(plan, receipts, context.current_snapshot())
     switch = load_switch(context, session) if session.switch_object is not None else None
     return Snapshot(
@@ -101,7 +99,7 @@ def close_published(
     one that has come back would be another one.
     """
     hold = context.put_hold(after_publishing(context.hold(), context.current_snapshot(), snapshot))
-    ref = context.clients.staging.put_snapshot(snapshot)
+    ref = context.staging.put_snapshot(snapshot)
     error = "" if session.failures is None else session.last_error
     done = close(replace(session, last_error=error), outcome, context.clients.now_ms())
     pointer = replace(context.lease.pointer, active_session="", current_snapshot=ref, hold=hold)
@@ -141,8 +139,8 @@ def abandon(
 
 def _delete_staged(context: TriggerContext, session: Session) -> None:
     """Receipts first: without its receipt a tar is nothing."""
-    store = context.clients.staging.store
-    tars = f"segments/{context.spec.name}__{session.id}_"
+    store = context.staging.store
+    tars = f"segments/{context.table}__{session.id}_"
     folders = [f"sessions/{session.id}/{name}" for name in ("files", "bad-rows", CUT_VALUES, "moving")]
     keys = [info.key for folder in folders for info in store.list(folder)]
     keys += [info.key for info in store.list("segments") if info.key.startswith(tars)]
@@ -156,11 +154,11 @@ def is_open(context: TriggerContext, session: Session) -> bool:
     :raises SwitchConflict: it does not any more: an end that gave no answer completed it, after this driver
         had looked whether it did. What is visible now must not be taken for lost.
     """
-    entry = context.clients.pinot.lineage(context.spec.name).get(session.lineage_entry_id)
+    entry = context.pinot.lineage(context.table).get(session.lineage_entry_id)
     # A rollback by reverting has no switch of its own: the entry is that of the snapshot it leaves.
     if entry is not None and entry.state is LineageState.COMPLETED and session.switch_object is not None:
         raise SwitchConflict(
-            f"{context.spec.name} was switched just now",
+            f"{context.table} was switched just now",
             why=f"the end of lineage entry {entry.id}, which had given no answer, completed it",
             hint="the next trigger records it",
         )
@@ -177,9 +175,9 @@ def is_lost(context: TriggerContext, session: Session) -> bool:
 def may_end_again(context: TriggerContext, session: Session) -> bool:
     """Whether a switch whose end gave no answer is best ended once more."""
     switch = load_switch(context, session)
-    staged = context.clients.pinot.all_segments(context.spec.name).issuperset(switch.names_to)
+    staged = context.pinot.all_segments(context.table).issuperset(switch.names_to)
     # What has gone cannot be replaced (E20): the gate would refuse it for as long as the entry lives.
-    staged &= context.clients.pinot.visible_segments(context.spec.name).issuperset(switch.segments_from)
+    staged &= context.pinot.visible_segments(context.table).issuperset(switch.segments_from)
     usable = staged and context.switcher.is_usable(session.lineage_entry_id)
     return usable and session.gate_open and session.stalls < STALLS
 

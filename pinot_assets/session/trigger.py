@@ -81,7 +81,7 @@ def trigger_planned(context: TriggerContext, wanted: str) -> TriggerReport:
     :raises PlanOutdated: something of what it rests on is another thing by now; nothing was done.
     """
     planned = plan_run(read_only_context(context.spec, context.clients, context.progress))
-    planned.plan_basis.require(context.spec.name, wanted)
+    planned.plan_basis.require(context.table, wanted)
     if planned.decision.step is PlannedAction.FINISH:
         session = _finished(context)
         show_again(context, rebuild_if_lost(context))
@@ -100,9 +100,9 @@ def _as_planned(context: TriggerContext, session: Session | None, planned: Plann
         or ends_again(context, session) != (decision.step is PlannedAction.END)
     ):
         raise PlanOutdated(
-            f"{context.spec.name} changed while its plan was checked; nothing of it was done",
+            f"{context.table} changed while its plan was checked; nothing of it was done",
             why="the end of a switch reached Pinot at this moment",
-            hint=f"`pinot-assets plan {context.spec.name}` shows what a run would do now",
+            hint=f"`pinot-assets plan {context.table}` shows what a run would do now",
         )
     return replace(decision, session=session)
 
@@ -222,9 +222,7 @@ def _build_and_stage(
     if failed:
         session = replace(
             session,
-            failures=context.clients.staging.put_failures(
-                session.id, session.attempt, failed, session.format
-            ),
+            failures=context.staging.put_failures(session.id, session.attempt, failed, session.format),
             counts=plan.counts(len(failed)) | {"done": kept + len(built), "pending": 0},
             last_error=told(failed),
             trouble_since_ms=_trouble_since(context, session) if trouble.passes(failed) else 0,
@@ -238,7 +236,7 @@ def _build_and_stage(
                 context, session, Outcome.ABANDONED_RETRIES, "one run publishes all, or nothing"
             )
         return report(TriggerResult.FAILED, session)
-    found = context.clients.staging.receipts(plan)
+    found = context.staging.receipts(plan)
     plan = planning.accept(plan, found)
     if session.push is PushKind.PLAIN:
         plan = per_file_push.without(plan, frozenset(f.uri for f in failed))

@@ -66,7 +66,7 @@ def require_capacity(context: TriggerContext, switch: Switch) -> None:
     if not switch.segments_to:
         return
     replication = replication_of(context.table_config)
-    pushed = context.clients.pinot.all_segments(context.spec.name)
+    pushed = context.pinot.all_segments(context.table)
     coming = [o for o in switch.segments_to if o.segment not in pushed]
     needed = sum(o.loaded_bytes for o in coming) * replication
     older = bytes_before(context, switch) * replication
@@ -80,10 +80,10 @@ def _require_quota(context: TriggerContext, needed: int, freed: int, replication
     quota = quota_bytes(context.table_config)
     if quota is None:
         return
-    present = context.clients.pinot.table_bytes(context.spec.name)
+    present = context.pinot.table_bytes(context.table)
     if present - freed + needed > quota * replication:
         raise PushRefused(
-            f"the switch of {context.spec.name} does not fit into its storage quota",
+            f"the switch of {context.table} does not fit into its storage quota",
             why=f"{_mb(present)} present, {_mb(needed)} to come, {_mb(quota * replication)} allowed, "
             f"over {plural(replication, 'replica')}",
             hint=f"raise quota.storage: a switch needs room for old and new segments at once{way_out}",
@@ -97,8 +97,8 @@ def _require_disks(
     One that does not tell its disk is not judged."""
     if needed <= 0:
         return
-    servers = context.clients.pinot.table_servers(context.spec.name)
-    disks = context.clients.pinot.server_disks(servers)
+    servers = context.pinot.table_servers(context.table)
+    disks = context.pinot.server_disks(servers)
     part = needed // max(len(servers), 1)
     tars = tars_at_once([o.tar_bytes for o in coming], replication, len(servers))
     short = {
@@ -109,7 +109,7 @@ def _require_disks(
     if short:
         server, fullest = min(short.items(), key=lambda item: item[1].total - item[1].used)
         raise PushRefused(
-            f"the switch of {context.spec.name} does not fit on the disks of its servers",
+            f"the switch of {context.table} does not fit on the disks of its servers",
             why=f"{_mb(needed)} to come over {plural(len(servers), 'server')}, {_mb(part)} each, and "
             f"{_mb(tars)} of tars while they load; {server} has {_mb(fullest.total - fullest.used)} free of "
             f"{_mb(fullest.total)}",
@@ -139,14 +139,14 @@ def generation_before(context: TriggerContext, switch: Switch) -> frozenset[str]
         return frozenset()
     completed = context.switcher.fetch().in_state(LineageState.COMPLETED)
     older = (e.segments_from for e in completed if e.segments_to == sources)
-    return frozenset[str]().union(*older) & context.clients.pinot.all_segments(context.spec.name)
+    return frozenset[str]().union(*older) & context.pinot.all_segments(context.table)
 
 
 def bytes_before(context: TriggerContext, switch: Switch) -> int:
     """Bytes of the generation before, as far as its snapshot knows them."""
     current = context.current_snapshot()
     names = generation_before(context, switch)
-    former = before(context.clients.staging, current) if names and current is not None else None
+    former = before(context.staging, current) if names and current is not None else None
     if former is None:
         return 0
     known = former.snapshot.segments

@@ -44,14 +44,14 @@ def require_staged(context: TriggerContext, session: Session) -> None:
     refuse_failed_files(context, session)
     if session.passed_without_switch:
         raise SnapshotIncomplete(
-            f"nothing of {context.spec.name} has to be switched",
+            f"nothing of {context.table} has to be switched",
             why=f"the audit of session {session.id} passes by now, and no segment comes or goes",
             hint="run the table again: it takes note of the files, and builds none",
         )
     require_switch(context, session)
     if session.switch_attempt != session.attempt:
         raise SnapshotIncomplete(
-            f"what is staged of {context.spec.name} is not what its newest plan says",
+            f"what is staged of {context.table} is not what its newest plan says",
             why=session.last_error or f"attempt {session.attempt} of {session.id} has not been staged",
             hint="materialize `segments` again: it goes on from what is built",
         )
@@ -64,7 +64,7 @@ def refuse_failed_files(context: TriggerContext, session: Session) -> None:
     """
     if session.has_blocking_failures:
         raise SnapshotIncomplete(
-            f"files of {context.spec.name} could not be built",
+            f"files of {context.table} could not be built",
             why=session.last_error,
             hint="repair or remove them, then run the table again: only they are built again",
         )
@@ -82,7 +82,7 @@ def require_switch(context: TriggerContext, session: Session) -> None:
 
 def _nothing_staged(context: TriggerContext, why: str) -> SnapshotIncomplete:
     return SnapshotIncomplete(
-        f"nothing of {context.spec.name} is staged for a switch",
+        f"nothing of {context.table} is staged for a switch",
         why=why,
         hint="materialize `segments` first: it builds and stages what the source holds",
     )
@@ -112,9 +112,7 @@ def require_open_gate(context: TriggerContext, session: Session) -> None:
 
 def shut(context: TriggerContext, session: Session, why: str) -> SnapshotIncomplete:
     """The error that says why nothing is published, and what would open the gate."""
-    return SnapshotIncomplete(
-        f"the gate of {context.spec.name} is shut", why=why, hint=_way_on(session.audit)
-    )
+    return SnapshotIncomplete(f"the gate of {context.table} is shut", why=why, hint=_way_on(session.audit))
 
 
 def _way_on(audit: AuditReceipt | None) -> str:
@@ -137,13 +135,13 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
     :raises SnapshotIncomplete: nothing is built or staged.
     """
     if session.failures is not None and session.has_blocking_failures:
-        failures = context.clients.staging.failures(session.failures)
+        failures = context.staging.failures(session.failures)
         return session, (files_built(session.counts["files"], failures),)
     require_staged(context, session)
     if session.end_sent and session.gate_open and session.audit is not None:
         # It may be switched by now, and its sources gone: what was found before the end was sent counts.
         return session, (_all_built(session), Finding("audited", True, 1, 1, session.audit.summary))
-    switch, staging = load_switch(context, session), context.clients.staging
+    switch, staging = load_switch(context, session), context.staging
     receipts = staging.accepted_receipts(staging.plan(session.plan))
     loaded = server_findings(context, switch)
     if session.mode is Mode.ROLLBACK:
@@ -187,7 +185,7 @@ def with_those_at_fault(
             at_fault.append(Failure(receipt.uri, ordinal, session.attempt, "AUDIT", why[bad]))
     if not at_fault:
         return session
-    staging = context.clients.staging
+    staging = context.staging
     return replace(
         session, failures=staging.put_failures(session.id, session.attempt, at_fault, session.format)
     )
@@ -234,7 +232,7 @@ def checked(findings: Sequence[Finding]) -> tuple[Checked, ...]:
 def finish_without_switch(context: TriggerContext, session: Session) -> Session:
     """NOOP: the ledger learns what was seen (rule R20)."""
     current = context.current_snapshot()
-    plan = context.clients.staging.plan(session.plan)
+    plan = context.staging.plan(session.plan)
     snapshot = snapshot_of(
         context,
         session,
@@ -256,7 +254,7 @@ def stage_without_switch(
 
     :returns: the session, DONE; or IN_PROGRESS with the audit that it did not pass.
     """
-    plan_ref = context.clients.staging.put_plan(plan)
+    plan_ref = context.staging.put_plan(plan)
     if session.switch_object is not None:
         # Nothing of what an earlier switch of this session staged is wanted any more (I14).
         session = without_entry(context, session)
@@ -277,7 +275,7 @@ def stage_without_switch(
 
 def audit_without_switch(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
     """The gate (W4) of a session that would have ended as NOOP, had it passed it: looked at again."""
-    staging = context.clients.staging
+    staging = context.staging
     session, findings = _audited(context, session, staging.accepted_receipts(staging.plan(session.plan)))
     context.lease.write(session=session)
     return session, findings

@@ -240,7 +240,7 @@ def read_source_state(
 
 def look_at(context: TriggerContext, session: Session) -> Opened:
     """Read what the last attempt left; decide what comes next (the retries are counted now)."""
-    staging = context.clients.staging
+    staging = context.staging
     plan = staging.plan(session.plan)
     failures = staging.failures(session.failures) if session.failures else ()
     at_fault = {f.ordinal for f in failures}
@@ -299,8 +299,8 @@ def refuse_absent(context: TriggerContext) -> None:
 
     :raises SpecDrift: Pinot has no such table; says how it is made.
     """
-    if context.clients.pinot.get_table_config(context.spec.name) is None:
-        refuse_drift(context.spec, context.clients.pinot)
+    if context.pinot.get_table_config(context.table) is None:
+        refuse_drift(context.spec, context.pinot)
 
 
 def refuse_unfit(context: TriggerContext) -> None:
@@ -310,11 +310,11 @@ def refuse_unfit(context: TriggerContext) -> None:
     :raises SpecError: the table, or the REALTIME one of its name, has a setting that no session can live
         with.
     """
-    refuse_drift(context.spec, context.clients.pinot)
-    refuse_settings(context.spec.name, context.table_config)
-    stream = context.clients.pinot.get_realtime_config(context.spec.name)
+    refuse_drift(context.spec, context.pinot)
+    refuse_settings(context.table, context.table_config)
+    stream = context.pinot.get_realtime_config(context.table)
     if context.mode is Mode.SWAP and stream is not None and setting(stream, *TASKS, _MOVER) is not None:
-        table = context.spec.name
+        table = context.table
         raise SpecError(
             f"{table} is a swap table, and {_MOVER} of {table}_REALTIME writes into it",
             why="a swap replaces every visible segment, those that the task moved here too",

@@ -34,7 +34,7 @@ def list_ready(context: TriggerContext, session: Session | None, current: Snapsh
     if not inventory.files and current and current.ledger and context.mode is not Mode.APPEND:
         _refuse_slip(context, current)
         _refuse_hasty(context)
-    plan = context.clients.staging.plan(session.plan) if session else None
+    plan = context.staging.plan(session.plan) if session else None
     return judge_listing(context.spec, inventory, current, context.hold(), plan)
 
 

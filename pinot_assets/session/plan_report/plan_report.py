@@ -185,10 +185,10 @@ def _revert_until_ms(context: TriggerContext, current: Snapshot | None) -> int |
     if current is None or current.parent is None:
         return None
     try:
-        before = context.clients.staging.snapshot(current.parent)
+        before = context.staging.snapshot(current.parent)
     except PinotAssetsError:
         return None
-    return revert_until_ms(context.spec, context.clients.pinot, current, before, context.clients.now_ms())
+    return revert_until_ms(context.spec, context.pinot, current, before, context.clients.now_ms())
 
 
 def headline(plan: PlanReport) -> str:

@@ -170,10 +170,10 @@ def plan_run(context: TriggerContext) -> PlannedRun:
     refuse_unfit(context)
     refuse_unaskable(context)
     session, current = _as_settled(context, stored), context.current_snapshot()
-    visible = context.clients.pinot.visible_segments(context.spec.name)
+    visible = context.pinot.visible_segments(context.table)
     if strays := strays_of(context, session, current, visible):
         refuse_undone(context, strays, current)
-    shadow = left_shadow(context.clients.pinot, context.spec.name)
+    shadow = left_shadow(context.pinot, context.table)
     why = ""
     if session is not None and wants_clear(context):
         why = f"{session.id} is dropped first (clearConsistentPushState)"
@@ -191,7 +191,7 @@ def plan_run(context: TriggerContext) -> PlannedRun:
 
 def _planned(context: TriggerContext, decision: Decision) -> PlannedRun:
     pointer = context.lease.pointer
-    return PlannedRun(context.spec.name, context.mode, context.push, decision, pointer.current_snapshot)
+    return PlannedRun(context.table, context.mode, context.push, decision, pointer.current_snapshot)
 
 
 def unfinished(context: TriggerContext, session: Session | None) -> str:
@@ -199,17 +199,16 @@ def unfinished(context: TriggerContext, session: Session | None) -> str:
 
     :param session: the open one.
     """
-    names, pointer = context.clients.pinot.all_segments(context.spec.name), context.lease.pointer
-    if adopted(context.spec.name, context.clients, pointer, session) != pointer.current_snapshot:
+    names, pointer = context.pinot.all_segments(context.table), context.lease.pointer
+    if adopted(context.table, context.clients, pointer, session) != pointer.current_snapshot:
         return "the pointer in ZooKeeper is older than what queries see: they decide what is the ledger"
     if pointer.active_session and session is None:
         return f"session {pointer.active_session} is over, and the pointer takes it for open"
     if (former := of_former_table(context)) is not None:
         return (
-            f"{context.spec.name} was made anew after {former.session} had been published: "
-            "its ledger is dropped"
+            f"{context.table} was made anew after {former.session} had been published: its ledger is dropped"
         )
-    if is_fresh(pointer) and any(is_ours(context.spec.name, name) for name in names):
+    if is_fresh(pointer) and any(is_ours(context.table, name) for name in names):
         return "ZooKeeper has lost the pointer: the ledger is made anew from what queries see"
     if session is not None and (half_way := _half_way(context, session)):
         return half_way
@@ -289,7 +288,7 @@ def _with_basis(context: TriggerContext, stored: Session | None, planned: Planne
             [ingestion.snapshots_to_keep, ingestion.snapshot_days_to_keep],
             context.spec.audit.digest,
             context.table_config,
-            [context.clients.staging.store.uri, context.clients.store.owner()],
+            [context.staging.store.uri, context.clients.store.owner()],
         ],
         segments=[planned.segments_from, planned.strays, str(planned.refused or "")],
         hold=[pointer.hold.sha256 if pointer.hold else ""],

@@ -89,8 +89,8 @@ def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
     """
     built = list(planned.outputs)
     unread = [row for row in planned.to_build if row.planned.size]
-    plan, present = planned.decision.plan, context.clients.pinot.all_segments(context.spec.name)
-    to_come = names_at_least(context.spec.name, plan, unread) if plan is not None else []
+    plan, present = planned.decision.plan, context.pinot.all_segments(context.table)
+    to_come = names_at_least(context.table, plan, unread) if plan is not None else []
     added = (*(o.segment for o in built), *to_come)
     doomed = _doomed(context, planned)
     rows, size = _sums(planned, built, unread)
@@ -100,7 +100,7 @@ def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
     removed = size.removed.total or 0
     freed = doomed.bytes if doomed.at_start else 0
     kept, ours = beside(context.switcher.fetch(), planned.segments_from, added)
-    node = znode_bytes(context.spec.name, [*kept, ours])
+    node = znode_bytes(context.table, [*kept, ours])
     return SwitchCost(
         added=added,
         unread=bool(unread),
@@ -108,9 +108,9 @@ def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
         bytes=size,
         room=capacity_after_switch(context, pushed, freed, removed + doomed.bytes - freed, tars),
         lineage_bytes=node,
-        entry_bytes=node - znode_bytes(context.spec.name, kept),
+        entry_bytes=node - znode_bytes(context.table, kept),
         ideal_state=ideal_state(
-            context.spec.name,
+            context.table,
             present.difference(doomed.segments).union(added),
             _servers(context),
             replication_of(context.table_config),
@@ -169,7 +169,7 @@ def _doomed(context: TriggerContext, planned: PlannedRun) -> ForceCleanupLoss:
 def _servers(context: TriggerContext) -> tuple[str, ...]:
     """The table's, or as many of usual names as it has replicas, where Pinot does not say."""
     try:
-        return tuple(context.clients.pinot.table_servers(context.spec.name))
+        return tuple(context.pinot.table_servers(context.table))
     except PinotAssetsError:
         return tuple(f"Server_pinot-server-{n}_8098" for n in range(replication_of(context.table_config)))
 
@@ -245,7 +245,7 @@ def capacity_after_switch(
     quota = quota_bytes(context.table_config)
     present: int | None = None
     with suppress(PinotError):
-        present = context.clients.pinot.table_bytes(context.spec.name)
+        present = context.pinot.table_bytes(context.table)
     coming = coming.times(replication)
     peak = coming.plus(present - freed * replication) if present is not None else None
     return CapacityAfter(
@@ -262,9 +262,9 @@ def capacity_after_switch(
 def _disks(
     context: TriggerContext, coming: Estimate, tars: Sequence[int], replication: int
 ) -> tuple[Disk, ...]:
-    pinot = context.clients.pinot
+    pinot = context.pinot
     try:
-        servers = pinot.table_servers(context.spec.name)
+        servers = pinot.table_servers(context.table)
         disks = pinot.server_disks(servers)
     except PinotError as error:
         return (Disk("all servers", None, why_not=error.reason),)

@@ -12,10 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
 
-from pinot_assets.core.stored_format import (
-    Open,
-    Stored,
-)
+from pinot_assets.core.stored_format import Open, Stored
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
