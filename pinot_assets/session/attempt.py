@@ -23,7 +23,6 @@ from pinot_assets.session.decide.decision import Next, Opened, Receipts
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
-from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.plan import (
     Changes,
     Plan,
@@ -31,6 +30,7 @@ from pinot_assets.session.values.plan import (
     RowStatus,
     returned,
     revoked,
+    segments_from,
     with_spent_names,
 )
 from pinot_assets.session.values.report import notes_on
@@ -115,7 +115,7 @@ def refuse_too_many(context: TriggerContext, plan: Plan, current: Snapshot | Non
     """
     if context.push is not PushKind.PLAIN:
         visible = context.pinot.visible_segments(context.table)
-        require_plan_fits(context.table, plan, planning.segments_from(plan, current, visible))
+        require_plan_fits(context.table, plan, segments_from(plan, current, visible))
 
 
 # --- an open session -------------------------------------------------------------------------------

@@ -13,12 +13,11 @@ from pinot_assets.ingest.contract.task_outputs import CUT_VALUES
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.hold import after_publishing
-from pinot_assets.session.values.plan import Plan
+from pinot_assets.session.values.plan import Plan, published_files
 from pinot_assets.session.values.state import Mode, Outcome, Pointer, Session, State, close
 from pinot_assets.session.values.trouble import STALLS
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
 
 def finalize(context: TriggerContext, session: Session) -> Snapshot:
@@ -71,8 +70,13 @@ def snapshot_of(
     :param entry_id: the lineage entry whose revert leads back to `parent`, "" where none does.
     """
     receipts = context.staging.accepted_receipts(plan)
-    files = planning.published_files(plan, receipts, context.current_snapshot())
+    files = published_files(plan, receipts, context.current_snapshot())
     switch = load_switch(context, session) if session.switch_object is not None else None
+    if switch is not None and switch.carried:
+        old, (new,) = switch.carried, switch.segments_to  # the segment that stays, and what it is called now
+        files = tuple(
+            replace(f, outputs=tuple(new if o.segment == old else o for o in f.outputs)) for f in files
+        )
     return Snapshot(
         seq=session.seq,
         table=context.spec.name_with_type,
@@ -83,7 +87,7 @@ def snapshot_of(
         listing_digest=plan.listing_digest,
         config_fingerprint=session.config_fingerprint,
         published_ms=context.clients.now_ms(),
-        files=files if switch is None else renamed_files(files, switch),
+        files=files,
         audit=plain(session.audit, session.format) if session.audit else {},
         owner=context.clients.store.owner(),
         format=session.format,
@@ -105,16 +109,6 @@ def close_published(
     pointer = replace(context.lease.pointer, active_session="", current_snapshot=ref, hold=hold)
     context.lease.write(pointer=pointer, session=done)
     return done
-
-
-def renamed_files(files: tuple[PublishedFile, ...], switch: Switch) -> tuple[PublishedFile, ...]:
-    """The published rows with the carried segment under its new name."""
-    if not switch.carried:
-        return files
-    (new,) = switch.segments_to
-    return tuple(
-        replace(f, outputs=tuple(new if o.segment == switch.carried else o for o in f.outputs)) for f in files
-    )
 
 
 def abandon(
@@ -193,9 +187,7 @@ def renewed(context: TriggerContext, session: Session) -> Session:
     :raises SwitchConflict: the entry was ended or lost meanwhile, or a source has gone.
     """
     entry_id = context.switcher.renew(load_switch(context, session), session.lineage_entry_id)
-    session = replace(session, lineage_entry_id=entry_id)
-    context.lease.write(session=session)
-    return session
+    return context.stored(replace(session, lineage_entry_id=entry_id))
 
 
 def stop_ending(context: TriggerContext, session: Session) -> Session:
@@ -226,7 +218,6 @@ def _reverted(context: TriggerContext, session: Session) -> Session:
     """Written before it is sent: a revert that is given up for lost may arrive when the entry has been ended,
     and take back what that published."""
     if not session.revert_sent:
-        session = replace(session, revert_issued=session.lineage_entry_id)
-        context.lease.write(session=session)
+        session = context.stored(replace(session, revert_issued=session.lineage_entry_id))
     context.switcher.revert_entry(session.lineage_entry_id)
     return session

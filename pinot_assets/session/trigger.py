@@ -18,8 +18,7 @@ from pinot_assets.session.attempt import begin, build, go_on
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.checks.shadow import sweep_shadow
 from pinot_assets.session.close import abandon, must_stop_ending, stop_ending
-from pinot_assets.session.commit import per_file_push
-from pinot_assets.session.commit.per_file_push import told
+from pinot_assets.session.commit.per_file_push import told, without
 from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext, read_only_context
 from pinot_assets.session.decide.decision import (
@@ -36,9 +35,8 @@ from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.recover.interrupted import forget_former_table, show_again, sweep
 from pinot_assets.session.recover.lost_pointer import catch_up, rebuild_if_lost
 from pinot_assets.session.rollback.rollback import finish_rollback
-from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values import trouble
-from pinot_assets.session.values.plan import Plan
+from pinot_assets.session.values.plan import Plan, accept
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
@@ -213,8 +211,7 @@ def _build_and_stage(
 ) -> TriggerReport:
     kept = len(plan.done)
     if plan.to_build and session.state is State.INIT:
-        session = replace(session, state=State.IN_PROGRESS)
-        context.lease.write(session=session)
+        session = context.stored(replace(session, state=State.IN_PROGRESS))
     begun = time.monotonic()
     built, failed = _built(context, session, plan) if plan.to_build else ([], [])
     seconds = time.monotonic() - begun if plan.to_build else 0.0
@@ -237,9 +234,9 @@ def _build_and_stage(
             )
         return report(TriggerResult.FAILED, session)
     found = context.staging.receipts(plan)
-    plan = planning.accept(plan, found)
+    plan = accept(plan, found)
     if session.push is PushKind.PLAIN:
-        plan = per_file_push.without(plan, frozenset(f.uri for f in failed))
+        plan = without(plan, frozenset(f.uri for f in failed))
         if failed and not (plan.done or plan.removals or plan.touched):
             session = abandon(context, session, Outcome.ABANDONED_RETRIES, "every file failed")
             return report(TriggerResult.FAILED, session)

@@ -185,17 +185,14 @@ def with_those_at_fault(
             at_fault.append(Failure(receipt.uri, ordinal, session.attempt, "AUDIT", why[bad]))
     if not at_fault:
         return session
-    staging = context.staging
     return replace(
-        session, failures=staging.put_failures(session.id, session.attempt, at_fault, session.format)
+        session, failures=context.staging.put_failures(session.id, session.attempt, at_fault, session.format)
     )
 
 
 def store_audit(context: TriggerContext, session: Session, findings: Sequence[Finding]) -> Session:
     """Write the receipt that opens the gate for the session's newest switch, or keeps it shut."""
-    session = with_audit(context, session, findings)
-    context.lease.write(session=session)
-    return session
+    return context.stored(with_audit(context, session, findings))
 
 
 def with_audit(context: TriggerContext, session: Session, findings: Sequence[Finding]) -> Session:
@@ -269,16 +266,15 @@ def stage_without_switch(
             if not finding.passed:
                 context.note(f"{finding.name}: {finding.message}")
         return finish_without_switch(context, session)
-    context.lease.write(session=session)
-    return session
+    return context.stored(session)
 
 
 def audit_without_switch(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
     """The gate (W4) of a session that would have ended as NOOP, had it passed it: looked at again."""
-    staging = context.staging
-    session, findings = _audited(context, session, staging.accepted_receipts(staging.plan(session.plan)))
-    context.lease.write(session=session)
-    return session, findings
+    session, findings = _audited(
+        context, session, context.staging.accepted_receipts(context.staging.plan(session.plan))
+    )
+    return context.stored(session), findings
 
 
 def refuse_without_switch(context: TriggerContext, session: Session) -> NoReturn:

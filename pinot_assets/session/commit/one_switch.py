@@ -26,8 +26,7 @@ from pinot_assets.session.commit.gate import (
 )
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.plan import Plan
+from pinot_assets.session.values.plan import Plan, segments_from, segments_to
 from pinot_assets.session.values.state import Mode, PushKind, Session, State, utc_text
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Receipt
@@ -46,8 +45,8 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
             current.segments
         )  # before an entry of ours is taken for stale (R1)
     visible = context.pinot.visible_segments(context.table)
-    outputs = planning.segments_to(plan, receipts)
-    replaced = planning.segments_from(plan, current, visible)
+    outputs = segments_to(plan, receipts)
+    replaced = segments_from(plan, current, visible)
     refuse_hidden_sources(context, plan, current, visible)
     if not outputs and not replaced:
         return stage_without_switch(context, session, plan, receipts)
@@ -97,8 +96,7 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
     switch = load_switch(context, session)
     session = _without_other_entry(context, session, switch)
     entry_id = context.switcher.open_entry(switch, session.lineage_entry_id)
-    session = replace(session, lineage_entry_id=entry_id)
-    context.lease.write(session=session)  # W2
+    session = context.stored(replace(session, lineage_entry_id=entry_id))  # W2
     pushed = context.switcher.push(switch, entry_id)  # W3
     if pushed.fallback is not None:
         context.note(
@@ -213,12 +211,16 @@ def end_switch(context: TriggerContext, session: Session) -> Session:
     require_open_gate(context, session)
     switch = load_switch(context, session)
     if not context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
-        _refuse_changed_sources(context, switch)
+        if gone := set(switch.segments_from) - context.pinot.visible_segments(context.table):
+            raise SwitchConflict(
+                f"segments of {context.table} that were to be replaced have gone",
+                why=f"{len(gone)} of {len(switch.segments_from)}, first {min(gone)}",
+                hint="the next trigger makes a new switch from what is visible then",
+            )
         _require_its_entry(context, session, switch)
         if not context.switcher.is_usable(session.lineage_entry_id) or generation_before(context, switch):
             session = renewed(context, session)
-        session = replace(session, end_issued=session.lineage_entry_id)
-        context.lease.write(session=session)
+        session = context.stored(replace(session, end_issued=session.lineage_entry_id))
         try:
             context.switcher.end(session.lineage_entry_id)
         except (SwitchConflict, SwitchStateUnknown):
@@ -241,16 +243,6 @@ def _require_its_entry(context: TriggerContext, session: Session, switch: Switch
             if session.revert_sent
             else f"it is not the one of switch {switch.number}, for which none was opened yet",
             hint="the next trigger opens another one; nothing is rebuilt",
-        )
-
-
-def _refuse_changed_sources(context: TriggerContext, switch: Switch) -> None:
-    gone = set(switch.segments_from) - context.pinot.visible_segments(context.table)
-    if gone:
-        raise SwitchConflict(
-            f"segments of {context.table} that were to be replaced have gone",
-            why=f"{len(gone)} of {len(switch.segments_from)}, first {min(gone)}",
-            hint="the next trigger makes a new switch from what is visible then",
         )
 
 

@@ -49,8 +49,7 @@ from pinot_assets.session.commit.one_switch import refuse_hidden_sources
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.lineage.switch import MOST, BatchSizer
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.plan import Plan, RowStatus
+from pinot_assets.session.values.plan import Plan, RowStatus, segments_from, segments_to
 from pinot_assets.session.values.report import rows_put_aside
 from pinot_assets.session.values.state import Mode, Outcome, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
@@ -81,8 +80,8 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
     session = replace(session, plan=context.staging.put_plan(plan))
     switch = Switch(
         session.switch + 1,
-        planning.segments_from(plan, current, visible),
-        planning.segments_to(plan, receipts),
+        segments_from(plan, current, visible),
+        segments_to(plan, receipts),
         format=session.format,
     )
     if not switch.segments_from and not switch.segments_to:
@@ -97,8 +96,7 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
         switch_ms=context.clients.now_ms(),
         audit=None,
     )
-    context.lease.write(session=session)
-    return session
+    return context.stored(session)
 
 
 def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
@@ -109,11 +107,10 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
     :raises SnapshotIncomplete: nothing is staged.
     """
     require_switch(context, session)
-    staging = context.staging
     outputs = load_switch(context, session).segments_to
-    stats = {o.tar_uri: staging.store.stat(staging.key_of(o.tar_uri)) for o in outputs}
+    stats = {o.tar_uri: context.staging.store.stat(context.staging.key_of(o.tar_uri)) for o in outputs}
     sizes = {uri: stat.size if stat is not None else None for uri, stat in stats.items()}
-    receipts = staging.accepted_receipts(staging.plan(session.plan)).values()
+    receipts = context.staging.accepted_receipts(context.staging.plan(session.plan)).values()
     found = (
         files_built(session.counts["files"], failures_of(context, session)),
         tars_in_place(outputs, sizes),

@@ -134,6 +134,11 @@ class TriggerContext:
         self.lease.wait_out_former_owner(self.clients.sleep)
         self.lease.assert_held()
 
+    def stored(self, session: Session) -> Session:
+        """Write it, and return it as it stands now."""
+        self.lease.write(session=session)
+        return session
+
     def active_session(self) -> Session | None:
         """The session without an outcome, as stored."""
         self.found = self.clients.store.active_session(self.lease.pointer)
@@ -237,8 +242,7 @@ def beyond_all(context: TriggerContext) -> int:
 
 def _beyond_stored(context: TriggerContext) -> int:
     """A number above those of all nodes, and of all that is staged."""
-    staging = context.staging
-    keys = (info.key for folder in ("sessions", "snapshots") for info in staged(staging, folder))
+    keys = (info.key for folder in ("sessions", "snapshots") for info in staged(context.staging, folder))
     named = map(_NUMBERED.fullmatch, (*context.clients.store.session_nodes(), *keys))
     return 1 + max((int(match[1]) for match in named if match), default=0)
 

@@ -240,11 +240,10 @@ def read_source_state(
 
 def look_at(context: TriggerContext, session: Session) -> Opened:
     """Read what the last attempt left; decide what comes next (the retries are counted now)."""
-    staging = context.staging
-    plan = staging.plan(session.plan)
-    failures = staging.failures(session.failures) if session.failures else ()
+    plan = context.staging.plan(session.plan)
+    failures = context.staging.failures(session.failures) if session.failures else ()
     at_fault = {f.ordinal for f in failures}
-    receipts = {o: r for o, r in staging.receipts(plan).items() if o not in at_fault}
+    receipts = {o: r for o, r in context.staging.receipts(plan).items() if o not in at_fault}
     stalls = _stalls(session, plan, receipts)
     audit = session.audit
     audit_failed = audit is not None and not audit.passed and not audit.waits
@@ -258,7 +257,7 @@ def look_at(context: TriggerContext, session: Session) -> Opened:
         retry_count=session.retry_count,
         max_retries=context.spec.ingestion.retries,
     )
-    newest = max(plan.attempt, staging.newest_attempt(session.id))
+    newest = max(plan.attempt, context.staging.newest_attempt(session.id))
     return Opened(plan, receipts, failures, stalls, step, newest)
 
 

@@ -18,8 +18,7 @@ from pinot_assets.session.plan_report.switch_cost import Estimate, Sums, SwitchC
 from pinot_assets.session.rollback.retention import foreseen
 from pinot_assets.session.rollback.rollback_plan import revert_until_ms
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
-from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.plan import Changes, Row, new_plan, work_of
+from pinot_assets.session.values.plan import Changes, Row, as_built, new_plan, segments_from, work_of
 from pinot_assets.session.values.state import Mode, Owner, utc_text
 from pinot_assets.snapshot.fingerprint import Fingerprint
 from pinot_assets.snapshot.manifest import Snapshot
@@ -176,9 +175,9 @@ def _work(
     work = work_of(mode, changes)
     if mode is Mode.SWAP:  # every file and every segment: no plan of a million rows for three numbers
         return len(work), pc.sum(columns_of(work).column("size")).as_py() or 0, len(visible)
-    plan = planning.as_built(new_plan(NEW_SESSION, mode, changes))
+    plan = as_built(new_plan(NEW_SESSION, mode, changes))
     size = sum(row.planned.size for row in plan.rows)
-    return len(plan.rows), size, len(planning.segments_from(plan, current, visible))
+    return len(plan.rows), size, len(segments_from(plan, current, visible))
 
 
 def _revert_until_ms(context: TriggerContext, current: Snapshot | None) -> int | None:

@@ -34,8 +34,7 @@ from pinot_assets.session.recover.interrupted import (
 )
 from pinot_assets.session.recover.lost_pointer import adopted
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.plan import Plan, Row
+from pinot_assets.session.values.plan import Plan, Row, as_built, segments_from, segments_to
 from pinot_assets.session.values.state import Mode, PushKind, Session, State, is_ours
 from pinot_assets.snapshot.manifest import SnapshotRef, sha256_hex
 from pinot_assets.snapshot.receipt import Output
@@ -253,8 +252,8 @@ def _with_segments(context: TriggerContext, planned: PlannedRun, visible: frozen
         return replace(planned, segments_from=switch.segments_from, outputs=switch.segments_to)
     if (plan := seen.plan) is None:
         return planned
-    outputs = planning.segments_to(plan, {o: receipt for o, (_, receipt) in seen.receipts.items()})
-    switch = Switch(0, planning.segments_from(planning.as_built(plan), seen.current, visible), outputs)
+    outputs = segments_to(plan, {o: receipt for o, (_, receipt) in seen.receipts.items()})
+    switch = Switch(0, segments_from(as_built(plan), seen.current, visible), outputs)
     refused: PinotAssetsError | None
     try:
         refuse_too_many(context, plan, seen.current)

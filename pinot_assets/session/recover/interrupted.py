@@ -80,9 +80,9 @@ def refuse_undone(context: TriggerContext, strays: set[str], current: Snapshot |
         pointer is behind what was published, and they are no strays at all.
     """
     gone = set(current.segments) - context.pinot.all_segments(context.table) if current else set()
-    staging = context.staging
     if gone and any(
-        not strays.isdisjoint(names) for _, names in segments_of(staging, snapshot_refs(staging))
+        not strays.isdisjoint(names)
+        for _, names in segments_of(context.staging, snapshot_refs(context.staging))
     ):
         raise SessionError(
             f"{context.table} is stopped: a switch of it was undone, and not from here",

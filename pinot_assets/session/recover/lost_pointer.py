@@ -86,10 +86,9 @@ def close_lost_entries(context: TriggerContext) -> None:
 
     What was published and is hidden by a delayed start is shown again: a revert would delete it (R1).
     """
-    staging = context.staging
     completed = context.pinot.lineage(context.table).in_state(LineageState.COMPLETED)
     published = {name for entry in completed for name in entry.segments_to}
-    for _, names in segments_of(staging, snapshot_refs(staging)):
+    for _, names in segments_of(context.staging, snapshot_refs(context.staging)):
         published |= names
     context.switcher.undo_delayed_starts(published)
     for entry in context.pinot.lineage(context.table).in_state(LineageState.IN_PROGRESS):

@@ -192,8 +192,7 @@ def _expire(context: TriggerContext) -> list[tuple[str, str]]:
 
 
 def _why_none_goes(context: TriggerContext) -> str:
-    staging = context.staging
-    listed = [*staged(staging, MARKS), *staged(staging, "snapshots")]
+    listed = [*staged(context.staging, MARKS), *staged(context.staging, "snapshots")]
     try:
         return why_none_goes(context.clients, listed, context.lease.pointer.current_snapshot)
     except SnapshotCorrupt as error:

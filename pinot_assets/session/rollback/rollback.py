@@ -103,8 +103,7 @@ def finish_rollback(context: TriggerContext, session: Session) -> Snapshot:
         context.note(
             f"{current.snapshot.session} cannot be reverted any more: former tars are published again"
         )
-        session = replace(session, state=State.IN_PROGRESS, lineage_entry_id="")
-        context.lease.write(session=session)
+        session = context.stored(replace(session, state=State.IN_PROGRESS, lineage_entry_id=""))
     try:
         done, files = republish(context, session, target.snapshot)
     except RollbackRefused as refused:
@@ -191,9 +190,8 @@ def _revert(
     if rollback_facts(context.spec, context.clients).plan(current, target).no_revert:
         return False
     context.before_pinot_write()
-    if not session.revert_sent:
-        session = replace(session, revert_issued=session.lineage_entry_id)
-        context.lease.write(session=session)  # first: `clear` must not give up what may still happen
+    if not session.revert_sent:  # first: `clear` must not give up what may still happen
+        session = context.stored(replace(session, revert_issued=session.lineage_entry_id))
     try:
         context.pinot.revert_replace_segments(context.table, session.lineage_entry_id)
     except (SwitchConflict, SwitchStateUnknown) as error:
@@ -328,17 +326,8 @@ def _with_names_left(context: TriggerContext, session: Session) -> Session:
         return session
     session = without_entry(context, session)
     context.switcher.delete(load_switch(context, session).names_to)
-    session = replace(
-        session,
-        state=State.IN_PROGRESS,
-        attempt=session.attempt + 1,
-        switch_object=None,
-        lineage_entry_id="",
-        end_issued="",
-        audit=None,
-    )
-    context.lease.write(session=session)
-    return session
+    left = replace(session, state=State.IN_PROGRESS, attempt=session.attempt + 1, switch_object=None)
+    return context.stored(replace(left, lineage_entry_id="", end_issued="", audit=None))
 
 
 def _switched(context: TriggerContext, session: Session, target: Snapshot) -> Session:
