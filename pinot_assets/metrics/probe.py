@@ -16,7 +16,7 @@ from pinot_assets.metrics.realtime import realtime_samples
 from pinot_assets.metrics.session import Seen, session_samples
 from pinot_assets.metrics.source import LEFT_OUT, source_samples
 from pinot_assets.realtime.health.checks import look as look_at_stream_table
-from pinot_assets.session.plan_report.history import kept_sessions
+from pinot_assets.session.detect.observe import kept_sessions
 from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging

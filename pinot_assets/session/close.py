@@ -166,19 +166,16 @@ def is_lost(context: TriggerContext, session: Session) -> bool:
     return opened and (session.revert_sent or not is_open(context, session))
 
 
-def may_end_again(context: TriggerContext, session: Session) -> bool:
-    """Whether a switch whose end gave no answer is best ended once more."""
+def must_stop_ending(context: TriggerContext, session: Session) -> bool:
+    """Whether the end of an open entry was sent, gave no answer, and is not to be sent once more."""
+    if not session.end_sent or is_lost(context, session):
+        return False
     switch = load_switch(context, session)
     staged = context.pinot.all_segments(context.table).issuperset(switch.names_to)
     # What has gone cannot be replaced (E20): the gate would refuse it for as long as the entry lives.
     staged &= context.pinot.visible_segments(context.table).issuperset(switch.segments_from)
     usable = staged and context.switcher.is_usable(session.lineage_entry_id)
-    return usable and session.gate_open and session.stalls < STALLS
-
-
-def must_stop_ending(context: TriggerContext, session: Session) -> bool:
-    """Whether the end of an open entry was sent, gave no answer, and is not to be sent once more."""
-    return session.end_sent and not is_lost(context, session) and not may_end_again(context, session)
+    return not (usable and session.gate_open and session.stalls < STALLS)
 
 
 def renewed(context: TriggerContext, session: Session) -> Session:

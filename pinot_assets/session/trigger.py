@@ -222,7 +222,9 @@ def _build_and_stage(
             failures=context.staging.put_failures(session.id, session.attempt, failed, session.format),
             counts=plan.counts(len(failed)) | {"done": kept + len(built), "pending": 0},
             last_error=told(failed),
-            trouble_since_ms=_trouble_since(context, session) if trouble.passes(failed) else 0,
+            trouble_since_ms=(session.trouble_since_ms or context.clients.now_ms())
+            if trouble.passes(failed)
+            else 0,
         )
         context.lease.write(session=session)
     elif plan.to_build:
@@ -267,14 +269,10 @@ def _built(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[
     try:
         return build(context, session, plan)
     except PinotAssetsError as error:
-        since = _trouble_since(context, session) if trouble.may_pass(error) else session.trouble_since_ms
+        since = session.trouble_since_ms or (context.clients.now_ms() if trouble.may_pass(error) else 0)
         with suppress(PinotAssetsError):  # the first error says more
             context.lease.write(session=replace(session, trouble_since_ms=since, last_error=error.reason))
         raise
-
-
-def _trouble_since(context: TriggerContext, session: Session) -> int:
-    return session.trouble_since_ms or context.clients.now_ms()
 
 
 _RESULTS: Final = {

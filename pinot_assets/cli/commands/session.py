@@ -16,7 +16,7 @@ from pinot_assets.cli.terminal import fields, refuse_to_ask, show_answer
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
-from pinot_assets.session.plan_report.history import (
+from pinot_assets.session.detect.observe import (
     FileState,
     FileStatus,
     UnreadableSession,

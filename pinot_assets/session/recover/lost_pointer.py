@@ -38,8 +38,8 @@ from pinot_assets.session.values.state import (
     Pointer,
     Session,
     close,
-    is_ours,
     new_session_id,
+    ours_of,
 )
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output, Receipt
@@ -54,9 +54,9 @@ def rebuild_if_lost(context: TriggerContext) -> Snapshot | None:
     :raises SnapshotCorrupt: the pointer names an object that is not there.
     :raises SessionError: a visible segment of ours does not say what it holds.
     """
-    if is_fresh(context.lease.pointer) and _ours(context, context.pinot.all_segments(context.table)):
+    if is_fresh(context.lease.pointer) and ours_of(context.table, context.pinot.all_segments(context.table)):
         close_lost_entries(context)
-        visible = _ours(context, context.pinot.visible_segments(context.table))
+        visible = ours_of(context.table, context.pinot.visible_segments(context.table))
         if visible:
             _rebuild(context, visible, "the pointer in ZooKeeper was lost")
     return context.current_snapshot()
@@ -72,13 +72,9 @@ def rebuild(context: TriggerContext) -> Snapshot | None:
     :raises SessionError: a visible segment of ours does not say what it holds.
     """
     close_lost_entries(context)
-    visible = _ours(context, context.pinot.visible_segments(context.table))
+    visible = ours_of(context.table, context.pinot.visible_segments(context.table))
     _rebuild(context, visible, "as asked for")
     return context.current_snapshot()
-
-
-def _ours(context: TriggerContext, names: Iterable[str]) -> frozenset[str]:
-    return frozenset(name for name in names if is_ours(context.table, name))
 
 
 def close_lost_entries(context: TriggerContext) -> None:
@@ -92,7 +88,7 @@ def close_lost_entries(context: TriggerContext) -> None:
         published |= names
     context.switcher.undo_delayed_starts(published)
     for entry in context.pinot.lineage(context.table).in_state(LineageState.IN_PROGRESS):
-        if entry.segments_to and _ours(context, entry.segments_to) == entry.segments_to:
+        if entry.segments_to and ours_of(context.table, entry.segments_to) == entry.segments_to:
             context.switcher.revert_entry(entry.id)
             context.note(f"reverted lineage entry {entry.id}: its session is lost")
 
