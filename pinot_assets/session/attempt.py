@@ -19,13 +19,14 @@ from pinot_assets.session.checks.capacity import require_plan_fits
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
 from pinot_assets.session.close import is_lost, load_switch
 from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
-from pinot_assets.session.decide.decision import Next, Opened, Receipts
+from pinot_assets.session.decide.decision import Next, Opened
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
 from pinot_assets.session.values.plan import (
     Changes,
     Plan,
+    Receipts,
     Row,
     RowStatus,
     returned,

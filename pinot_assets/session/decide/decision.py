@@ -6,7 +6,7 @@ The trigger executes the `Decision` (`session/trigger.py`), and a plan report sh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -17,18 +17,14 @@ from pinot_assets.session.close import is_lost
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.detect.listing import changes_of, list_ready, with_folders
 from pinot_assets.session.values.hold import Hold, as_listed, without_held
-from pinot_assets.session.values.plan import Changes, Plan, is_empty, new_plan, reconcile, unchanged
+from pinot_assets.session.values.plan import Changes, Plan, Receipts, is_empty, new_plan, reconcile, unchanged
 from pinot_assets.session.values.state import Mode, Outcome, Session
 from pinot_assets.session.values.trouble import STALLS, passes
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.source import Readiness
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS, refuse_settings
 from pinot_assets.table_spec.tables.apply import refuse_drift
-
-Receipts = Mapping[int, tuple[str, Receipt]]
-"""Valid receipts by ordinal, each with its key."""
-
 
 NEW_SESSION: Final = "cp0-000000"
 """Stands for the session that a run would open: its number and nonce are given when it begins."""

@@ -290,8 +290,7 @@ def _give_up(context: TriggerContext, session: Session, current: StoredSnapshot,
     before = replace(still_held(context.hold(), current.snapshot), format=session.format)
     is_held = current.snapshot.mode == Mode.ROLLBACK if context.mode is Mode.SWAP else not before.is_empty
     ref = context.staging.put_hold(session.id, before) if is_held else None
-    pointer = replace(context.lease.pointer, hold=ref)
-    abandon(context, session, Outcome.CLEARED, why, pointer)
+    abandon(context, session, Outcome.CLEARED, why, replace(context.lease.pointer, hold=ref))
 
 
 def republish(

@@ -18,6 +18,9 @@ from pinot_assets.snapshot.fingerprint import Fingerprint, SourceFile
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output, Receipt
 
+Receipts = Mapping[int, tuple[str, Receipt]]
+"""Valid receipts by ordinal, each with its key."""
+
 
 class RowStatus(StrEnum):
     """What the plan says of one file."""
@@ -120,7 +123,7 @@ class Changes:
         return {f.uri: f for f in (*self.new, *self.rewritten)}
 
 
-def accept(plan: Plan, receipts: Mapping[int, tuple[str, Receipt]]) -> Plan:
+def accept(plan: Plan, receipts: Receipts) -> Plan:
     """The plan with the receipts of its own attempt taken in."""
 
     def taken(row: Row) -> Row:
@@ -213,7 +216,7 @@ def is_empty(plan: Plan) -> bool:
     return not (plan.rows or plan.removals or plan.touched)
 
 
-def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Receipt]]) -> Plan:
+def reconcile(plan: Plan, changes: Changes, receipts: Receipts) -> Plan:
     """The plan of the next attempt, file by file.
 
     Source: docs/design/session.md#continuing-an-open-session.
@@ -250,9 +253,7 @@ def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Re
     )
 
 
-def unchanged(
-    plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Receipt]]
-) -> dict[int, tuple[str, Receipt]]:
+def unchanged(plan: Plan, changes: Changes, receipts: Receipts) -> dict[int, tuple[str, Receipt]]:
     """The receipts without those of files that were rewritten since.
 
     Otherwise a session keeps to the version that it read (F8), and the next one takes the newer. One whose
@@ -266,9 +267,7 @@ def unchanged(
     }
 
 
-def with_spent_names(
-    plan: Plan, receipts: Mapping[int, tuple[str, Receipt]], spent: frozenset[str]
-) -> dict[int, Receipt]:
+def with_spent_names(plan: Plan, receipts: Receipts, spent: frozenset[str]) -> dict[int, Receipt]:
     """Receipts of done rows that name a segment whose name is spent, by ordinal (rule R16)."""
     found = {row.ordinal: receipts[row.ordinal][1] for row in plan.done}
     return {n: r for n, r in found.items() if not spent.isdisjoint(o.segment for o in r.outputs)}
@@ -283,7 +282,7 @@ def revoked(plan: Plan, ordinals: Collection[int]) -> Plan:
     return replace(plan, rows=tuple(rows))
 
 
-def returned(before: Plan, after: Plan, receipts: Mapping[int, tuple[str, Receipt]]) -> dict[int, Receipt]:
+def returned(before: Plan, after: Plan, receipts: Receipts) -> dict[int, Receipt]:
     """Receipts of files that were dropped and came back in the version that was built (rule R15).
 
     :param before: the plan that `after` was reconciled from.
