@@ -235,7 +235,7 @@ def _order(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
         reader=ingestion.reader,
         source_uri=context.clients.source.uri,
         source_props=ingestion.input_props,
-        staging_uri=staging.store.uri_of(f"sessions/{session.id}"),
+        staging_uri=staging.session_uri(session.id),
         segments_uri=staging.store.uri_of("segments"),
         staging_props=ingestion.output_props,
         max_rows_per_segment=ingestion.max_rows_per_segment,

@@ -86,6 +86,10 @@ class StagedFiles:
     def __init__(self, store: ObjectStore) -> None:
         self.store = store
 
+    def session_uri(self, session: str) -> str:
+        """The folder of one session."""
+        return self.store.uri_of(f"sessions/{session}")
+
     def key_of(self, uri: str) -> str:
         """Key of an object that lies in this staging area.
 
