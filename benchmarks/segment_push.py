@@ -28,7 +28,7 @@ from measure import CONSOLE, Meter, head, machine, rounds, row, spread
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.pinot import HttpPinotClient, PinotConnection, PushMode, PushReport, Timeouts, wait_online
 from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write_tar
-from pinot_assets.session.lineage.upload import BatchSizer
+from pinot_assets.session.lineage.switch import BatchSizer
 from pinot_assets.snapshot.receipt import Output
 
 SEGMENTS = 2_000

@@ -42,13 +42,13 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.machine import take_memory_from_system
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.scheduling.decision import FilesCursor, decide_tick, settlement
-from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.detect.paged_listing import (
+from pinot_assets.session.detect.listing import (
     CompleteListing,
     KeptParts,
     ListingCursor,
     resume_listing,
 )
+from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.state import Pointer
 from pinot_assets.snapshot.manifest import PublishedFiles, Snapshot, SnapshotRef, sha256_hex

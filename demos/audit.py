@@ -29,8 +29,8 @@ from pinot_assets.ingest.spark.environment import environment_context, environme
 from pinot_assets.pinot import HttpPinotClient, PinotClient, PushReport
 from pinot_assets.pinot.shadow_table import shadow_tables
 from pinot_assets.segment import rename_tar
-from pinot_assets.session.connect import open_clients
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.stores.clients import open_clients
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.snapshot.receipt import Output
@@ -131,7 +131,7 @@ def wrong_on_the_way(pinot: PinotClient, other: Path) -> PinotClient:
     :param pinot: the real one.
     :param other: the tar that stands there instead.
     """
-    return cast(PinotClient, _WrongOnTheWay(pinot, other))
+    return cast("PinotClient", _WrongOnTheWay(pinot, other))
 
 
 class _WrongOnTheWay:

@@ -33,8 +33,8 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import HttpPinotClient, PushMode, wait_online
 from pinot_assets.resources import PinotResource
 from pinot_assets.segment import rename_tar
-from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.detect.observe import observe
+from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.settings.environment import load_settings, tables_directory
 from pinot_assets.snapshot.manifest import Snapshot

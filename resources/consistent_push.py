@@ -14,8 +14,8 @@ from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.lineage_events.sending import lineage_after
 from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.resources.pinot import PinotResource
-from pinot_assets.session.connect import open_clients
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.stores.clients import open_clients
 from pinot_assets.session.values.report import Progress
 from pinot_assets.table_spec import TableSpec
 
@@ -45,10 +45,10 @@ class ConsistentPushResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def _spark_session(self) -> SparkSession:
         self._used = self.spark.spark_context
-        return cast(SparkSession, self.spark.spark_session)
+        return cast("SparkSession", self.spark.spark_session)
 
     def _spark_context(self) -> SparkContext:
-        self._used = cast(SparkContext, self.spark.spark_context)
+        self._used = cast("SparkContext", self.spark.spark_context)
         return self._used
 
     def spark_ui(self) -> str | None:

@@ -23,8 +23,8 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import notice
 from pinot_assets.sensors.webhook import URL_VARIABLE, NoticeRefused, Webhook
-from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.detect.observe import observe
+from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.table_spec import AnyTableSpec, TableSpec
 
 UI_VARIABLE = "DAGSTER_WEBSERVER_URL"

@@ -25,14 +25,14 @@ from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError, SourceError
 from pinot_assets.health import source
 from pinot_assets.resources import PinotResource
 from pinot_assets.scheduling.decision import FilesCursor, decide_tick, settlement
-from pinot_assets.session.connect import open_hints, open_session_store, open_source, open_staging
-from pinot_assets.session.detect.observe import Observation, observe, published_token
-from pinot_assets.session.detect.paged_listing import (
+from pinot_assets.session.detect.listing import (
     CompleteListing,
     KeptParts,
     ListingCursor,
     resume_listing,
 )
+from pinot_assets.session.detect.observe import Observation, observe, published_token
+from pinot_assets.session.stores.clients import open_hints, open_session_store, open_source, open_staging
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.trouble import aged
 from pinot_assets.settings.environment import Settings

@@ -19,8 +19,8 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.resources import PinotResource
 from pinot_assets.scheduling.stalled_session import decide_session
-from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.detect.observe import Observation, observe
+from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import TableSpec

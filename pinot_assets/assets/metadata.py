@@ -11,7 +11,7 @@ import dagster as dg
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.text import plural
-from pinot_assets.session.plan_report.history import counts_text
+from pinot_assets.session.detect.observe import counts_text
 from pinot_assets.session.values.report import TriggerReport, small
 from pinot_assets.session.values.state import Checked, Session, utc_text
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot

@@ -13,8 +13,8 @@ from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.assets.runs import runs_under_way
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.detect.observe import list_source, observe
+from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.settings.local_stack import default_home
 from pinot_assets.table_spec import TableSpec

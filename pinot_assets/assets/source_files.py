@@ -14,8 +14,8 @@ from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.runs import is_alone
 from pinot_assets.core.text import plural
 from pinot_assets.resources import PinotResource
-from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.detect.observe import list_source, observe
+from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
 from pinot_assets.table_spec import TableSpec
 
 
@@ -56,4 +56,4 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
         if is_alone(context.instance, spec, context.run.run_id):
             picture.forget_all_others(history)
 
-    return cast(dg.AssetsDefinition, source_files)
+    return cast("dg.AssetsDefinition", source_files)

@@ -13,8 +13,8 @@ from pinot_assets.cli.terminal import new_console
 from pinot_assets.core.interrupts import saying
 from pinot_assets.lineage_events.sending import lineage_after
 from pinot_assets.metrics.pushing import pushed_after
-from pinot_assets.session.connect import open_clients
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.stores.clients import open_clients
 from pinot_assets.session.values.report import Pace
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.snapshot.receipt import Failure, Receipt

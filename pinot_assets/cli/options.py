@@ -38,7 +38,7 @@ def table_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def kept_snapshots(ctx: typer.Context, incomplete: str) -> list[str]:
     """Numbers of the snapshots that are kept of the table that was named before, newest first."""
-    from pinot_assets.session.connect import open_staging
+    from pinot_assets.session.stores.clients import open_staging
     from pinot_assets.session.stores.stored_snapshots import snapshot_refs
 
     try:

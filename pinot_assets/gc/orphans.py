@@ -17,7 +17,7 @@ from pinot_assets.errors import SnapshotCorrupt
 from pinot_assets.health.leftovers import SEGMENTS, unreferenced
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.pinot.shadow_table import left_shadow
-from pinot_assets.session.detect.paged_listing import KEPT_S, PART_KEY
+from pinot_assets.session.detect.listing import KEPT_S, PART_KEY
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.lineage.stale_pointer import published
 from pinot_assets.session.recover.interrupted import unknown_of

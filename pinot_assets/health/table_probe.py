@@ -29,10 +29,10 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import PinotClient, ServerDisk
 from pinot_assets.pinot.http_client import HttpPinotClient
 from pinot_assets.pinot.lineage import Lineage, Replicas
-from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.detect.observe import judge_listing, list_source
 from pinot_assets.session.lineage.stale_pointer import published
 from pinot_assets.session.recover.interrupted import unknown_of
+from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
 from pinot_assets.session.stores.session_store import KEPT_SESSIONS, SessionStore
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.stores.stored_snapshots import before, revertible, snapshot_headers

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.metrics.family import Sample, gauge, seconds
-from pinot_assets.session.plan_report.history import kept_sessions
+from pinot_assets.session.detect.observe import kept_sessions
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.hold import NO_HOLD, Hold

@@ -19,8 +19,8 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.core.waiting import doubled
 from pinot_assets.session.context.context import WRITER_VERSION
+from pinot_assets.session.detect.listing import ListingCursor, listing_of
 from pinot_assets.session.detect.observe import ListingComparison, Observation, compare_listing
-from pinot_assets.session.detect.paged_listing import ListingCursor, listing_of
 from pinot_assets.session.values.state import Mode
 from pinot_assets.session.values.trouble import again_ms, causes
 from pinot_assets.snapshot.manifest import sha256_hex

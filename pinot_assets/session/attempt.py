@@ -15,17 +15,16 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import in_threads
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query, segment_name
 from pinot_assets.pinot.lineage import Lineage, LineageState
+from pinot_assets.session.checks.capacity import require_plan_fits
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
 from pinot_assets.session.close import is_lost, load_switch
 from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
-from pinot_assets.session.decide.decision import Next, Opened, Receipts
-from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
-from pinot_assets.session.lineage.node_size import require_plan_fits
+from pinot_assets.session.decide.decision import Next, Opened
+from pinot_assets.session.decide.next_plan import Receipts, returned, revoked, with_spent_names
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
-from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.plan import Changes, Plan, Row, RowStatus
+from pinot_assets.session.values.plan import Changes, Plan, Row, RowStatus, segments_from
 from pinot_assets.session.values.report import notes_on
 from pinot_assets.session.values.state import Mode, ObjectRef, PushKind, Session, State, new_session_id
 from pinot_assets.session.values.trouble import STALLS
@@ -57,10 +56,7 @@ def begin(
     if current is None:
         # Before the first session, while nothing stands anywhere (R28).
         require_staging_reachable(
-            context.clients.staging,
-            context.spec.ingestion.output_props,
-            context.spec.policy,
-            context.clients.builder,
+            context.staging, context.spec.ingestion.output_props, context.spec.policy, context.clients.builder
         )
     write_cluster_marker(context.clients)
     now = context.clients.now_ms()
@@ -71,7 +67,7 @@ def begin(
         config_fingerprint=context.fingerprint,
         created_ms=now,
         attempt_started_ms=now,
-        plan=context.clients.staging.put_plan(plan),
+        plan=context.staging.put_plan(plan),
         counts=plan.counts(),
         push=context.push,
         format=plan.format,
@@ -109,8 +105,8 @@ def refuse_too_many(context: TriggerContext, plan: Plan, current: Snapshot | Non
     :raises PushRefused: it cannot, however it is built.
     """
     if context.push is not PushKind.PLAIN:
-        visible = context.clients.pinot.visible_segments(context.spec.name)
-        require_plan_fits(context.spec.name, plan, planning.segments_from(plan, current, visible))
+        visible = context.pinot.visible_segments(context.table)
+        require_plan_fits(context.table, plan, segments_from(plan, current, visible))
 
 
 # --- an open session -------------------------------------------------------------------------------
@@ -137,7 +133,7 @@ def go_on(
     is_audited = same and session.gate_open_by(context.spec.audit.digest)
     session = replace(
         session,
-        plan=context.clients.staging.put_plan(plan),
+        plan=context.staging.put_plan(plan),
         attempt=plan.attempt,
         attempt_started_ms=now_ms,
         retry_count=session.retry_count + is_retry,
@@ -151,7 +147,7 @@ def go_on(
     context.lease.write(session=session)
     if taken:
         # After the write: nobody else has this attempt's names any more.
-        plan = renamed(context.clients.staging, context.spec.name, plan, taken)
+        plan = renamed(context.staging, context.table, plan, taken)
         context.note(f"{len(taken)} built files go on under new names; their files are not read again")
     what = f"retry {session.retry_count} of" if is_retry else "going on with"
     context.note(
@@ -211,15 +207,15 @@ def _skipped(context: TriggerContext, session: Session, plan: Plan, failure: Fai
     if current is not None and failure.uri in current.ledger:
         return False
     (row,) = [r for r in plan.to_build if r.ordinal == failure.ordinal]
-    context.clients.staging.put_skipped(session.id, row, failure, session.format)
+    context.staging.put_skipped(session.id, row, failure, session.format)
     context.note(f"skipped {failure.uri}: {failure.reason}")
     return True
 
 
 def _order(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
-    ingestion, staging = context.spec.ingestion, context.clients.staging
+    ingestion, staging = context.spec.ingestion, context.staging
     return BuildSpec(
-        table=context.spec.name,
+        table=context.table,
         session=session.id,
         attempt=plan.attempt,
         creation_time_ms=session.created_ms,

@@ -13,18 +13,17 @@ from pinot_assets.ingest.contract.task_outputs import CUT_VALUES
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values.hold import after_publishing
-from pinot_assets.session.values.plan import Plan
+from pinot_assets.session.values.plan import Plan, published_files
 from pinot_assets.session.values.state import Mode, Outcome, Pointer, Session, State, close
 from pinot_assets.session.values.trouble import STALLS
-from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
+from pinot_assets.snapshot.manifest import Snapshot, SnapshotRef
 
 
 def finalize(context: TriggerContext, session: Session) -> Snapshot:
     """W6: see the new set everywhere, write the snapshot, close the session in one transaction."""
     confirm(context, session)
-    plan, parent = context.clients.staging.plan(session.plan), context.lease.pointer.current_snapshot
+    plan, parent = context.staging.plan(session.plan), context.lease.pointer.current_snapshot
     snapshot = snapshot_of(context, session, plan, session.lineage_entry_id, parent)
     close_published(context, session, Outcome.PUBLISHED, snapshot)
     return snapshot
@@ -35,7 +34,7 @@ def confirm(context: TriggerContext, session: Session) -> None:
     switch = load_switch(context, session)
     completed = context.switcher.fetch().in_state(LineageState.COMPLETED)
     replaced = frozenset[str]().union(*(e.segments_from for e in completed))
-    there = context.clients.pinot.all_segments(context.spec.name) - replaced
+    there = context.pinot.all_segments(context.table) - replaced
     names = [name for name in switch.names_to if name in there]
     if len(names) < len(switch.names_to):
         lost = len(switch.names_to) - len(names)
@@ -47,9 +46,7 @@ def confirm(context: TriggerContext, session: Session) -> None:
         context.note(f"a start of {session.id} landed after its switch and hid it; shown again")
     context.switcher.confirm_visible(names, switch.segments_from)
     if session.mode is Mode.SWAP:
-        note_foreign(
-            context, context.clients.pinot.visible_segments(context.spec.name).difference(switch.names_to)
-        )
+        note_foreign(context, context.pinot.visible_segments(context.table).difference(switch.names_to))
 
 
 def note_foreign(context: TriggerContext, foreign: Collection[str]) -> None:
@@ -62,7 +59,7 @@ def note_foreign(context: TriggerContext, foreign: Collection[str]) -> None:
 def load_switch(context: TriggerContext, session: Session) -> Switch:
     """The newest switch of a session that has one."""
     assert session.switch_object is not None
-    return context.clients.staging.switch(session.switch_object)
+    return context.staging.switch(session.switch_object)
 
 
 def snapshot_of(
@@ -72,9 +69,14 @@ def snapshot_of(
 
     :param entry_id: the lineage entry whose revert leads back to `parent`, "" where none does.
     """
-    receipts = context.clients.staging.accepted_receipts(plan)
-    files = planning.published_files(plan, receipts, context.current_snapshot())
+    receipts = context.staging.accepted_receipts(plan)
+    files = published_files(plan, receipts, context.current_snapshot())
     switch = load_switch(context, session) if session.switch_object is not None else None
+    if switch is not None and switch.carried:
+        old, (new,) = switch.carried, switch.segments_to  # the segment that stays, and what it is called now
+        files = tuple(
+            replace(f, outputs=tuple(new if o.segment == old else o for o in f.outputs)) for f in files
+        )
     return Snapshot(
         seq=session.seq,
         table=context.spec.name_with_type,
@@ -85,7 +87,7 @@ def snapshot_of(
         listing_digest=plan.listing_digest,
         config_fingerprint=session.config_fingerprint,
         published_ms=context.clients.now_ms(),
-        files=files if switch is None else renamed_files(files, switch),
+        files=files,
         audit=plain(session.audit, session.format) if session.audit else {},
         owner=context.clients.store.owner(),
         format=session.format,
@@ -101,22 +103,12 @@ def close_published(
     one that has come back would be another one.
     """
     hold = context.put_hold(after_publishing(context.hold(), context.current_snapshot(), snapshot))
-    ref = context.clients.staging.put_snapshot(snapshot)
+    ref = context.staging.put_snapshot(snapshot)
     error = "" if session.failures is None else session.last_error
     done = close(replace(session, last_error=error), outcome, context.clients.now_ms())
     pointer = replace(context.lease.pointer, active_session="", current_snapshot=ref, hold=hold)
     context.lease.write(pointer=pointer, session=done)
     return done
-
-
-def renamed_files(files: tuple[PublishedFile, ...], switch: Switch) -> tuple[PublishedFile, ...]:
-    """The published rows with the carried segment under its new name."""
-    if not switch.carried:
-        return files
-    (new,) = switch.segments_to
-    return tuple(
-        replace(f, outputs=tuple(new if o.segment == switch.carried else o for o in f.outputs)) for f in files
-    )
 
 
 def abandon(
@@ -141,8 +133,8 @@ def abandon(
 
 def _delete_staged(context: TriggerContext, session: Session) -> None:
     """Receipts first: without its receipt a tar is nothing."""
-    store = context.clients.staging.store
-    tars = f"segments/{context.spec.name}__{session.id}_"
+    store = context.staging.store
+    tars = f"segments/{context.table}__{session.id}_"
     folders = [f"sessions/{session.id}/{name}" for name in ("files", "bad-rows", CUT_VALUES, "moving")]
     keys = [info.key for folder in folders for info in store.list(folder)]
     keys += [info.key for info in store.list("segments") if info.key.startswith(tars)]
@@ -156,11 +148,11 @@ def is_open(context: TriggerContext, session: Session) -> bool:
     :raises SwitchConflict: it does not any more: an end that gave no answer completed it, after this driver
         had looked whether it did. What is visible now must not be taken for lost.
     """
-    entry = context.clients.pinot.lineage(context.spec.name).get(session.lineage_entry_id)
+    entry = context.pinot.lineage(context.table).get(session.lineage_entry_id)
     # A rollback by reverting has no switch of its own: the entry is that of the snapshot it leaves.
     if entry is not None and entry.state is LineageState.COMPLETED and session.switch_object is not None:
         raise SwitchConflict(
-            f"{context.spec.name} was switched just now",
+            f"{context.table} was switched just now",
             why=f"the end of lineage entry {entry.id}, which had given no answer, completed it",
             hint="the next trigger records it",
         )
@@ -174,19 +166,16 @@ def is_lost(context: TriggerContext, session: Session) -> bool:
     return opened and (session.revert_sent or not is_open(context, session))
 
 
-def may_end_again(context: TriggerContext, session: Session) -> bool:
-    """Whether a switch whose end gave no answer is best ended once more."""
-    switch = load_switch(context, session)
-    staged = context.clients.pinot.all_segments(context.spec.name).issuperset(switch.names_to)
-    # What has gone cannot be replaced (E20): the gate would refuse it for as long as the entry lives.
-    staged &= context.clients.pinot.visible_segments(context.spec.name).issuperset(switch.segments_from)
-    usable = staged and context.switcher.is_usable(session.lineage_entry_id)
-    return usable and session.gate_open and session.stalls < STALLS
-
-
 def must_stop_ending(context: TriggerContext, session: Session) -> bool:
     """Whether the end of an open entry was sent, gave no answer, and is not to be sent once more."""
-    return session.end_sent and not is_lost(context, session) and not may_end_again(context, session)
+    if not session.end_sent or is_lost(context, session):
+        return False
+    switch = load_switch(context, session)
+    staged = context.pinot.all_segments(context.table).issuperset(switch.names_to)
+    # What has gone cannot be replaced (E20): the gate would refuse it for as long as the entry lives.
+    staged &= context.pinot.visible_segments(context.table).issuperset(switch.segments_from)
+    usable = staged and context.switcher.is_usable(session.lineage_entry_id)
+    return not (usable and session.gate_open and session.stalls < STALLS)
 
 
 def renewed(context: TriggerContext, session: Session) -> Session:
@@ -195,9 +184,7 @@ def renewed(context: TriggerContext, session: Session) -> Session:
     :raises SwitchConflict: the entry was ended or lost meanwhile, or a source has gone.
     """
     entry_id = context.switcher.renew(load_switch(context, session), session.lineage_entry_id)
-    session = replace(session, lineage_entry_id=entry_id)
-    context.lease.write(session=session)
-    return session
+    return context.stored(replace(session, lineage_entry_id=entry_id))
 
 
 def stop_ending(context: TriggerContext, session: Session) -> Session:
@@ -228,7 +215,6 @@ def _reverted(context: TriggerContext, session: Session) -> Session:
     """Written before it is sent: a revert that is given up for lost may arrive when the entry has been ended,
     and take back what that published."""
     if not session.revert_sent:
-        session = replace(session, revert_issued=session.lineage_entry_id)
-        context.lease.write(session=session)
+        session = context.stored(replace(session, revert_issued=session.lineage_entry_id))
     context.switcher.revert_entry(session.lineage_entry_id)
     return session

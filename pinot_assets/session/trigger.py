@@ -18,20 +18,25 @@ from pinot_assets.session.attempt import begin, build, go_on
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.checks.shadow import sweep_shadow
 from pinot_assets.session.close import abandon, must_stop_ending, stop_ending
-from pinot_assets.session.commit import per_file_push
-from pinot_assets.session.commit.per_file_push import told
+from pinot_assets.session.commit.per_file_push import told, without
 from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext, read_only_context
-from pinot_assets.session.decide.decision import Decision, Next, PlannedAction, decide_run, ends_again
-from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
+from pinot_assets.session.decide.decision import (
+    Decision,
+    Next,
+    PlannedAction,
+    decide_run,
+    ends_again,
+    refuse_absent,
+    refuse_unfit,
+    wants_clear,
+)
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
-from pinot_assets.session.recover.former_table import forget_former_table
-from pinot_assets.session.recover.interrupted import show_again, sweep
+from pinot_assets.session.recover.interrupted import forget_former_table, show_again, sweep
 from pinot_assets.session.recover.lost_pointer import catch_up, rebuild_if_lost
 from pinot_assets.session.rollback.rollback import finish_rollback
-from pinot_assets.session.values import plan as planning
 from pinot_assets.session.values import trouble
-from pinot_assets.session.values.plan import Plan
+from pinot_assets.session.values.plan import Plan, accept
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
@@ -74,7 +79,7 @@ def trigger_planned(context: TriggerContext, wanted: str) -> TriggerReport:
     :raises PlanOutdated: something of what it rests on is another thing by now; nothing was done.
     """
     planned = plan_run(read_only_context(context.spec, context.clients, context.progress))
-    planned.plan_basis.require(context.spec.name, wanted)
+    planned.plan_basis.require(context.table, wanted)
     if planned.decision.step is PlannedAction.FINISH:
         session = _finished(context)
         show_again(context, rebuild_if_lost(context))
@@ -93,9 +98,9 @@ def _as_planned(context: TriggerContext, session: Session | None, planned: Plann
         or ends_again(context, session) != (decision.step is PlannedAction.END)
     ):
         raise PlanOutdated(
-            f"{context.spec.name} changed while its plan was checked; nothing of it was done",
+            f"{context.table} changed while its plan was checked; nothing of it was done",
             why="the end of a switch reached Pinot at this moment",
-            hint=f"`pinot-assets plan {context.spec.name}` shows what a run would do now",
+            hint=f"`pinot-assets plan {context.table}` shows what a run would do now",
         )
     return replace(decision, session=session)
 
@@ -206,8 +211,7 @@ def _build_and_stage(
 ) -> TriggerReport:
     kept = len(plan.done)
     if plan.to_build and session.state is State.INIT:
-        session = replace(session, state=State.IN_PROGRESS)
-        context.lease.write(session=session)
+        session = context.stored(replace(session, state=State.IN_PROGRESS))
     begun = time.monotonic()
     built, failed = _built(context, session, plan) if plan.to_build else ([], [])
     seconds = time.monotonic() - begun if plan.to_build else 0.0
@@ -215,12 +219,12 @@ def _build_and_stage(
     if failed:
         session = replace(
             session,
-            failures=context.clients.staging.put_failures(
-                session.id, session.attempt, failed, session.format
-            ),
+            failures=context.staging.put_failures(session.id, session.attempt, failed, session.format),
             counts=plan.counts(len(failed)) | {"done": kept + len(built), "pending": 0},
             last_error=told(failed),
-            trouble_since_ms=_trouble_since(context, session) if trouble.passes(failed) else 0,
+            trouble_since_ms=(session.trouble_since_ms or context.clients.now_ms())
+            if trouble.passes(failed)
+            else 0,
         )
         context.lease.write(session=session)
     elif plan.to_build:
@@ -231,10 +235,10 @@ def _build_and_stage(
                 context, session, Outcome.ABANDONED_RETRIES, "one run publishes all, or nothing"
             )
         return report(TriggerResult.FAILED, session)
-    found = context.clients.staging.receipts(plan)
-    plan = planning.accept(plan, found)
+    found = context.staging.receipts(plan)
+    plan = accept(plan, found)
     if session.push is PushKind.PLAIN:
-        plan = per_file_push.without(plan, frozenset(f.uri for f in failed))
+        plan = without(plan, frozenset(f.uri for f in failed))
         if failed and not (plan.done or plan.removals or plan.touched):
             session = abandon(context, session, Outcome.ABANDONED_RETRIES, "every file failed")
             return report(TriggerResult.FAILED, session)
@@ -265,14 +269,10 @@ def _built(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[
     try:
         return build(context, session, plan)
     except PinotAssetsError as error:
-        since = _trouble_since(context, session) if trouble.may_pass(error) else session.trouble_since_ms
+        since = session.trouble_since_ms or (context.clients.now_ms() if trouble.may_pass(error) else 0)
         with suppress(PinotAssetsError):  # the first error says more
             context.lease.write(session=replace(session, trouble_since_ms=since, last_error=error.reason))
         raise
-
-
-def _trouble_since(context: TriggerContext, session: Session) -> int:
-    return session.trouble_since_ms or context.clients.now_ms()
 
 
 _RESULTS: Final = {

@@ -18,8 +18,8 @@ from fakes.builder import BuildsHere
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
 from pinot_assets.ingest.task import build_file
-from pinot_assets.session.connect import open_clients
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.stores.clients import open_clients
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.settings.environment import Settings
 from pinot_assets.snapshot.receipt import Failure, Receipt

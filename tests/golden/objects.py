@@ -21,7 +21,7 @@ from pinot_assets.ingest.contract.task_outputs import CutValues
 from pinot_assets.scheduling.decision import FilesCursor
 from pinot_assets.scheduling.stalled_session import StallCursor
 from pinot_assets.segment.values.normalize import Cut
-from pinot_assets.session.detect.paged_listing import ListingCursor
+from pinot_assets.session.detect.listing import ListingCursor
 from pinot_assets.session.stores.staging import Staging, Switch, plan_to_parquet
 from pinot_assets.session.values.hold import Hold
 from pinot_assets.session.values.plan import Plan, Row, RowStatus

@@ -25,8 +25,8 @@ from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.local import ui
 from pinot_assets.pinot import HttpPinotClient
-from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.detect.observe import Observation, observe
+from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.session.values.state import Outcome, Session
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.settings.local_stack import StackState

@@ -40,8 +40,8 @@ from pinot_assets.ingest.spark.jvm import local_session
 from pinot_assets.ingest.task import build_file
 from pinot_assets.local.stack import Stack
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
-from pinot_assets.session.connect import open_clients, open_session_store, open_staging
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.stores.clients import open_clients, open_session_store, open_staging
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.settings.environment import Settings
 from pinot_assets.settings.local_stack import StackState

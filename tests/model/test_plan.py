@@ -33,10 +33,9 @@ from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_s
 from pinot_assets.session import trigger
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.decision import PlannedAction
-from pinot_assets.session.detect.plan_hash import PARTS
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.plan_report import PlanReport
-from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
+from pinot_assets.session.plan_report.planned_run import PARTS, PlannedRun, plan_run
 from pinot_assets.session.plan_report.rendering import numbers, risk_lines
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import snapshot_refs

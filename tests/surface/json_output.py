@@ -25,7 +25,7 @@ from pinot_assets.realtime.repair import model as repair
 from pinot_assets.sensors import notice
 from pinot_assets.session import driver
 from pinot_assets.session.checks.server_checks import RowCount
-from pinot_assets.session.plan_report.history import FileState
+from pinot_assets.session.detect.observe import FileState
 from pinot_assets.settings.local_stack import StackState
 from pinot_assets.snapshot.receipt import Fingerprint
 from pinot_assets.table_spec.yaml.document import Note, Problem

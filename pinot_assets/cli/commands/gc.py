@@ -21,7 +21,7 @@ from pinot_assets.errors import PinotAssetsError, PinotNotFound
 from pinot_assets.gc.collect import Collected, collect, forget, lines, nodes_of_dropped_table, values
 from pinot_assets.gc.orphans import GRACE_HOURS, Garbage, garbage
 from pinot_assets.pinot.versions import HOUR_MS
-from pinot_assets.session.connect import open_known_stores
+from pinot_assets.session.stores.clients import open_known_stores
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec

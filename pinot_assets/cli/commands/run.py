@@ -15,7 +15,6 @@ from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, one_table
 from pinot_assets.cli.terminal import fields, new_console, show_answer, show_json
 from pinot_assets.core.text import plural
-from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.detect.observe import (
     ListingComparison,
@@ -27,6 +26,7 @@ from pinot_assets.session.detect.observe import (
 from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.plan_report import rendering
 from pinot_assets.session.plan_report.plan_report import PlanReport, headline, values
+from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
 from pinot_assets.settings.environment import load_settings

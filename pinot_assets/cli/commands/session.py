@@ -16,8 +16,16 @@ from pinot_assets.cli.terminal import fields, refuse_to_ask, show_answer
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.text import plural
 from pinot_assets.errors import SessionError
-from pinot_assets.session.connect import open_session_store, open_staging
-from pinot_assets.session.plan_report import history
+from pinot_assets.session.detect.observe import (
+    FileState,
+    FileStatus,
+    UnreadableSession,
+    counts_text,
+    files_of,
+    kept_sessions,
+    session_values,
+)
+from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import AuditReceipt, Session, utc_text
 from pinot_assets.settings.environment import load_settings
@@ -31,7 +39,7 @@ def list_sessions(table: TableName, tables: TablesOption = None, as_json: AsJson
     """List the sessions of TABLE that are kept, newest first: the two newest. Exits 0."""
     spec = one_table(table, tables)
     with open_session_store(spec, load_settings()) as store:
-        found, holder = history.kept_sessions(store), store.holder()
+        found, holder = kept_sessions(store), store.holder()
     lines = [*map(_line, found)] or [f"{table} has had no session yet"]
     if holder is not None:
         lines.append(f"held by {escape(str(holder))}")
@@ -53,10 +61,10 @@ def show(
     spec = one_table(table, tables)
     with open_session_store(spec, load_settings()) as store:
         found = _chosen(store, session)
-    states = [*history.files_of(open_staging(spec), found)] if files else []
+    states = [*files_of(open_staging(spec), found)] if files else []
     listed = {"fileStates": [asdict(state) for state in states]} if files else {}
     lines = chain(fields(_details(spec, found), 9), map(_file_line, states))
-    show_answer(as_json, history.session_values(found) | listed, lines)
+    show_answer(as_json, session_values(found) | listed, lines)
 
 
 @app.command()
@@ -96,14 +104,14 @@ def _chosen(store: SessionStore, name: str | None) -> Session:
     return store.session(node)
 
 
-def _values(session: Session | history.UnreadableSession) -> JsonObject:
-    if isinstance(session, history.UnreadableSession):
+def _values(session: Session | UnreadableSession) -> JsonObject:
+    if isinstance(session, UnreadableSession):
         return {"node": session.node, "unreadable": session.why}
-    return history.session_values(session)
+    return session_values(session)
 
 
-def _line(session: Session | history.UnreadableSession) -> str:
-    if isinstance(session, history.UnreadableSession):
+def _line(session: Session | UnreadableSession) -> str:
+    if isinstance(session, UnreadableSession):
         return f"[bold]{session.node}[/]  [red]cannot be read: {escape(session.why)}[/]"
     parts = (
         session.mode.lower(),
@@ -113,7 +121,7 @@ def _line(session: Session | history.UnreadableSession) -> str:
         session.attempt_started_ms and f"attempt {session.attempt}",  # a rollback builds nothing
         f"begun {utc_text(session.created_ms)}",
         session.done_ms and f"ended {utc_text(session.done_ms)}",
-        history.counts_text(session),
+        counts_text(session),
         session.lineage_entry_id and f"switch {session.switch}, entry {session.lineage_entry_id}",
     )
     told = ", ".join(str(part) for part in parts if part)
@@ -133,7 +141,7 @@ def _details(spec: TableSpec, session: Session) -> Iterator[tuple[str, str]]:
         ("attempt", attempt_ms and f"{session.attempt}, begun {_time(attempt_ms)}"),
         ("begun", _time(session.created_ms)),
         ("ended", session.done_ms and _time(session.done_ms)),
-        ("files", history.counts_text(session)),
+        ("files", counts_text(session)),
         ("switch", session.switch and f"{session.switch}, written {_time(session.switch_ms)}"),
         ("entry", entry and f"{entry}{ended}"),
         ("audit", audit and f"{_verdict(audit)} at {_time(audit.at_ms)}: {escape(audit.summary)}"),
@@ -146,8 +154,8 @@ def _verdict(audit: AuditReceipt) -> str:
     return "[green]passed[/]" if audit.passed else "[red]failed[/]"
 
 
-def _file_line(state: history.FileState) -> str:
-    colour = {history.FileStatus.FAILED: "red", history.FileStatus.DONE: "green"}.get(state.status, "dim")
+def _file_line(state: FileState) -> str:
+    colour = {FileStatus.FAILED: "red", FileStatus.DONE: "green"}.get(state.status, "dim")
     parts = (
         state.planned and f"version {state.planned}",
         "" if state.rows is None else plural(state.rows, "row"),

@@ -31,10 +31,10 @@ from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural, plural_are
 from pinot_assets.errors import SessionError, SpecError
-from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.rendering import preview, rollback_way_text
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan
+from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, find_target, published
 from pinot_assets.session.values.state import table_of, utc_text
 from pinot_assets.settings.environment import load_settings

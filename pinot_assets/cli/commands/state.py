@@ -15,7 +15,7 @@ from pinot_assets.cli.options import AsJson, DryRun, TableName, TablesOption, Ye
 from pinot_assets.cli.terminal import fields, new_console, refuse_to_ask, show_answer, show_json
 from pinot_assets.core.stored_format import NEWEST, RELEASES
 from pinot_assets.errors import NeedsNewerRelease
-from pinot_assets.session.connect import open_session_store, open_staging
+from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.session.stores.formats import POINTER, StoredObject, look
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec

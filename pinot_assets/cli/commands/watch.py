@@ -32,9 +32,9 @@ from pinot_assets.core.exit_codes import ExitCode, code_of, worst
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import doubled
 from pinot_assets.errors import PinotAssetsError, SessionHeld, SpecError, TypedWrong
-from pinot_assets.session.connect import open_session_store, open_source, open_staging
 from pinot_assets.session.detect.observe import Observation, list_source, observe
 from pinot_assets.session.driver import RunOutcome
+from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.session.values.trouble import aged
 from pinot_assets.settings.environment import load_settings

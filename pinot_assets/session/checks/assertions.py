@@ -50,8 +50,8 @@ def assertion_findings(
     assertions = [a for a in context.spec.audit.assertions if a.expectation.side in sides_asked]
     if not assertions:
         return ()
-    sides = switch_segments_of(context.clients.pinot, context.spec.name, switch, receipts)
-    servers = Servers(context.clients.pinot, context.spec.name, sides, context.spec.audit.replicas)
+    sides = switch_segments_of(context.pinot, context.table, switch, receipts)
+    servers = Servers(context.pinot, context.table, sides, context.spec.audit.replicas)
     # Servers first; a shadow table is filled with what is staged, and then with what stays.
     costs = [(a.via == "shadow") + (a.expectation.side is Side.AFTER) for a in assertions]
     findings: dict[int, Finding] = {}
@@ -76,7 +76,7 @@ def refuse_unaskable(context: TriggerContext) -> None:
     :raises SpecError: the settings of this machine do not let them be.
     """
     if any(assertion.via == "servers" for assertion in context.spec.audit.assertions):
-        context.clients.pinot.require_server_queries()
+        context.pinot.require_server_queries()
 
 
 def _finding_of_shadow(
@@ -93,7 +93,7 @@ def _finding_of_shadow(
         shadow.fill(sides.staged)
     if after and sides.kept:
         shadow.fill(_kept_outputs(context, sides.kept))
-    pinot, table = context.clients.pinot, context.spec.name
+    pinot, table = context.pinot, context.table
     live = ask_table(pinot, table, question) if expectation.of_live else None
     return as_expected(assertion, (shadow.ask(question),), live)
 
@@ -108,7 +108,7 @@ def _kept_outputs(context: TriggerContext, kept: Sequence[str]) -> list[Output]:
     foreign = [name for name in kept if name not in known]
     if foreign:
         raise PinotError(
-            f"a shadow table cannot hold what {context.spec.name} will be",
+            f"a shadow table cannot hold what {context.table} will be",
             why=f"of what stays {counted(len(foreign), 'segment was', 'segments were')} not published "
             f"from here, first {foreign[0]}",
             hint="ask what is staged, or the servers",

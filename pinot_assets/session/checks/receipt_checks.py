@@ -73,7 +73,7 @@ def receipt_findings(
         rows_as_read(receipts),
         columns_as_in_schema(receipts, {c.name: c.data_type.value for c in schema.columns}),
         bounds_in_order(receipts),
-        _tars(context.clients.staging, receipts),
+        _tars(context.staging, receipts),
         *(empty_outputs(receipts, bound) for bound in empty or [None]),
         *within(ranges, coming(switch), context.clients.now_ms()),
         *(row_change(bound, rows_seen(context, switch, receipts, bound)) for bound in changes),
@@ -85,7 +85,7 @@ def cut_findings(
 ) -> tuple[Finding, ...]:
     """What values of the files lost, because Pinot cannot hold them as they are."""
     bounds = [check for check in context.spec.audit.checks if isinstance(check, CutCheck)]
-    lost = context.clients.staging.cut_values(session.id, receipts)
+    lost = context.staging.cut_values(session.id, receipts)
     return tuple(cut_values({uri: one.columns for uri, one in lost.items()}, bounds))
 
 
@@ -137,7 +137,7 @@ def rows_seen(
 ) -> Mapping[str, RowsSeen]:
     """Rows of what a bound is about: the table's by its name, those of rewritten files by their URIs."""
     if bound.of == "table":
-        return {context.spec.name: _of_table(context, switch)}
+        return {context.table: _of_table(context, switch)}
     current = context.current_snapshot()
     published = current.ledger if current is not None else {}
     return {
@@ -149,7 +149,7 @@ def rows_seen(
 
 def _of_table(context: TriggerContext, switch: Switch) -> RowsSeen:
     """Rows of the segments that queries see, by the ledger; of others by Pinot's metadata."""
-    current, pinot, table = context.current_snapshot(), context.clients.pinot, context.spec.name
+    current, pinot, table = context.current_snapshot(), context.pinot, context.table
     visible = pinot.visible_segments(table)
     ours = current.segments if current is not None else {}
     rows = {name: ours[name].rows for name in visible if name in ours}
@@ -185,7 +185,7 @@ def loss_findings(
         found += (vanished_columns(rewritten, bound) for bound in _bounds(context, "vanished_columns"))
     if not _bounded(context, "table") and (seen := _table(context, session, current, receipts)) is not None:
         cause = "" if _same_fingerprint(session, current) else "the table spec was changed"
-        found += (shrunk_table(context.spec.name, seen, b, cause) for b in _bounds(context, "shrunk_table"))
+        found += (shrunk_table(context.table, seen, b, cause) for b in _bounds(context, "shrunk_table"))
     return tuple(found)
 
 
@@ -203,7 +203,7 @@ def _table(
     if session.mode is not Mode.SWAP:
         if _same_fingerprint(session, current):
             return None
-        gone = {*context.clients.staging.plan(session.plan).removals, *(receipt.uri for receipt in receipts)}
+        gone = {*context.staging.plan(session.plan).removals, *(receipt.uri for receipt in receipts)}
         kept = [file for file in current.files if file.uri not in gone]
     if not current.rows or not (kept or receipts):
         return None
@@ -251,5 +251,5 @@ def _rewritten(
             by_session[file.session][file.uri] = file.version
     former: dict[str, Receipt] = {}
     for session, versions in by_session.items():
-        former |= kept_receipts(context.clients.staging, session, versions)
+        former |= kept_receipts(context.staging, session, versions)
     return tuple(replace(new, former=former.get(file.uri)) for new, file in pairs)

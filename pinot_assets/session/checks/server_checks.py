@@ -38,7 +38,7 @@ def server_findings(context: TriggerContext, switch: Switch) -> tuple[Finding, .
 
     Where the table spec wants `replicas: one`, a server that is down is told, and not waited for.
     """
-    pinot, table, outputs = context.clients.pinot, context.spec.name, switch.segments_to
+    pinot, table, outputs = context.pinot, context.table, switch.segments_to
     replicas = _wait_online(context, switch)
     said = pinot.crcs_on_servers(table, _servers(replicas))
     away = {server: error for server, error in said.items() if isinstance(error, PinotError)}
@@ -75,10 +75,7 @@ def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:
         return False
 
     return poll_until(
-        deadline,
-        0.5,
-        lambda: context.clients.pinot.online_replicas(context.spec.name, switch.names_to),
-        is_enough,
+        deadline, 0.5, lambda: context.pinot.online_replicas(context.table, switch.names_to), is_enough
     )
 
 
@@ -91,7 +88,7 @@ def _enough(context: TriggerContext, switch: Switch, replicas: Replicas) -> bool
         return False
     states = (item for servers in replicas.values() for item in servers.items())
     behind = sorted({server for server, state in states if state not in _ENDED})
-    said = context.clients.pinot.crcs_on_servers(context.spec.name, behind)
+    said = context.pinot.crcs_on_servers(context.table, behind)
     return all(isinstance(answer, PinotError) for answer in said.values())
 
 

@@ -20,7 +20,7 @@ from pinot_assets.pinot.api import PinotClient
 from pinot_assets.pinot.push.upload_loop import wait_online
 from pinot_assets.pinot.shadow_table import is_shadow, lone_schema, shadow_config, shadow_name, shadow_schema
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.lineage.upload import push_missing
+from pinot_assets.session.lineage.switch import push_missing
 from pinot_assets.snapshot.receipt import Output
 from pinot_assets.table_spec.blocks.assertion import Question
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
@@ -39,9 +39,9 @@ class ShadowTable:
     """
 
     def __init__(self, context: TriggerContext) -> None:
-        self.name = shadow_name(context.spec.name)
+        self.name = shadow_name(context.table)
         self._context = context
-        self._pinot = context.clients.pinot
+        self._pinot = context.pinot
         self._made = False
         self._outputs: dict[str, Output] = {}
         self._broker = ""
@@ -109,7 +109,7 @@ class ShadowTable:
         is_table = pinot.get_table_config(name) is not None or pinot.get_realtime_config(name) is not None
         if is_table or pinot.get_schema(name) is not None:
             raise PinotError(
-                f"no shadow table of {self._context.spec.name} can be made",
+                f"no shadow table of {self._context.table} can be made",
                 why=f"a {'table' if is_table else 'schema'} {name} is there, and was not made by an audit",
                 hint="delete or rename it, or leave `via: shadow` out",
             )
@@ -186,7 +186,7 @@ def remove_shadow(context: TriggerContext) -> bool:
     :returns: whether there was any.
     :raises PinotError: it cannot be told whether it is gone.
     """
-    pinot, name = context.clients.pinot, shadow_name(context.spec.name)
+    pinot, name = context.pinot, shadow_name(context.table)
     if stands := _stands(pinot, name):
         _write(context, lambda: pinot.delete_table(name, "0d"), lambda: pinot.get_table_config(name) is None)
     if alone := lone_schema(pinot, name):
@@ -198,9 +198,9 @@ def sweep_shadow(context: TriggerContext) -> None:
     """The same at the start of a trigger, where nothing waits for it: one that stays is told of."""
     try:
         if remove_shadow(context):
-            context.note(f"{shadow_name(context.spec.name)}, which an audit had left, was deleted")
+            context.note(f"{shadow_name(context.table)}, which an audit had left, was deleted")
     except PinotError as error:
-        context.note(f"{shadow_name(context.spec.name)}, which an audit had left, stays: {error.reason}")
+        context.note(f"{shadow_name(context.table)}, which an audit had left, stays: {error.reason}")
 
 
 def _stands(pinot: PinotClient, name: str) -> bool:

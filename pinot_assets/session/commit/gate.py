@@ -1,21 +1,27 @@
 """The gate: whether what is staged may be published, enforced again at W5 whatever was run before; and the
-audit whose receipt opens it (W4 of docs/design/session.md#the-switch-w1-to-w6)."""
+audit whose receipt opens it (W4 of docs/design/session.md#the-switch-w1-to-w6).
+
+Where no segment comes or goes, there is nothing to switch: what was read is audited all the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from pinot_assets.audit.checks import Finding, files_built
 from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.session.checks.assertions import assertion_findings
 from pinot_assets.session.checks.receipt_checks import cut_findings, loss_findings, receipt_findings
 from pinot_assets.session.checks.server_checks import server_findings
-from pinot_assets.session.close import load_switch
+from pinot_assets.session.close import close_published, load_switch, snapshot_of, without_entry
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
+from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.report import rows_put_aside
-from pinot_assets.session.values.state import AuditReceipt, Checked, Mode, Session, State, given_up
+from pinot_assets.session.values.state import AuditReceipt, Checked, Mode, Outcome, Session, State, given_up
+from pinot_assets.snapshot.manifest import LEFT
 from pinot_assets.snapshot.receipt import Failure, Receipt
 
 
@@ -38,14 +44,14 @@ def require_staged(context: TriggerContext, session: Session) -> None:
     refuse_failed_files(context, session)
     if session.passed_without_switch:
         raise SnapshotIncomplete(
-            f"nothing of {context.spec.name} has to be switched",
+            f"nothing of {context.table} has to be switched",
             why=f"the audit of session {session.id} passes by now, and no segment comes or goes",
             hint="run the table again: it takes note of the files, and builds none",
         )
     require_switch(context, session)
     if session.switch_attempt != session.attempt:
         raise SnapshotIncomplete(
-            f"what is staged of {context.spec.name} is not what its newest plan says",
+            f"what is staged of {context.table} is not what its newest plan says",
             why=session.last_error or f"attempt {session.attempt} of {session.id} has not been staged",
             hint="materialize `segments` again: it goes on from what is built",
         )
@@ -58,7 +64,7 @@ def refuse_failed_files(context: TriggerContext, session: Session) -> None:
     """
     if session.has_blocking_failures:
         raise SnapshotIncomplete(
-            f"files of {context.spec.name} could not be built",
+            f"files of {context.table} could not be built",
             why=session.last_error,
             hint="repair or remove them, then run the table again: only they are built again",
         )
@@ -76,7 +82,7 @@ def require_switch(context: TriggerContext, session: Session) -> None:
 
 def _nothing_staged(context: TriggerContext, why: str) -> SnapshotIncomplete:
     return SnapshotIncomplete(
-        f"nothing of {context.spec.name} is staged for a switch",
+        f"nothing of {context.table} is staged for a switch",
         why=why,
         hint="materialize `segments` first: it builds and stages what the source holds",
     )
@@ -106,9 +112,7 @@ def require_open_gate(context: TriggerContext, session: Session) -> None:
 
 def shut(context: TriggerContext, session: Session, why: str) -> SnapshotIncomplete:
     """The error that says why nothing is published, and what would open the gate."""
-    return SnapshotIncomplete(
-        f"the gate of {context.spec.name} is shut", why=why, hint=_way_on(session.audit)
-    )
+    return SnapshotIncomplete(f"the gate of {context.table} is shut", why=why, hint=_way_on(session.audit))
 
 
 def _way_on(audit: AuditReceipt | None) -> str:
@@ -131,13 +135,13 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
     :raises SnapshotIncomplete: nothing is built or staged.
     """
     if session.failures is not None and session.has_blocking_failures:
-        failures = context.clients.staging.failures(session.failures)
+        failures = context.staging.failures(session.failures)
         return session, (files_built(session.counts["files"], failures),)
     require_staged(context, session)
     if session.end_sent and session.gate_open and session.audit is not None:
         # It may be switched by now, and its sources gone: what was found before the end was sent counts.
         return session, (_all_built(session), Finding("audited", True, 1, 1, session.audit.summary))
-    switch, staging = load_switch(context, session), context.clients.staging
+    switch, staging = load_switch(context, session), context.staging
     receipts = staging.accepted_receipts(staging.plan(session.plan))
     loaded = server_findings(context, switch)
     if session.mode is Mode.ROLLBACK:
@@ -181,17 +185,14 @@ def with_those_at_fault(
             at_fault.append(Failure(receipt.uri, ordinal, session.attempt, "AUDIT", why[bad]))
     if not at_fault:
         return session
-    staging = context.clients.staging
     return replace(
-        session, failures=staging.put_failures(session.id, session.attempt, at_fault, session.format)
+        session, failures=context.staging.put_failures(session.id, session.attempt, at_fault, session.format)
     )
 
 
 def store_audit(context: TriggerContext, session: Session, findings: Sequence[Finding]) -> Session:
     """Write the receipt that opens the gate for the session's newest switch, or keeps it shut."""
-    session = with_audit(context, session, findings)
-    context.lease.write(session=session)
-    return session
+    return context.stored(with_audit(context, session, findings))
 
 
 def with_audit(context: TriggerContext, session: Session, findings: Sequence[Finding]) -> Session:
@@ -220,3 +221,75 @@ def with_audit(context: TriggerContext, session: Session, findings: Sequence[Fin
 def checked(findings: Sequence[Finding]) -> tuple[Checked, ...]:
     """Their numbers, as the receipt keeps them."""
     return tuple(Checked(f.name, f.passed, f.expected, f.found) for f in findings)
+
+
+# --- nothing to switch -------------------------------------------------------------------------------
+
+
+def finish_without_switch(context: TriggerContext, session: Session) -> Session:
+    """NOOP: the ledger learns what was seen (rule R20)."""
+    current = context.current_snapshot()
+    plan = context.staging.plan(session.plan)
+    snapshot = snapshot_of(
+        context,
+        session,
+        plan,
+        # A way back leads past a snapshot that switched nothing.
+        entry_id=current.lineage_entry_id if current else "",
+        parent=current.parent if current else None,
+    )
+    if current is not None:  # what a rollback left may still be asked for
+        left = {key: current.audit[key] for key in LEFT if key in current.audit}
+        snapshot = replace(snapshot, audit={**snapshot.audit, **left})
+    return close_published(context, session, Outcome.NOOP, snapshot)
+
+
+def stage_without_switch(
+    context: TriggerContext, session: Session, plan: Plan, receipts: Mapping[int, Receipt]
+) -> Session:
+    """NOOP, unless the audit objects to a file: one whose rows all got lost gives no segment, either.
+
+    :returns: the session, DONE; or IN_PROGRESS with the audit that it did not pass.
+    """
+    plan_ref = context.staging.put_plan(plan)
+    if session.switch_object is not None:
+        # Nothing of what an earlier switch of this session staged is wanted any more (I14).
+        session = without_entry(context, session)
+        context.switcher.delete(load_switch(context, session).names_to)
+    session = replace(session, switch_object=None, plan=plan_ref, counts=plan.counts())
+    if not plan.done:
+        return finish_without_switch(context, session)
+    session = replace(session, state=State.IN_PROGRESS)
+    session, findings = _audited(context, session, {row.ordinal: receipts[row.ordinal] for row in plan.done})
+    if not any(finding.blocks for finding in findings):
+        for finding in findings:  # no gate comes that would show them
+            if not finding.passed:
+                context.note(f"{finding.name}: {finding.message}")
+        return finish_without_switch(context, session)
+    return context.stored(session)
+
+
+def audit_without_switch(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
+    """The gate (W4) of a session that would have ended as NOOP, had it passed it: looked at again."""
+    session, findings = _audited(
+        context, session, context.staging.accepted_receipts(context.staging.plan(session.plan))
+    )
+    return context.stored(session), findings
+
+
+def refuse_without_switch(context: TriggerContext, session: Session) -> NoReturn:
+    """Nothing can be shown as long as its audit is not passed; once it is, the next trigger ends it.
+
+    :raises SnapshotIncomplete: always.
+    """
+    refuse_failed_files(context, session)
+    raise shut(context, session, session.last_error)
+
+
+def _audited(
+    context: TriggerContext, session: Session, receipts: Mapping[int, Receipt]
+) -> tuple[Session, tuple[Finding, ...]]:
+    nothing = Switch(session.switch, (), ())
+    findings = findings_of_files(context, session, nothing, receipts.values())
+    findings += assertion_findings(context, nothing, receipts.values())
+    return with_audit(context, with_those_at_fault(context, session, receipts, findings), findings), findings

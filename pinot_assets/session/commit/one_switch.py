@@ -16,15 +16,17 @@ from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.table_config import time_boundary_ms
 from pinot_assets.session.attempt import spent_names
-from pinot_assets.session.checks.capacity import generation_before, require_capacity
+from pinot_assets.session.checks.capacity import generation_before, require_capacity, require_lineage_capacity
 from pinot_assets.session.close import finalize, is_lost, load_switch, renewed, without_entry
-from pinot_assets.session.commit.gate import require_open_gate, require_spec, require_staged
-from pinot_assets.session.commit.no_segment_change import stage_without_switch
+from pinot_assets.session.commit.gate import (
+    require_open_gate,
+    require_spec,
+    require_staged,
+    stage_without_switch,
+)
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.lineage.node_size import require_lineage_capacity
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.plan import Plan
+from pinot_assets.session.values.plan import Plan, segments_from, segments_to
 from pinot_assets.session.values.state import Mode, PushKind, Session, State, utc_text
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Receipt
@@ -42,13 +44,13 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
         context.switcher.undo_delayed_starts(
             current.segments
         )  # before an entry of ours is taken for stale (R1)
-    visible = context.clients.pinot.visible_segments(context.spec.name)
-    outputs = planning.segments_to(plan, receipts)
-    replaced = planning.segments_from(plan, current, visible)
+    visible = context.pinot.visible_segments(context.table)
+    outputs = segments_to(plan, receipts)
+    replaced = segments_from(plan, current, visible)
     refuse_hidden_sources(context, plan, current, visible)
     if not outputs and not replaced:
         return stage_without_switch(context, session, plan, receipts)
-    plan_ref = context.clients.staging.put_plan(plan)
+    plan_ref = context.staging.put_plan(plan)
     switch = Switch(session.switch + 1, replaced, outputs, format=session.format)
     if current is not None and needs_placeholder(context, switch):
         switch = add_placeholder(context, plan, current, switch, visible)
@@ -56,7 +58,7 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
         return stage_switch(context, replace(session, plan=plan_ref, counts=plan.counts()), switch)
     except SwitchConflict:
         stored = context.active_session()
-        gone = set(switch.segments_from) - context.clients.pinot.visible_segments(context.spec.name)
+        gone = set(switch.segments_from) - context.pinot.visible_segments(context.table)
         if not gone or stored is None:
             raise
     context.note(
@@ -74,9 +76,7 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
     """
     require_capacity(context, switch)
     _note_time_boundary(context, context.current_snapshot(), switch)
-    require_lineage_capacity(
-        context.spec.name, context.switcher.fetch(), switch.segments_from, switch.names_to
-    )
+    require_lineage_capacity(context.table, context.switcher.fetch(), switch.segments_from, switch.names_to)
     _refuse_spent(context, session, switch)
     if is_lost(context, session):
         session = replace(without_entry(context, session), lineage_entry_id="")
@@ -86,7 +86,7 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
         session = replace(
             session,
             switch=switch.number,
-            switch_object=context.clients.staging.put_switch(session.id, switch),
+            switch_object=context.staging.put_switch(session.id, switch),
             switch_ms=context.clients.now_ms(),
             audit=None,
         )
@@ -96,8 +96,7 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
     switch = load_switch(context, session)
     session = _without_other_entry(context, session, switch)
     entry_id = context.switcher.open_entry(switch, session.lineage_entry_id)
-    session = replace(session, lineage_entry_id=entry_id)
-    context.lease.write(session=session)  # W2
+    session = context.stored(replace(session, lineage_entry_id=entry_id))  # W2
     pushed = context.switcher.push(switch, entry_id)  # W3
     if pushed.fallback is not None:
         context.note(
@@ -137,11 +136,11 @@ def why_paused(
     """
     if current is None or plan.mode is not Mode.SYNC:
         return None
-    hidden = (set(current.segments) - visible) & context.clients.pinot.all_segments(context.spec.name)
+    hidden = (set(current.segments) - visible) & context.pinot.all_segments(context.table)
     if not hidden:
         return None
     return SwitchConflict(
-        f"{context.spec.name} is paused: somebody else replaced segments of this table",
+        f"{context.table} is paused: somebody else replaced segments of this table",
         why=f"{len(hidden)} published segments are hidden: {', '.join(sorted(hidden)[:5])}",
         hint="a merge or rollup task on this table? Turn it off, then swap the whole table once",
     )
@@ -195,7 +194,7 @@ def publish(context: TriggerContext, session: Session) -> Snapshot:
     require_staged(context, session)
     if session.mode is Mode.ROLLBACK:
         raise SnapshotIncomplete(
-            f"what is staged of {context.spec.name} is a rollback",
+            f"what is staged of {context.table} is a rollback",
             why=f"session {session.id} was left half way",
             hint="the next trigger finishes it; `clear` gives it up",
         )
@@ -212,12 +211,16 @@ def end_switch(context: TriggerContext, session: Session) -> Session:
     require_open_gate(context, session)
     switch = load_switch(context, session)
     if not context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
-        _refuse_changed_sources(context, switch)
+        if gone := set(switch.segments_from) - context.pinot.visible_segments(context.table):
+            raise SwitchConflict(
+                f"segments of {context.table} that were to be replaced have gone",
+                why=f"{len(gone)} of {len(switch.segments_from)}, first {min(gone)}",
+                hint="the next trigger makes a new switch from what is visible then",
+            )
         _require_its_entry(context, session, switch)
         if not context.switcher.is_usable(session.lineage_entry_id) or generation_before(context, switch):
             session = renewed(context, session)
-        session = replace(session, end_issued=session.lineage_entry_id)
-        context.lease.write(session=session)
+        session = context.stored(replace(session, end_issued=session.lineage_entry_id))
         try:
             context.switcher.end(session.lineage_entry_id)
         except (SwitchConflict, SwitchStateUnknown):
@@ -235,21 +238,11 @@ def _require_its_entry(context: TriggerContext, session: Session, switch: Switch
     entry = context.switcher.require_open(session.lineage_entry_id)
     if session.revert_sent or not entry.has_names(switch.segments_from, switch.names_to):
         raise SwitchConflict(
-            f"lineage entry {session.lineage_entry_id} of {context.spec.name} is not the one to end",
+            f"lineage entry {session.lineage_entry_id} of {context.table} is not the one to end",
             why="a revert of it was sent, and may still arrive"
             if session.revert_sent
             else f"it is not the one of switch {switch.number}, for which none was opened yet",
             hint="the next trigger opens another one; nothing is rebuilt",
-        )
-
-
-def _refuse_changed_sources(context: TriggerContext, switch: Switch) -> None:
-    gone = set(switch.segments_from) - context.clients.pinot.visible_segments(context.spec.name)
-    if gone:
-        raise SwitchConflict(
-            f"segments of {context.spec.name} that were to be replaced have gone",
-            why=f"{len(gone)} of {len(switch.segments_from)}, first {min(gone)}",
-            hint="the next trigger makes a new switch from what is visible then",
         )
 
 
@@ -264,7 +257,7 @@ def add_placeholder(
     foreseen = _with_smallest(context, plan, current, switch, visible)
     (output,) = foreseen.segments_to
     carried = current.segments[foreseen.carried]
-    return replace(foreseen, segments_to=(context.clients.staging.put_renamed(carried, output.segment),))
+    return replace(foreseen, segments_to=(context.staging.put_renamed(carried, output.segment),))
 
 
 def with_placeholder(
@@ -287,13 +280,13 @@ def _with_smallest(
     staying = [output for name, output in current.segments.items() if name in free]
     if not staying:
         raise SwitchConflict(
-            f"{context.spec.name} cannot be emptied by a switch",
+            f"{context.table} cannot be emptied by a switch",
             why="this Pinot is older than 1.0 and refuses a replacement by nothing",
             hint="drop the table's segments by hand, or keep one file",
         )
     smallest = min(staying, key=lambda o: (o.tar_bytes, o.segment))
     ordinal = max((row.ordinal for row in plan.rows), default=-1) + 1
-    name = segment_name(context.spec.name, plan.session, plan.attempt, ordinal, 0)
+    name = segment_name(context.table, plan.session, plan.attempt, ordinal, 0)
     sources = tuple(sorted((*switch.segments_from, smallest.segment)))
     renamed = replace(smallest, segment=name)
     return replace(switch, segments_from=sources, segments_to=(renamed,), carried=smallest.segment)
@@ -309,7 +302,7 @@ def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switc
 
     By this project's own segments; what others pushed is not read for it.
     """
-    if context.clients.pinot.get_realtime_config(context.spec.name) is None:
+    if context.pinot.get_realtime_config(context.table) is None:
         return
     before = current.segments if current is not None else {}
     after = {**before, **{o.segment: o for o in switch.segments_to}}

@@ -38,14 +38,18 @@ from pinot_assets.session.checks.capacity import require_capacity
 from pinot_assets.session.checks.receipt_checks import cut_findings, loss_findings
 from pinot_assets.session.checks.server_checks import server_findings
 from pinot_assets.session.close import abandon, close_published, load_switch, snapshot_of
-from pinot_assets.session.commit.gate import checked, require_open_gate, require_switch, store_audit
-from pinot_assets.session.commit.no_segment_change import finish_without_switch
+from pinot_assets.session.commit.gate import (
+    checked,
+    finish_without_switch,
+    require_open_gate,
+    require_switch,
+    store_audit,
+)
 from pinot_assets.session.commit.one_switch import refuse_hidden_sources
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.lineage.upload import MOST, BatchSizer
+from pinot_assets.session.lineage.switch import MOST, BatchSizer
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.plan import Plan, RowStatus
+from pinot_assets.session.values.plan import Plan, RowStatus, segments_from, segments_to
 from pinot_assets.session.values.report import rows_put_aside
 from pinot_assets.session.values.state import Mode, Outcome, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
@@ -71,13 +75,13 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
     :raises PushRefused: the quota or the servers' disks have no room for all of it.
     """
     current = context.current_snapshot()
-    visible = context.clients.pinot.visible_segments(context.spec.name)
+    visible = context.pinot.visible_segments(context.table)
     refuse_hidden_sources(context, plan, current, visible)
-    session = replace(session, plan=context.clients.staging.put_plan(plan))
+    session = replace(session, plan=context.staging.put_plan(plan))
     switch = Switch(
         session.switch + 1,
-        planning.segments_from(plan, current, visible),
-        planning.segments_to(plan, receipts),
+        segments_from(plan, current, visible),
+        segments_to(plan, receipts),
         format=session.format,
     )
     if not switch.segments_from and not switch.segments_to:
@@ -87,13 +91,12 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
         session,
         state=State.SWITCH,
         switch=switch.number,
-        switch_object=context.clients.staging.put_switch(session.id, switch),
+        switch_object=context.staging.put_switch(session.id, switch),
         switch_attempt=plan.attempt,
         switch_ms=context.clients.now_ms(),
         audit=None,
     )
-    context.lease.write(session=session)
-    return session
+    return context.stored(session)
 
 
 def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
@@ -104,11 +107,10 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
     :raises SnapshotIncomplete: nothing is staged.
     """
     require_switch(context, session)
-    staging = context.clients.staging
     outputs = load_switch(context, session).segments_to
-    stats = {o.tar_uri: staging.store.stat(staging.key_of(o.tar_uri)) for o in outputs}
+    stats = {o.tar_uri: context.staging.store.stat(context.staging.key_of(o.tar_uri)) for o in outputs}
     sizes = {uri: stat.size if stat is not None else None for uri, stat in stats.items()}
-    receipts = staging.accepted_receipts(staging.plan(session.plan)).values()
+    receipts = context.staging.accepted_receipts(context.staging.plan(session.plan)).values()
     found = (
         files_built(session.counts["files"], failures_of(context, session)),
         tars_in_place(outputs, sizes),
@@ -129,7 +131,7 @@ def publish(context: TriggerContext, session: Session) -> Snapshot:
     """
     require_switch(context, session)
     require_open_gate(context, session)
-    staging, switch = context.clients.staging, load_switch(context, session)
+    staging, switch = context.staging, load_switch(context, session)
     plan = staging.plan(session.plan)
     steps = steps_of(plan, staging.accepted_receipts(plan), context.current_snapshot(), switch.segments_from)
     publisher = PerFilePublisher(context, session, plan)
@@ -140,7 +142,7 @@ def publish(context: TriggerContext, session: Session) -> Snapshot:
     if len(refused) == len(steps):
         abandon(context, session, Outcome.ABANDONED_RETRIES, "Pinot took none of its files")
         raise SnapshotIncomplete(
-            f"no file of {context.spec.name} could be published",
+            f"no file of {context.table} could be published",
             why=session.last_error,
             hint="queries see what they saw before; the next run builds and pushes them again",
         )
@@ -167,7 +169,7 @@ def resolve_interrupted(context: TriggerContext, session: Session) -> Session | 
 
 def _record(context: TriggerContext, session: Session, plan: Plan, done: Sequence[FileStep]) -> Snapshot:
     """W6: see every published file at every broker, tell what the servers loaded, write the ledger."""
-    there = context.clients.pinot.all_segments(context.spec.name)
+    there = context.pinot.all_segments(context.table)
     outputs = tuple(o for step in done for o in step.outputs if o.segment in there)
     gone = tuple(name for step in done for name in step.replaces)
     names = tuple(o.segment for o in outputs)
@@ -292,7 +294,7 @@ class PerFilePublisher:
             return
         try:
             lost = set(step.replaces) - visible
-            if hidden := lost & self._context.clients.pinot.all_segments(self._context.spec.name):
+            if hidden := lost & self._context.pinot.all_segments(self._context.table):
                 raise SwitchConflict("somebody else replaced its published version", why=min(hidden))
             self._publish(part)
         except (PinotUnreachable, SwitchStateUnknown):
@@ -322,10 +324,10 @@ class PerFilePublisher:
             self._push(part.segments_to)
 
     def _push(self, outputs: Sequence[Output]) -> None:
-        report = self._context.clients.pinot.push(
-            self._context.spec.name,
+        report = self._context.pinot.push(
+            self._context.table,
             outputs,
-            staged=self._context.clients.staging,
+            staged=self._context.staging,
             mode=self._switcher.push_mode,
             before_upload=self._context.before_pinot_write,
         )
@@ -342,7 +344,7 @@ class PerFilePublisher:
         clients = self._context.clients
 
         def missing() -> dict[str, set[str]]:
-            replicas = clients.pinot.online_replicas(self._context.spec.name, names)
+            replicas = clients.pinot.online_replicas(self._context.table, names)
             return {n: set(replicas[n].values()) for n in names if "ONLINE" not in replicas[n].values()}
 
         return poll_until(
@@ -360,7 +362,7 @@ class PerFilePublisher:
         self._context.note(f"{uri} is not published: {why}")
 
     def _remember(self) -> None:
-        session, plan, staging = self.session, self._plan, self._context.clients.staging
+        session, plan, staging = self.session, self._plan, self._context.staging
         ordinals = {row.uri: row.ordinal for row in plan.done}
         failures = self._built + tuple(
             Failure(uri, ordinals.get(uri, -1), plan.attempt, REFUSED, why)
@@ -387,12 +389,12 @@ class PerFilePublisher:
         self._switcher.delete(names)
 
     def _visible(self) -> frozenset[str]:
-        return self._context.clients.pinot.visible_segments(self._context.spec.name)
+        return self._context.pinot.visible_segments(self._context.table)
 
 
 def failures_of(context: TriggerContext, session: Session) -> tuple[Failure, ...]:
     """Why files of its last attempt were left out."""
-    return context.clients.staging.failures(session.failures) if session.failures is not None else ()
+    return context.staging.failures(session.failures) if session.failures is not None else ()
 
 
 def told(failures: Sequence[Failure]) -> str:

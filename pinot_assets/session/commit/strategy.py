@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pinot_assets.audit.checks import Finding
-from pinot_assets.session.commit import gate, no_segment_change, one_switch, per_file_push
+from pinot_assets.session.commit import gate, one_switch, per_file_push
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.recover.interrupted import resolve_interrupted
 from pinot_assets.session.values.plan import Plan
@@ -44,8 +44,8 @@ PER_FILE = CommitStrategy(
 NO_SEGMENT_CHANGE = CommitStrategy(
     one_switch.stage,  # looks anew whether any segment comes or goes: files may have changed since
     lambda _, session: session,  # it is never in SWITCH
-    no_segment_change.audit_without_switch,
-    no_segment_change.refuse_without_switch,
+    gate.audit_without_switch,
+    gate.refuse_without_switch,
 )
 """No segment comes or goes: only what was read is audited."""
 

@@ -16,13 +16,13 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.errors import LeaseLost
 from pinot_assets.pinot import versions
-from pinot_assets.pinot.api import PushMode
+from pinot_assets.pinot.api import PinotClient, PushMode
 from pinot_assets.printable import visible
 from pinot_assets.session.lineage.stale_pointer import refuse_published
 from pinot_assets.session.lineage.switch import Switcher
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.session_store import Lease
-from pinot_assets.session.stores.staging import staged
+from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.values.hold import NO_HOLD, Hold
 from pinot_assets.session.values.report import Progress
 from pinot_assets.session.values.state import Mode, ObjectRef, Outcome, Pointer, PushKind, Session, seq_of
@@ -60,6 +60,21 @@ class TriggerContext:
         self.clients = replace(self.clients, pinot=self.effects.recorded(self.clients.pinot))
 
     @property
+    def table(self) -> str:
+        """The raw name, `flights`."""
+        return self.spec.name
+
+    @property
+    def pinot(self) -> PinotClient:
+        """Of the clients."""
+        return self.clients.pinot
+
+    @property
+    def staging(self) -> Staging:
+        """Of the clients."""
+        return self.clients.staging
+
+    @property
     def mode(self) -> Mode:
         """What the table spec asks for."""
         return Mode(self.spec.mode.upper())
@@ -83,12 +98,12 @@ class TriggerContext:
     @cached_property
     def pinot_version(self) -> str:
         """What the controller says of itself, asked once; see `pinot_assets.pinot.versions`."""
-        return self.clients.pinot.version()
+        return self.pinot.version()
 
     @cached_property
     def table_config(self) -> JsonMapping:
         """The table config as Pinot holds it, asked once: it may say more than the spec."""
-        return held_table_config(self.spec, self.clients.pinot)
+        return held_table_config(self.spec, self.pinot)
 
     @cached_property
     def switcher(self) -> Switcher:
@@ -119,6 +134,11 @@ class TriggerContext:
         self.lease.wait_out_former_owner(self.clients.sleep)
         self.lease.assert_held()
 
+    def stored(self, session: Session) -> Session:
+        """Write it, and return it as it stands now."""
+        self.lease.write(session=session)
+        return session
+
     def active_session(self) -> Session | None:
         """The session without an outcome, as stored."""
         self.found = self.clients.store.active_session(self.lease.pointer)
@@ -138,13 +158,13 @@ class TriggerContext:
         if ref is None:
             return None
         if self._read is None or self._read[0] != ref:
-            self._read = ref, self.clients.staging.snapshot(ref)
+            self._read = ref, self.staging.snapshot(ref)
         return self._read[1]
 
     def hold(self) -> Hold:
         """What a rollback took back."""
         ref = self.lease.pointer.hold
-        return self.clients.staging.hold(ref) if ref is not None else NO_HOLD
+        return self.staging.hold(ref) if ref is not None else NO_HOLD
 
     def put_hold(self, hold: Hold) -> ObjectRef | None:
         """What the pointer is to name of a hold that has changed; what it names already where it has not.
@@ -156,7 +176,7 @@ class TriggerContext:
         if ref is None or self.mode is Mode.SWAP or hold == self.hold():
             return ref
         _, session, _ = ref.key.split("/")
-        stored = self.clients.staging.put_hold(session, replace(hold, format=self.lease.pointer.format))
+        stored = self.staging.put_hold(session, replace(hold, format=self.lease.pointer.format))
         return None if hold.is_empty else stored
 
     def note(self, text: str) -> None:
@@ -205,7 +225,7 @@ def next_seq(context: TriggerContext) -> int:
 
     The staging area is read through only while the pointer is fresh: afterwards the pointer is beyond it.
     """
-    pointer, pinot, table = context.lease.pointer, context.clients.pinot, context.spec.name
+    pointer, pinot, table = context.lease.pointer, context.pinot, context.table
     names = set(pinot.all_segments(table))
     for entry in pinot.lineage(table):
         names |= entry.segments_from | entry.segments_to
@@ -222,8 +242,7 @@ def beyond_all(context: TriggerContext) -> int:
 
 def _beyond_stored(context: TriggerContext) -> int:
     """A number above those of all nodes, and of all that is staged."""
-    staging = context.clients.staging
-    keys = (info.key for folder in ("sessions", "snapshots") for info in staged(staging, folder))
+    keys = (info.key for folder in ("sessions", "snapshots") for info in staged(context.staging, folder))
     named = map(_NUMBERED.fullmatch, (*context.clients.store.session_nodes(), *keys))
     return 1 + max((int(match[1]) for match in named if match), default=0)
 
@@ -255,7 +274,7 @@ def so_far(context: TriggerContext, step: str) -> SoFar:
         parts += [*_queries(context, opened), f"session {opened.id} is open ({opened.state})"]
     elif session is not None:
         parts.append(f"session {session.id} is closed ({session.outcome})")
-    command = _NEXT.get(step, "pinot-assets run {}").format(context.spec.name)
+    command = _NEXT.get(step, "pinot-assets run {}").format(context.table)
     if step == "rollback" and context.goal and (opened is None or opened.mode is not Mode.ROLLBACK):
         # Where it was to lead, as long as no session remembers it: without, it may lead elsewhere.
         command += f" --to {context.goal}"

@@ -6,27 +6,26 @@ The trigger executes the `Decision` (`session/trigger.py`), and a plan report sh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
+from pinot_assets.errors import SpecError
+from pinot_assets.pinot.table_config import setting
 from pinot_assets.session.close import is_lost
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.decide.next_plan import is_empty, new_plan, reconcile, unchanged
+from pinot_assets.session.decide.next_plan import Receipts, is_empty, new_plan, reconcile, unchanged
 from pinot_assets.session.detect.listing import changes_of, list_ready, with_folders
-from pinot_assets.session.detect.preconditions import waits_for_resume
 from pinot_assets.session.values.hold import Hold, as_listed, without_held
 from pinot_assets.session.values.plan import Changes, Plan
 from pinot_assets.session.values.state import Mode, Outcome, Session
 from pinot_assets.session.values.trouble import STALLS, passes
 from pinot_assets.snapshot.manifest import Snapshot
-from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.snapshot.receipt import Failure
 from pinot_assets.source import Readiness
-
-Receipts = Mapping[int, tuple[str, Receipt]]
-"""Valid receipts by ordinal, each with its key."""
-
+from pinot_assets.table_spec.blocks.pinot_settings import TASKS, refuse_settings
+from pinot_assets.table_spec.tables.apply import refuse_drift
 
 NEW_SESSION: Final = "cp0-000000"
 """Stands for the session that a run would open: its number and nonce are given when it begins."""
@@ -238,11 +237,10 @@ def read_source_state(
 
 def look_at(context: TriggerContext, session: Session) -> Opened:
     """Read what the last attempt left; decide what comes next (the retries are counted now)."""
-    staging = context.clients.staging
-    plan = staging.plan(session.plan)
-    failures = staging.failures(session.failures) if session.failures else ()
+    plan = context.staging.plan(session.plan)
+    failures = context.staging.failures(session.failures) if session.failures else ()
     at_fault = {f.ordinal for f in failures}
-    receipts = {o: r for o, r in staging.receipts(plan).items() if o not in at_fault}
+    receipts = {o: r for o, r in context.staging.receipts(plan).items() if o not in at_fault}
     stalls = _stalls(session, plan, receipts)
     audit = session.audit
     audit_failed = audit is not None and not audit.passed and not audit.waits
@@ -256,7 +254,7 @@ def look_at(context: TriggerContext, session: Session) -> Opened:
         retry_count=session.retry_count,
         max_retries=context.spec.ingestion.retries,
     )
-    newest = max(plan.attempt, staging.newest_attempt(session.id))
+    newest = max(plan.attempt, context.staging.newest_attempt(session.id))
     return Opened(plan, receipts, failures, stalls, step, newest)
 
 
@@ -285,3 +283,49 @@ def next_step_of_session(
     if not failed:
         return Next.CONTINUE
     return Next.RETRY if retry_count < max_retries else Next.ABANDON_RETRIES
+
+
+# --- what stops a trigger before it decides ----------------------------------------------------------
+
+_MOVER = "RealtimeToOfflineSegmentsTask"
+
+
+def refuse_absent(context: TriggerContext) -> None:
+    """Before anything else of Pinot is asked for.
+
+    :raises SpecDrift: Pinot has no such table; says how it is made.
+    """
+    if context.pinot.get_table_config(context.table) is None:
+        refuse_drift(context.spec, context.pinot)
+
+
+def refuse_unfit(context: TriggerContext) -> None:
+    """Once what was left half way is finished, which no table config may keep from it.
+
+    :raises SpecDrift: Pinot's schema or table config is not what the spec says.
+    :raises SpecError: the table, or the REALTIME one of its name, has a setting that no session can live
+        with.
+    """
+    refuse_drift(context.spec, context.pinot)
+    refuse_settings(context.table, context.table_config)
+    stream = context.pinot.get_realtime_config(context.table)
+    if context.mode is Mode.SWAP and stream is not None and setting(stream, *TASKS, _MOVER) is not None:
+        table = context.table
+        raise SpecError(
+            f"{table} is a swap table, and {_MOVER} of {table}_REALTIME writes into it",
+            why="a swap replaces every visible segment, those that the task moved here too",
+            hint=f"use append or sync, or take {_MOVER} off the REALTIME table",
+        )
+
+
+def waits_for_resume(context: TriggerContext, session: Session | None) -> bool:
+    """Whether a rollback holds back all that could be done: a swap is of all files."""
+    return session is None and context.mode is Mode.SWAP and context.lease.pointer.hold is not None
+
+
+def wants_clear(context: TriggerContext) -> bool:
+    """Whether `clearConsistentPushState` acts: once per change of the spec, not at every run.
+
+    Source: docs/design/session.md#clear.
+    """
+    return context.spec.ingestion.clear_state and context.clear_token != context.lease.pointer.clear_token

@@ -13,6 +13,9 @@ from pinot_assets.session.values.plan import Changes, Plan, Row, RowStatus
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.receipt import Receipt, SourceFile
 
+Receipts = Mapping[int, tuple[str, Receipt]]
+"""Valid receipts by ordinal, each with its key."""
+
 
 def new_plan(session: str, mode: Mode, changes: Changes) -> Plan:
     """The first plan of a session (docs/design/session.md#modes-and-kinds-of-push)."""
@@ -41,7 +44,7 @@ def is_empty(plan: Plan) -> bool:
     return not (plan.rows or plan.removals or plan.touched)
 
 
-def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Receipt]]) -> Plan:
+def reconcile(plan: Plan, changes: Changes, receipts: Receipts) -> Plan:
     """The plan of the next attempt, file by file.
 
     Source: docs/design/session.md#continuing-an-open-session.
@@ -78,9 +81,7 @@ def reconcile(plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Re
     )
 
 
-def unchanged(
-    plan: Plan, changes: Changes, receipts: Mapping[int, tuple[str, Receipt]]
-) -> dict[int, tuple[str, Receipt]]:
+def unchanged(plan: Plan, changes: Changes, receipts: Receipts) -> dict[int, tuple[str, Receipt]]:
     """The receipts without those of files that were rewritten since.
 
     Otherwise a session keeps to the version that it read (F8), and the next one takes the newer. One whose
@@ -94,9 +95,7 @@ def unchanged(
     }
 
 
-def with_spent_names(
-    plan: Plan, receipts: Mapping[int, tuple[str, Receipt]], spent: frozenset[str]
-) -> dict[int, Receipt]:
+def with_spent_names(plan: Plan, receipts: Receipts, spent: frozenset[str]) -> dict[int, Receipt]:
     """Receipts of done rows that name a segment whose name is spent, by ordinal (rule R16)."""
     found = {row.ordinal: receipts[row.ordinal][1] for row in plan.done}
     return {n: r for n, r in found.items() if not spent.isdisjoint(o.segment for o in r.outputs)}
@@ -111,7 +110,7 @@ def revoked(plan: Plan, ordinals: Collection[int]) -> Plan:
     return replace(plan, rows=tuple(rows))
 
 
-def returned(before: Plan, after: Plan, receipts: Mapping[int, tuple[str, Receipt]]) -> dict[int, Receipt]:
+def returned(before: Plan, after: Plan, receipts: Receipts) -> dict[int, Receipt]:
     """Receipts of files that were dropped and came back in the version that was built (rule R15).
 
     :param before: the plan that `after` was reconciled from.

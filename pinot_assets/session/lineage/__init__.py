@@ -1,4 +1,4 @@
-"""Pinot's side of a session: `entries` start and end a replacement, `upload` pushes, `switch` reads back.
+"""Pinot's side of a session: `entries` start and end a replacement, `switch` pushes and reads back.
 
 Nothing here writes to ZooKeeper: what became of a switch whose driver died is finished in `session/recover`.
 """

@@ -22,7 +22,7 @@ from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import Staging, staged
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader, segments_of, snapshot_headers
-from pinot_assets.session.values.state import Pointer, Session, is_ours, seq_of
+from pinot_assets.session.values.state import Pointer, Session, ours_of, seq_of
 from pinot_assets.snapshot.manifest import SnapshotRef
 
 _NUMBER: Final = re.compile(r"snapshots/([0-9]+)-")
@@ -50,7 +50,7 @@ def look(table: str, clients: TableClients, pointer: Pointer, session: Session |
     """
     newer = newer_than(clients.staging, pointer)
     try:
-        visible = _ours(table, clients)
+        visible = ours_of(table, clients.pinot.visible_segments(table))
     except PinotNotFound:
         return Behind(newer)  # a table that was deleted shows nothing; whoever needs it says so
     if not newer and not any(_is_numbered_later(name, pointer) for name in visible):
@@ -98,7 +98,7 @@ def refuse_published(table: str, clients: TableClients, pointer: Pointer, names:
 
     :raises SessionError: the pointer is behind; says what can be done.
     """
-    candidates = names & _ours(table, clients) if names else frozenset[str]()
+    candidates = names & ours_of(table, clients.pinot.visible_segments(table)) if names else frozenset[str]()
     if candidates:
         candidates -= _segments_of(clients.staging, pointer.current_snapshot)
     if found := published(table, clients.pinot, clients.staging, pointer, candidates):
@@ -176,10 +176,6 @@ def newer_than(staging: Staging, pointer: Pointer) -> tuple[SnapshotHeader, ...]
 
 def _is_numbered_later(name: str, pointer: Pointer) -> bool:
     return (seq_of(name) or 0) >= pointer.next_seq
-
-
-def _ours(table: str, clients: TableClients) -> frozenset[str]:
-    return frozenset(name for name in clients.pinot.visible_segments(table) if is_ours(table, name))
 
 
 def _segments_of(staging: Staging, ref: SnapshotRef | None) -> frozenset[str]:

@@ -15,13 +15,11 @@ from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.decision import NEW_SESSION, Decision, PlannedAction
 from pinot_assets.session.decide.next_plan import new_plan, work_of
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
-from pinot_assets.session.plan_report.switch_cost import Sums, SwitchCost, switch_cost_of
+from pinot_assets.session.plan_report.switch_cost import Estimate, Sums, SwitchCost, switch_cost_of
 from pinot_assets.session.rollback.retention import foreseen
 from pinot_assets.session.rollback.rollback_plan import revert_until_ms
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
-from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.estimate import Estimate
-from pinot_assets.session.values.plan import Changes, Row
+from pinot_assets.session.values.plan import Changes, Row, as_built, segments_from
 from pinot_assets.session.values.state import Mode, Owner, utc_text
 from pinot_assets.snapshot.manifest import Snapshot
 from pinot_assets.snapshot.receipt import Fingerprint
@@ -178,19 +176,19 @@ def _work(
     work = work_of(mode, changes)
     if mode is Mode.SWAP:  # every file and every segment: no plan of a million rows for three numbers
         return len(work), pc.sum(columns_of(work).column("size")).as_py() or 0, len(visible)
-    plan = planning.as_built(new_plan(NEW_SESSION, mode, changes))
+    plan = as_built(new_plan(NEW_SESSION, mode, changes))
     size = sum(row.planned.size for row in plan.rows)
-    return len(plan.rows), size, len(planning.segments_from(plan, current, visible))
+    return len(plan.rows), size, len(segments_from(plan, current, visible))
 
 
 def _revert_until_ms(context: TriggerContext, current: Snapshot | None) -> int | None:
     if current is None or current.parent is None:
         return None
     try:
-        before = context.clients.staging.snapshot(current.parent)
+        before = context.staging.snapshot(current.parent)
     except PinotAssetsError:
         return None
-    return revert_until_ms(context.spec, context.clients.pinot, current, before, context.clients.now_ms())
+    return revert_until_ms(context.spec, context.pinot, current, before, context.clients.now_ms())
 
 
 def headline(plan: PlanReport) -> str:

@@ -6,27 +6,112 @@ What a run finishes, sweeps and clears before it decides is foreseen here. Nothi
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pinot_assets.errors import PinotAssetsError, PushRefused, SwitchConflict
+from pinot_assets.errors import PinotAssetsError, PlanOutdated, PushRefused, SwitchConflict
 from pinot_assets.pinot.shadow_table import left_shadow
 from pinot_assets.session.attempt import refuse_too_many
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.close import load_switch, must_stop_ending
 from pinot_assets.session.commit.one_switch import why_paused, with_placeholder
 from pinot_assets.session.context.context import TriggerContext, is_fresh
-from pinot_assets.session.decide.decision import Decision, PlannedAction, decide_run
-from pinot_assets.session.detect.plan_hash import PlanBasis
-from pinot_assets.session.detect.preconditions import refuse_absent, refuse_unfit, wants_clear
-from pinot_assets.session.recover.former_table import of_former_table
-from pinot_assets.session.recover.interrupted import beside_first, refuse_undone, strays_of, with_open_entry
+from pinot_assets.session.decide.decision import (
+    Decision,
+    PlannedAction,
+    decide_run,
+    refuse_absent,
+    refuse_unfit,
+    wants_clear,
+)
+from pinot_assets.session.recover.interrupted import (
+    beside_first,
+    of_former_table,
+    refuse_undone,
+    strays_of,
+    with_open_entry,
+)
 from pinot_assets.session.recover.lost_pointer import adopted
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values import plan as planning
-from pinot_assets.session.values.plan import Plan, Row
+from pinot_assets.session.values.plan import Plan, Row, as_built, segments_from, segments_to
 from pinot_assets.session.values.state import Mode, PushKind, Session, State, is_ours
-from pinot_assets.snapshot.manifest import SnapshotRef
+from pinot_assets.snapshot.manifest import SnapshotRef, sha256_hex
 from pinot_assets.snapshot.receipt import Output
+from pinot_assets.table_spec.yaml.document import canonical_json
+
+SHORTEST = 8
+"""Digits of a hash that are enough to name it: two plans of one table that share them are one in 2^32."""
+_WHOLE, _PART = 16, 4
+
+PARTS = {
+    "files": "the files in the source, or which of them are ready",
+    "published": "what is published",
+    "session": "the open session",
+    "spec": "the table spec, Pinot's table config, or which cluster it is",
+    "segments": "the segments that would be replaced or swept",
+    "hold": "what a rollback holds back",
+}
+"""Every part, in the order of its digits, as the end of "changed since then: "."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBasis:
+    """What one plan rests on, as a hash: the same as long as a run would do the same.
+
+    Nothing that changes by itself is part of it: no time, no free disk, no lease. Forty digits: sixteen over
+    everything, then four for each part, so that who gives all of them is told which part is another one.
+
+    :ivar digests: sha256 of each of `PARTS`, in hex.
+    """
+
+    digests: Mapping[str, str]
+
+    @classmethod
+    def of(cls, **parts: object) -> PlanBasis:
+        """From plain values, one for each of `PARTS`."""
+        assert parts.keys() == PARTS.keys()
+        return cls({name: sha256_hex(canonical_json(parts[name]).encode()) for name in PARTS})
+
+    @property
+    def hash(self) -> str:
+        """Forty hex digits."""
+        whole = sha256_hex("".join(self.digests[name] for name in PARTS).encode())[:_WHOLE]
+        return whole + "".join(self.digests[name][:_PART] for name in PARTS)
+
+    def require(self, table: str, wanted: str) -> None:
+        """Go on only where a plan still holds.
+
+        :param wanted: its hash, or the first digits of it.
+        :raises PlanOutdated: something that it rests on is another thing by now, or that is no hash.
+        """
+        wanted = wanted.strip().lower()
+        if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST},{len(self.hash)}}}", wanted):
+            raise PlanOutdated(
+                f"{wanted!r} is not the hash of a plan",
+                why=f"that has {len(self.hash)} hex digits, of which the first {SHORTEST} are the least",
+                hint=f"`pinot-assets plan {table}` shows the one of now",
+            )
+        if self.hash.startswith(wanted):
+            return
+        raise PlanOutdated(
+            f"{table} is not what it was when plan {wanted[:SHORTEST]} was made; nothing was done",
+            why=self._changed_since(wanted),
+            hint=f"`pinot-assets plan {table}` shows what a run would do now",
+        )
+
+    def _changed_since(self, wanted: str) -> str:
+        told = {
+            name: wanted[start : start + _PART]
+            for start, name in zip(range(_WHOLE, len(self.hash), _PART), PARTS, strict=True)
+        }
+        if any(len(digits) < _PART for digits in told.values()):
+            return f"something of it changed; all {len(self.hash)} digits of the hash would tell what"
+        changed = [text for name, text in PARTS.items() if not self.digests[name].startswith(told[name])]
+        if len(changed) in (0, len(PARTS)):
+            return "nothing of that plan holds here: was it another table's, or mistyped?"
+        return f"changed since then: {'; '.join(changed)}"
+
 
 _NO_BASIS = PlanBasis({})
 
@@ -84,10 +169,10 @@ def plan_run(context: TriggerContext) -> PlannedRun:
     refuse_unfit(context)
     refuse_unaskable(context)
     session, current = _as_settled(context, stored), context.current_snapshot()
-    visible = context.clients.pinot.visible_segments(context.spec.name)
+    visible = context.pinot.visible_segments(context.table)
     if strays := strays_of(context, session, current, visible):
         refuse_undone(context, strays, current)
-    shadow = left_shadow(context.clients.pinot, context.spec.name)
+    shadow = left_shadow(context.pinot, context.table)
     why = ""
     if session is not None and wants_clear(context):
         why = f"{session.id} is dropped first (clearConsistentPushState)"
@@ -105,7 +190,7 @@ def plan_run(context: TriggerContext) -> PlannedRun:
 
 def _planned(context: TriggerContext, decision: Decision) -> PlannedRun:
     pointer = context.lease.pointer
-    return PlannedRun(context.spec.name, context.mode, context.push, decision, pointer.current_snapshot)
+    return PlannedRun(context.table, context.mode, context.push, decision, pointer.current_snapshot)
 
 
 def unfinished(context: TriggerContext, session: Session | None) -> str:
@@ -113,17 +198,16 @@ def unfinished(context: TriggerContext, session: Session | None) -> str:
 
     :param session: the open one.
     """
-    names, pointer = context.clients.pinot.all_segments(context.spec.name), context.lease.pointer
-    if adopted(context.spec.name, context.clients, pointer, session) != pointer.current_snapshot:
+    names, pointer = context.pinot.all_segments(context.table), context.lease.pointer
+    if adopted(context.table, context.clients, pointer, session) != pointer.current_snapshot:
         return "the pointer in ZooKeeper is older than what queries see: they decide what is the ledger"
     if pointer.active_session and session is None:
         return f"session {pointer.active_session} is over, and the pointer takes it for open"
     if (former := of_former_table(context)) is not None:
         return (
-            f"{context.spec.name} was made anew after {former.session} had been published: "
-            "its ledger is dropped"
+            f"{context.table} was made anew after {former.session} had been published: its ledger is dropped"
         )
-    if is_fresh(pointer) and any(is_ours(context.spec.name, name) for name in names):
+    if is_fresh(pointer) and any(is_ours(context.table, name) for name in names):
         return "ZooKeeper has lost the pointer: the ledger is made anew from what queries see"
     if session is not None and (half_way := _half_way(context, session)):
         return half_way
@@ -168,8 +252,8 @@ def _with_segments(context: TriggerContext, planned: PlannedRun, visible: frozen
         return replace(planned, segments_from=switch.segments_from, outputs=switch.segments_to)
     if (plan := seen.plan) is None:
         return planned
-    outputs = planning.segments_to(plan, {o: receipt for o, (_, receipt) in seen.receipts.items()})
-    switch = Switch(0, planning.segments_from(planning.as_built(plan), seen.current, visible), outputs)
+    outputs = segments_to(plan, {o: receipt for o, (_, receipt) in seen.receipts.items()})
+    switch = Switch(0, segments_from(as_built(plan), seen.current, visible), outputs)
     refused: PinotAssetsError | None
     try:
         refuse_too_many(context, plan, seen.current)
@@ -203,7 +287,7 @@ def _with_basis(context: TriggerContext, stored: Session | None, planned: Planne
             [ingestion.snapshots_to_keep, ingestion.snapshot_days_to_keep],
             context.spec.audit.digest,
             context.table_config,
-            [context.clients.staging.store.uri, context.clients.store.owner()],
+            [context.staging.store.uri, context.clients.store.owner()],
         ],
         segments=[planned.segments_from, planned.strays, str(planned.refused or "")],
         hold=[pointer.hold.sha256 if pointer.hold else ""],

@@ -9,14 +9,13 @@ from typing import Final
 from pinot_assets.audit.checks import MOST_PERCENT
 from pinot_assets.core.text import plural, size
 from pinot_assets.pinot.versions import HOUR_MS
+from pinot_assets.session.checks.capacity import IDEAL_STATE_BYTES, LINEAGE_BYTES
 from pinot_assets.session.decide.decision import PlannedAction
-from pinot_assets.session.lineage.node_size import IDEAL_STATE_BYTES, LINEAGE_BYTES
-from pinot_assets.session.plan_report.history import counts_text
+from pinot_assets.session.detect.observe import counts_text
 from pinot_assets.session.plan_report.plan_report import FileChange, PlanReport
-from pinot_assets.session.plan_report.switch_cost import Disk, Sums, SwitchCost
+from pinot_assets.session.plan_report.switch_cost import Disk, Estimate, Sums, SwitchCost
 from pinot_assets.session.recover.interrupted import rows_twice
 from pinot_assets.session.rollback.rollback_plan import RollbackPlan, RollbackWay
-from pinot_assets.session.values.estimate import Estimate
 from pinot_assets.session.values.state import Mode, PushKind, utc_text
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Fingerprint

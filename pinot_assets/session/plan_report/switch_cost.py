@@ -8,29 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.api import ServerDisk
 from pinot_assets.session.checks.capacity import (
+    IdealState,
+    beside,
     bytes_before,
     generation_before,
+    ideal_state,
+    names_at_least,
     quota_bytes,
     replication_of,
     tars_at_once,
-)
-from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.lineage.node_size import (
-    IdealState,
-    beside,
-    ideal_state,
-    names_at_least,
     znode_bytes,
 )
+from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.plan_report.planned_run import PlannedRun
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values.estimate import Estimate, at_least, of_files
 from pinot_assets.session.values.plan import Row
 from pinot_assets.session.values.state import Mode, PushKind
 from pinot_assets.snapshot.receipt import Output
@@ -92,8 +89,8 @@ def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
     """
     built = list(planned.outputs)
     unread = [row for row in planned.to_build if row.planned.size]
-    plan, present = planned.decision.plan, context.clients.pinot.all_segments(context.spec.name)
-    to_come = names_at_least(context.spec.name, plan, unread) if plan is not None else []
+    plan, present = planned.decision.plan, context.pinot.all_segments(context.table)
+    to_come = names_at_least(context.table, plan, unread) if plan is not None else []
     added = (*(o.segment for o in built), *to_come)
     doomed = _doomed(context, planned)
     rows, size = _sums(planned, built, unread)
@@ -103,7 +100,7 @@ def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
     removed = size.removed.total or 0
     freed = doomed.bytes if doomed.at_start else 0
     kept, ours = beside(context.switcher.fetch(), planned.segments_from, added)
-    node = znode_bytes(context.spec.name, [*kept, ours])
+    node = znode_bytes(context.table, [*kept, ours])
     return SwitchCost(
         added=added,
         unread=bool(unread),
@@ -111,9 +108,9 @@ def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
         bytes=size,
         room=capacity_after_switch(context, pushed, freed, removed + doomed.bytes - freed, tars),
         lineage_bytes=node,
-        entry_bytes=node - znode_bytes(context.spec.name, kept),
+        entry_bytes=node - znode_bytes(context.table, kept),
         ideal_state=ideal_state(
-            context.spec.name,
+            context.table,
             present.difference(doomed.segments).union(added),
             _servers(context),
             replication_of(context.table_config),
@@ -172,7 +169,7 @@ def _doomed(context: TriggerContext, planned: PlannedRun) -> ForceCleanupLoss:
 def _servers(context: TriggerContext) -> tuple[str, ...]:
     """The table's, or as many of usual names as it has replicas, where Pinot does not say."""
     try:
-        return tuple(context.clients.pinot.table_servers(context.spec.name))
+        return tuple(context.pinot.table_servers(context.table))
     except PinotAssetsError:
         return tuple(f"Server_pinot-server-{n}_8098" for n in range(replication_of(context.table_config)))
 
@@ -248,7 +245,7 @@ def capacity_after_switch(
     quota = quota_bytes(context.table_config)
     present: int | None = None
     with suppress(PinotError):
-        present = context.clients.pinot.table_bytes(context.spec.name)
+        present = context.pinot.table_bytes(context.table)
     coming = coming.times(replication)
     peak = coming.plus(present - freed * replication) if present is not None else None
     return CapacityAfter(
@@ -265,9 +262,9 @@ def capacity_after_switch(
 def _disks(
     context: TriggerContext, coming: Estimate, tars: Sequence[int], replication: int
 ) -> tuple[Disk, ...]:
-    pinot = context.clients.pinot
+    pinot = context.pinot
     try:
-        servers = pinot.table_servers(context.spec.name)
+        servers = pinot.table_servers(context.table)
         disks = pinot.server_disks(servers)
     except PinotError as error:
         return (Disk("all servers", None, why_not=error.reason),)
@@ -283,3 +280,52 @@ def _disk(server: str, found: ServerDisk | PinotError | None, part: int | None, 
         return Disk(server, None, why_not=found.reason)
     free = found.total - found.used
     return Disk(server, free) if part is None else Disk(server, free, free - part, free - part - tars)
+
+
+# --- estimates ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Rows or bytes.
+
+    :ivar known: what was counted.
+    :ivar guess: an estimate of the rest; None where it cannot be told.
+    :ivar exact: whether there is no rest. An estimate may come to nothing, and is one all the same.
+    """
+
+    known: int
+    guess: int | None = 0
+    exact: bool = True
+
+    @property
+    def total(self) -> int | None:
+        """All of it; None where a part is not known."""
+        return None if self.guess is None else self.known + self.guess
+
+    def plus(self, known: int) -> Estimate:
+        """So much more that is known."""
+        return replace(self, known=self.known + known)
+
+    def times(self, factor: int) -> Estimate:
+        """So many times."""
+        return replace(
+            self, known=self.known * factor, guess=None if self.guess is None else self.guess * factor
+        )
+
+
+def at_least(known: int) -> Estimate:
+    """So much, and more that nobody can tell."""
+    return Estimate(known, None, exact=False)
+
+
+def of_files(known: int, unread_bytes: int, unread_files: int, per_byte: float | None) -> Estimate:
+    """What is known of files that are built, and an estimate for those that are not read yet.
+
+    :param per_byte: what the ledger's files have for each of their bytes; None where it has none to go by.
+    """
+    if not unread_files:
+        return Estimate(known)
+    return (
+        at_least(known) if per_byte is None else Estimate(known, round(unread_bytes * per_byte), exact=False)
+    )

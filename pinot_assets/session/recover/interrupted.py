@@ -1,4 +1,5 @@
-"""What a driver that died may have left: a switch half way (W5's table), and strays in Pinot (rules R2, R18).
+"""What a driver that died may have left: a switch half way (W5's table), and strays in Pinot (rules R2, R18);
+and a ledger that outlived its table: dropped when the table was made anew (edge case E12).
 
 Source: docs/design/session.md#what-became-of-a-switch.
 """
@@ -11,18 +12,19 @@ from dataclasses import replace
 from pinot_assets.errors import SessionError
 from pinot_assets.session.close import finalize, is_lost, is_open, load_switch, note_foreign
 from pinot_assets.session.context.context import TriggerContext
+from pinot_assets.session.detect.observe import is_older_than
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.stores.stored_snapshots import segments_of, snapshot_refs
-from pinot_assets.session.values.state import Mode, Session, is_ours
+from pinot_assets.session.values.state import Mode, Outcome, Session, close, is_ours
 from pinot_assets.snapshot.manifest import Snapshot
 
 
 def sweep(context: TriggerContext, session: Session | None, current: Snapshot | None) -> None:
     """Delete, and report, visible segments of ours that neither the ledger nor the open switch knows (R2)."""
     show_again(context, current)
-    visible = context.clients.pinot.visible_segments(context.spec.name)
+    visible = context.pinot.visible_segments(context.table)
     if context.mode is Mode.SWAP and session is None:
-        note_foreign(context, {s for s in visible if not is_ours(context.spec.name, s)})
+        note_foreign(context, {s for s in visible if not is_ours(context.table, s)})
     if beside := beside_first(context, current, visible):
         context.note(rows_twice(beside))
     strays = strays_of(context, session, current, visible)
@@ -45,7 +47,7 @@ def strays_of(
     known = set(current.segments) if current else set()
     if session is not None and session.switch_object is not None:
         known |= set(load_switch(context, session).names_to)
-    return unknown_of(context.spec.name, visible, known)
+    return unknown_of(context.table, visible, known)
 
 
 def beside_first(
@@ -54,7 +56,7 @@ def beside_first(
     """Visible segments of somebody else that stay beside what sync or append publishes first, sorted."""
     if current is not None or context.mode is Mode.SWAP:
         return ()
-    return tuple(sorted(name for name in visible if not is_ours(context.spec.name, name)))
+    return tuple(sorted(name for name in visible if not is_ours(context.table, name)))
 
 
 def rows_twice(beside: Sequence[str]) -> str:
@@ -77,16 +79,16 @@ def refuse_undone(context: TriggerContext, strays: set[str], current: Snapshot |
     :raises SessionError: segments of the ledger are gone, and those of a former snapshot are back; or the
         pointer is behind what was published, and they are no strays at all.
     """
-    gone = set(current.segments) - context.clients.pinot.all_segments(context.spec.name) if current else set()
-    staging = context.clients.staging
+    gone = set(current.segments) - context.pinot.all_segments(context.table) if current else set()
     if gone and any(
-        not strays.isdisjoint(names) for _, names in segments_of(staging, snapshot_refs(staging))
+        not strays.isdisjoint(names)
+        for _, names in segments_of(context.staging, snapshot_refs(context.staging))
     ):
         raise SessionError(
-            f"{context.spec.name} is stopped: a switch of it was undone, and not from here",
+            f"{context.table} is stopped: a switch of it was undone, and not from here",
             why=f"{len(gone)} published segments are gone, first {min(gone)}, "
             f"and former ones are visible again, first {min(strays)}",
-            hint=f"`pinot-assets rollback {context.spec.name}` takes note of it; then `resume` brings back "
+            hint=f"`pinot-assets rollback {context.table}` takes note of it; then `resume` brings back "
             "what the source holds",
         )
     context.refuse_published(frozenset(strays))
@@ -126,3 +128,43 @@ def with_open_entry(context: TriggerContext, session: Session, switch: Switch) -
     if is_open(context, session) or (twin := context.switcher.open_twin(switch)) is None:
         return session
     return replace(session, lineage_entry_id=twin.id)
+
+
+# --- a table made anew -------------------------------------------------------------------------------
+
+
+def of_former_table(context: TriggerContext) -> Snapshot | None:
+    """The ledger, where it is that of a table of the same name that is no more.
+
+    Pinot 0.11 leaves our nodes in ZooKeeper when it deletes a table. One that is made again under the same
+    name would never be filled: the ledger says that everything is published.
+    """
+    pointer, table = context.lease.pointer, context.table
+    made_ms = context.clients.store.table_made_ms() if pointer.current_snapshot is not None else None
+    if made_ms is None:
+        return None
+    names = context.pinot.all_segments(table)
+    if any(is_ours(table, name) for name in names):
+        return None  # before the ledger is read: one that cannot be is told later, when it is needed
+    published = context.current_snapshot()
+    return published if published is not None and is_older_than(published, made_ms) else None
+
+
+def forget_former_table(context: TriggerContext) -> None:
+    """Drop ledger and hold of a table that was made anew.
+
+    The numbers of sessions go on, so nothing of the former table is met again (rule R17).
+    """
+    if (published := of_former_table(context)) is None:
+        return
+    pointer, session = context.lease.pointer, context.active_session()
+    pointer = replace(pointer, current_snapshot=None, hold=None)
+    if session is not None and session.mode is Mode.ROLLBACK:
+        # There is nothing left to go back from. Any other session goes on: it lists again.
+        closed = close(session, Outcome.CLEARED, context.clients.now_ms())
+        context.lease.write(pointer=replace(pointer, active_session=""), session=closed)
+    else:
+        context.lease.write(pointer=pointer)
+    context.note(
+        f"{context.table} was made anew after {published.session} had been published: all files count as new"
+    )

@@ -38,8 +38,8 @@ from pinot_assets.session.values.state import (
     Pointer,
     Session,
     close,
-    is_ours,
     new_session_id,
+    ours_of,
 )
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot, SnapshotRef
 from pinot_assets.snapshot.receipt import Output, Receipt
@@ -54,11 +54,9 @@ def rebuild_if_lost(context: TriggerContext) -> Snapshot | None:
     :raises SnapshotCorrupt: the pointer names an object that is not there.
     :raises SessionError: a visible segment of ours does not say what it holds.
     """
-    if is_fresh(context.lease.pointer) and _ours(
-        context, context.clients.pinot.all_segments(context.spec.name)
-    ):
+    if is_fresh(context.lease.pointer) and ours_of(context.table, context.pinot.all_segments(context.table)):
         close_lost_entries(context)
-        visible = _ours(context, context.clients.pinot.visible_segments(context.spec.name))
+        visible = ours_of(context.table, context.pinot.visible_segments(context.table))
         if visible:
             _rebuild(context, visible, "the pointer in ZooKeeper was lost")
     return context.current_snapshot()
@@ -74,13 +72,9 @@ def rebuild(context: TriggerContext) -> Snapshot | None:
     :raises SessionError: a visible segment of ours does not say what it holds.
     """
     close_lost_entries(context)
-    visible = _ours(context, context.clients.pinot.visible_segments(context.spec.name))
+    visible = ours_of(context.table, context.pinot.visible_segments(context.table))
     _rebuild(context, visible, "as asked for")
     return context.current_snapshot()
-
-
-def _ours(context: TriggerContext, names: Iterable[str]) -> frozenset[str]:
-    return frozenset(name for name in names if is_ours(context.spec.name, name))
 
 
 def close_lost_entries(context: TriggerContext) -> None:
@@ -88,21 +82,20 @@ def close_lost_entries(context: TriggerContext) -> None:
 
     What was published and is hidden by a delayed start is shown again: a revert would delete it (R1).
     """
-    staging = context.clients.staging
-    completed = context.clients.pinot.lineage(context.spec.name).in_state(LineageState.COMPLETED)
+    completed = context.pinot.lineage(context.table).in_state(LineageState.COMPLETED)
     published = {name for entry in completed for name in entry.segments_to}
-    for _, names in segments_of(staging, snapshot_refs(staging)):
+    for _, names in segments_of(context.staging, snapshot_refs(context.staging)):
         published |= names
     context.switcher.undo_delayed_starts(published)
-    for entry in context.clients.pinot.lineage(context.spec.name).in_state(LineageState.IN_PROGRESS):
-        if entry.segments_to and _ours(context, entry.segments_to) == entry.segments_to:
+    for entry in context.pinot.lineage(context.table).in_state(LineageState.IN_PROGRESS):
+        if entry.segments_to and ours_of(context.table, entry.segments_to) == entry.segments_to:
             context.switcher.revert_entry(entry.id)
             context.note(f"reverted lineage entry {entry.id}: its session is lost")
 
 
 def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None:
     """:param why: the ledger is made anew, as the beginning of a sentence."""
-    staging, seq = context.clients.staging, beyond_all(context)
+    staging, seq = context.staging, beyond_all(context)
     ours = {"", context.clients.store.owner()}  # others may have been given this staging area, too
     kept = [k for k in outlines(staging, snapshot_refs(staging)) if k.snapshot.owner in ours]
     refs = [k.ref for k in kept]
@@ -116,7 +109,7 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
             "which is the ledger again" + _told(hold)
         )
         return
-    crcs = context.clients.pinot.segment_crcs(context.spec.name)
+    crcs = context.pinot.segment_crcs(context.table)
     files = tuple(_files(context, visible, _known(read_snapshots(staging, refs), crcs)))
     snapshot = Snapshot(
         seq=seq,
@@ -174,7 +167,7 @@ def hold_of_last_rollback(
     # A swap table is held as a whole: only as long as it still shows what the rollback brought back.
     if newest is None or (context.mode is Mode.SWAP and newest.seq != now.seq):
         return None
-    staging, folder = context.clients.staging, f"sessions/{newest.session}"
+    staging, folder = context.staging, f"sessions/{newest.session}"
     found = [info for info in staged(staging, folder) if info.key.startswith(f"{folder}/hold-")]
     if not found:
         return None
@@ -220,18 +213,18 @@ def _seq(session: str) -> int:
 
 def _read_back(context: TriggerContext, name: str) -> tuple[PublishedFile, Output]:
     """One segment by its custom map, with the receipt of its file where that is kept."""
-    metadata = context.clients.pinot.segment_metadata(context.spec.name, name)
+    metadata = context.pinot.segment_metadata(context.table, name)
     try:
         uri, session = metadata.custom["pinotAssets.file"], metadata.custom["pinotAssets.session"]
         read = version_from_text(metadata.custom["pinotAssets.version"])
         _seq(session)
     except (KeyError, ValueError) as error:
         raise SessionError(
-            f"{context.spec.name} shows segment {name}, which does not say what it holds",
+            f"{context.table} shows segment {name}, which does not say what it holds",
             why=f"ZooKeeper remembers no snapshot, and the segment's custom map cannot be read: {error!r}",
             hint=f"restore {context.clients.store.path}, or delete this project's segments and ingest again",
         ) from error
-    receipt = kept_receipts(context.clients.staging, session, {uri: read.token}).get(uri)
+    receipt = kept_receipts(context.staging, session, {uri: read.token}).get(uri)
     return PublishedFile(
         uri=uri,
         fingerprint=read,
@@ -242,7 +235,7 @@ def _read_back(context: TriggerContext, name: str) -> tuple[PublishedFile, Outpu
         outputs=(),
         version=read.token,
         seconds=receipt.seconds if receipt else 0.0,
-    ), _output(context.clients.staging, metadata, receipt)
+    ), _output(context.staging, metadata, receipt)
 
 
 def _output(staging: Staging, metadata: SegmentMetadata, receipt: Receipt | None) -> Output:
@@ -273,7 +266,7 @@ def catch_up(context: TriggerContext) -> None:
         done.
     """
     if behind := catch_up_as_chosen(context):
-        raise stop(context.spec.name, context.lease.pointer, behind.unknown, behind.newer)
+        raise stop(context.table, context.lease.pointer, behind.unknown, behind.newer)
 
 
 def adopted(
@@ -307,16 +300,16 @@ def catch_up_as_chosen(context: TriggerContext) -> Behind | None:
     if is_fresh(pointer):
         return None  # `rebuild_if_lost` sees to it
     session = context.active_session()
-    behind = look(context.spec.name, context.clients, pointer, session)
+    behind = look(context.table, context.clients, pointer, session)
     if behind.seen is not None:
-        _adopt(context, session, StoredSnapshot(behind.seen, context.clients.staging.snapshot(behind.seen)))
+        _adopt(context, session, StoredSnapshot(behind.seen, context.staging.snapshot(behind.seen)))
         return None
     _go_beyond(context, session, behind)
     return behind if behind.unknown else None
 
 
 def _adopt(context: TriggerContext, session: Session | None, newest: StoredSnapshot) -> None:
-    before, staging = context.lease.pointer, context.clients.staging
+    before, staging = context.lease.pointer, context.staging
     kept = [*outlines(staging, snapshot_refs(staging))]
     pointer = replace(
         before,
@@ -347,7 +340,7 @@ def _hold(context: TriggerContext, kept: Iterable[StoredSnapshot], now: Snapshot
     if before.hold is None or context.mode is Mode.SWAP:
         return None  # a swap table that was published since is not held any more
     hold = still_held(context.hold(), now)
-    return None if hold.is_empty else context.clients.staging.put_hold(now.session, hold)
+    return None if hold.is_empty else context.staging.put_hold(now.session, hold)
 
 
 def _closed(context: TriggerContext, session: Session, kept: Iterable[StoredSnapshot]) -> Session:
@@ -375,6 +368,6 @@ def _go_beyond(context: TriggerContext, session: Session | None, behind: Behind)
         context.note(
             f"the staging area holds snapshot {newest}, which queries do not see: ZooKeeper and Pinot were "
             f"taken back, it seems. Sessions go on from snapshot {number_of(pointer.current_snapshot)} with "
-            f"number {ahead.next_seq}; `pinot-assets rollback {context.spec.name} --to {newest}` would "
+            f"number {ahead.next_seq}; `pinot-assets rollback {context.table} --to {newest}` would "
             "publish that snapshot again without building its files"
         )

@@ -163,7 +163,7 @@ def expire(context: TriggerContext) -> None:
 
 def _expire(context: TriggerContext) -> list[tuple[str, str]]:
     """What could not be deleted, and why."""
-    keep, staging = SnapshotRetention.of(context.spec), context.clients.staging
+    keep, staging = SnapshotRetention.of(context.spec), context.staging
     if keep == SnapshotRetention(None, None):
         return []
     there = snapshot_headers(staged(staging, "snapshots"))
@@ -192,8 +192,7 @@ def _expire(context: TriggerContext) -> list[tuple[str, str]]:
 
 
 def _why_none_goes(context: TriggerContext) -> str:
-    staging = context.clients.staging
-    listed = [*staged(staging, MARKS), *staged(staging, "snapshots")]
+    listed = [*staged(context.staging, MARKS), *staged(context.staging, "snapshots")]
     try:
         return why_none_goes(context.clients, listed, context.lease.pointer.current_snapshot)
     except SnapshotCorrupt as error:

@@ -72,7 +72,7 @@ def rollback(context: TriggerContext, wanted: str = "", shown: RollbackPlan | No
     if shown is not None and way.promise != shown.promise:
         dropped = f"; session {way.drops.id} is open" if way.drops else ""
         raise RollbackRefused(
-            f"{context.spec.name} is not rolled back: it changed since that was shown",
+            f"{context.table} is not rolled back: it changed since that was shown",
             why=f"it is at {way.current.snapshot.session} now, to be left by {way.way or 'no way'}: "
             f"{plural(len(way.goes), 'segment')} would go, {len(way.comes)} come{dropped}",
             hint="look again",
@@ -82,7 +82,7 @@ def rollback(context: TriggerContext, wanted: str = "", shown: RollbackPlan | No
         return finish_rollback(context, session)
     if way.way is None:
         raise RollbackRefused(
-            f"{context.spec.name} cannot be brought back to {way.target.snapshot.session}",
+            f"{context.table} cannot be brought back to {way.target.snapshot.session}",
             why=way.why_not,
             hint="put the former files back into the source and run the table",
         )
@@ -103,8 +103,7 @@ def finish_rollback(context: TriggerContext, session: Session) -> Snapshot:
         context.note(
             f"{current.snapshot.session} cannot be reverted any more: former tars are published again"
         )
-        session = replace(session, state=State.IN_PROGRESS, lineage_entry_id="")
-        context.lease.write(session=session)
+        session = context.stored(replace(session, state=State.IN_PROGRESS, lineage_entry_id=""))
     try:
         done, files = republish(context, session, target.snapshot)
     except RollbackRefused as refused:
@@ -137,7 +136,7 @@ def clear_rollback(context: TriggerContext, session: Session) -> Session | None:
         is_revert(session) and left.revert_sent
     ):  # of the other way, what is reverted is what was staged for it
         raise RollbackRefused(
-            f"the rollback of {context.spec.name} to {target.snapshot.session} cannot be given up any more",
+            f"the rollback of {context.table} to {target.snapshot.session} cannot be given up any more",
             why="its revert was sent to Pinot, gave no answer, and may still happen",
             hint="run the table, which finishes it; "
             f"then `rollback --to {current.snapshot.session}` leads back",
@@ -152,7 +151,7 @@ def clear_rollback(context: TriggerContext, session: Session) -> Session | None:
 def _store_intent(context: TriggerContext, way: RollbackPlan) -> Session:
     """What is to happen, where to and what is to stay out: all before the first effect (rule R21)."""
     source, target = from_source(context.clients, way.current), way.target.snapshot
-    seq, staging, now = next_seq(context), context.clients.staging, context.clients.now_ms()
+    seq, staging, now = next_seq(context), context.staging, context.clients.now_ms()
     identity, number = new_session_id(seq), context.lease.pointer.format
     held = hold_of(source.snapshot, way.current.snapshot, target, context.hold())
     session = Session(
@@ -191,18 +190,17 @@ def _revert(
     if rollback_facts(context.spec, context.clients).plan(current, target).no_revert:
         return False
     context.before_pinot_write()
-    if not session.revert_sent:
-        session = replace(session, revert_issued=session.lineage_entry_id)
-        context.lease.write(session=session)  # first: `clear` must not give up what may still happen
+    if not session.revert_sent:  # first: `clear` must not give up what may still happen
+        session = context.stored(replace(session, revert_issued=session.lineage_entry_id))
     try:
-        context.clients.pinot.revert_replace_segments(context.spec.name, session.lineage_entry_id)
+        context.pinot.revert_replace_segments(context.table, session.lineage_entry_id)
     except (SwitchConflict, SwitchStateUnknown) as error:
         # The reply may have got lost: the lineage decides.
         if not _is_reverted(context, session, current, target):
             if isinstance(error, SwitchConflict):
                 context.lease.write(session=replace(session, revert_issued=""))  # refused: it will not happen
             raise SessionError(
-                f"{context.spec.name} could not be rolled back",
+                f"{context.table} could not be rolled back",
                 why=str(error),
                 hint="the next trigger tries again",
             ) from error
@@ -213,10 +211,10 @@ def _is_reverted(
     context: TriggerContext, session: Session, current: StoredSnapshot, target: StoredSnapshot
 ) -> bool:
     """Whether the switch is undone; where Pinot has forgotten it, what is visible tells."""
-    entry = context.clients.pinot.lineage(context.spec.name).get(session.lineage_entry_id)
+    entry = context.pinot.lineage(context.table).get(session.lineage_entry_id)
     if entry is not None:
         return entry.state is LineageState.REVERTED
-    visible = context.clients.pinot.visible_segments(context.spec.name)
+    visible = context.pinot.visible_segments(context.table)
     there, back = set(current.snapshot.segments), set(target.snapshot.segments)
     restored = back - there
     return visible.isdisjoint(there - back) and not (restored and visible.isdisjoint(restored))
@@ -225,7 +223,7 @@ def _is_reverted(
 def _record_revert(
     context: TriggerContext, session: Session, current: StoredSnapshot, target: StoredSnapshot
 ) -> Snapshot:
-    there = context.clients.pinot.all_segments(context.spec.name)
+    there = context.pinot.all_segments(context.table)
     wanted = set(target.snapshot.segments)
     if lost := wanted - there:
         context.note(
@@ -242,7 +240,7 @@ def _record(
     context: TriggerContext, session: Session, current: StoredSnapshot, restored: Snapshot, way: RollbackWay
 ) -> Snapshot:
     """Write the snapshot, and in one transaction make it the current one and close the rollback."""
-    staging, now = context.clients.staging, context.clients.now_ms()
+    staging, now = context.staging, context.clients.now_ms()
     snapshot = replace(
         restored,
         seq=session.seq,
@@ -291,9 +289,8 @@ def _give_up(context: TriggerContext, session: Session, current: StoredSnapshot,
     """
     before = replace(still_held(context.hold(), current.snapshot), format=session.format)
     is_held = current.snapshot.mode == Mode.ROLLBACK if context.mode is Mode.SWAP else not before.is_empty
-    ref = context.clients.staging.put_hold(session.id, before) if is_held else None
-    pointer = replace(context.lease.pointer, hold=ref)
-    abandon(context, session, Outcome.CLEARED, why, pointer)
+    ref = context.staging.put_hold(session.id, before) if is_held else None
+    abandon(context, session, Outcome.CLEARED, why, replace(context.lease.pointer, hold=ref))
 
 
 def republish(
@@ -322,23 +319,14 @@ def _with_names_left(context: TriggerContext, session: Session) -> Session:
     """Names that stand in an entry that was reverted or reaped are spent for ever (rule R16)."""
     if session.end_sent:
         sources = set(load_switch(context, session).segments_from)
-        if not context.clients.pinot.visible_segments(context.spec.name).issuperset(sources):
+        if not context.pinot.visible_segments(context.table).issuperset(sources):
             session = stop_ending(context, session)  # what has gone cannot be replaced
     if not is_lost(context, session):
         return session
     session = without_entry(context, session)
     context.switcher.delete(load_switch(context, session).names_to)
-    session = replace(
-        session,
-        state=State.IN_PROGRESS,
-        attempt=session.attempt + 1,
-        switch_object=None,
-        lineage_entry_id="",
-        end_issued="",
-        audit=None,
-    )
-    context.lease.write(session=session)
-    return session
+    left = replace(session, state=State.IN_PROGRESS, attempt=session.attempt + 1, switch_object=None)
+    return context.stored(replace(left, lineage_entry_id="", end_issued="", audit=None))
 
 
 def _switched(context: TriggerContext, session: Session, target: Snapshot) -> Session:
@@ -351,8 +339,7 @@ def _switched(context: TriggerContext, session: Session, target: Snapshot) -> Se
     session, findings = audit(context, session)
     if failed := [f for f in findings if f.blocks]:
         raise RollbackRefused(
-            f"{context.spec.name} is not brought back to {target.session}: "
-            "its segments did not pass the audit",
+            f"{context.table} is not brought back to {target.session}: its segments did not pass the audit",
             why="; ".join(f"{f.name}: {f.message}" for f in failed),
             hint="queries see what they saw before; repair what it names and roll back again",
         )
@@ -360,8 +347,8 @@ def _switched(context: TriggerContext, session: Session, target: Snapshot) -> Se
 
 
 def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Switch:
-    visible = context.clients.pinot.visible_segments(context.spec.name)
-    sources = going(context.spec.name, context.mode is Mode.SWAP, visible, target)
+    visible = context.pinot.visible_segments(context.table)
+    sources = going(context.table, context.mode is Mode.SWAP, visible, target)
     pushed = coming(visible, target)
     if sources and not pushed and not versions.takes_empty_outputs(context.pinot_version):
         # A Pinot before 1.0 refuses a replacement by nothing: one segment that stays goes along (see
@@ -369,7 +356,7 @@ def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Swit
         kept = [o for name, o in target.segments.items() if name in visible]
         if not kept:
             raise RollbackRefused(
-                f"{context.spec.name} cannot be emptied by a switch",
+                f"{context.table} cannot be emptied by a switch",
                 why="this Pinot is older than 1.0 and refuses a replacement by nothing",
             )
         smallest = min(kept, key=lambda o: (o.tar_bytes, o.segment))
@@ -378,7 +365,7 @@ def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Swit
 
     def renamed(output: Output) -> Output:
         try:
-            return context.clients.staging.put_renamed(output, names[output.segment])
+            return context.staging.put_renamed(output, names[output.segment])
         except (SourceError, BuildError, SnapshotCorrupt) as error:
             raise RollbackRefused(
                 f"the tar of {output.segment} cannot be published again",
@@ -393,6 +380,6 @@ def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Swit
 def _names(context: TriggerContext, session: Session, target: Snapshot) -> dict[str, str]:
     """New name of every segment of the target, whether or not it needs one."""
     return {
-        old: segment_name(context.spec.name, session.id, session.attempt, ordinal, 0)
+        old: segment_name(context.table, session.id, session.attempt, ordinal, 0)
         for ordinal, old in enumerate(target.segments)
     }

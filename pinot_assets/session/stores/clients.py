@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
+from kazoo.client import KazooClient
+
 from pinot_assets.core.connections import Waits
+from pinot_assets.core.machine import take_memory_from_system
+from pinot_assets.errors import SpecError
 from pinot_assets.ingest.contract.build_spec import Builder
+from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.pinot.api import PinotClient
+from pinot_assets.session.stores.nodes import tables_with_sessions
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging
+from pinot_assets.settings.environment import Settings
+from pinot_assets.source import open_store
+from pinot_assets.source.notifications import SqsHints
 from pinot_assets.source.object_store import ObjectStore
+from pinot_assets.source.uris import parse_root
+from pinot_assets.table_spec import TableSpec
+from pinot_assets.zookeeper import cluster_client
 
 
 def _now_ms() -> int:
@@ -40,3 +53,70 @@ class TableClients:
     def waits(self) -> Waits:
         """How long to wait, and for what."""
         return self.store.waits
+
+
+# --- the one place where they are made ---------------------------------------------------------------
+
+
+def open_source(spec: TableSpec) -> ObjectStore:
+    """The table's input directory."""
+    take_memory_from_system()  # a million listed files are Arrow columns
+    return open_store(spec.input_uri(), spec.ingestion.input_props, spec.policy)
+
+
+def open_hints(spec: TableSpec) -> SqsHints | None:
+    """The table's queue of notifications, None where it has none."""
+    queue = spec.ingestion.notification_queue
+    if not queue:
+        return None
+    return SqsHints(queue, parse_root(spec.input_uri()), spec.ingestion.input_props, spec.policy)
+
+
+def open_staging(spec: TableSpec) -> Staging:
+    """The table's own folder of the staging area."""
+    root = f"{spec.staging_uri()}/{spec.name_with_type}"
+    return Staging(open_store(root, spec.ingestion.output_props, spec.policy))
+
+
+@contextmanager
+def open_session_store(spec: TableSpec, settings: Settings) -> Iterator[SessionStore]:
+    """The table's nodes in ZooKeeper.
+
+    :raises SessionError: ZooKeeper does not answer, or has no such cluster.
+    """
+    with _client(settings) as client:
+        yield SessionStore(client, settings.cluster, spec.name_with_type, settings.waits)
+
+
+@contextmanager
+def open_known_stores(settings: Settings) -> Iterator[list[SessionStore]]:
+    """The nodes of every table that this ZooKeeper knows of, with a spec or without.
+
+    :raises SessionError: as `open_session_store`.
+    """
+    with _client(settings) as client:
+        tables = tables_with_sessions(client, settings.cluster)
+        yield [SessionStore(client, settings.cluster, table, settings.waits) for table in tables]
+
+
+def _client(settings: Settings) -> AbstractContextManager[KazooClient]:
+    access, lease = settings.zookeeper_access, settings.waits.lease
+    return cluster_client(settings.zookeeper, settings.cluster, access, session_s=lease)
+
+
+@contextmanager
+def open_clients(spec: TableSpec, settings: Settings, builder: Builder) -> Iterator[TableClients]:
+    """Everything that a driver of this table needs; closed at the end.
+
+    :raises SpecError: a call to Pinot may take longer than a new owner of the lease waits (rule R2).
+    """
+    if settings.pinot.timeouts.longest_write > settings.waits.pinot_write:
+        raise SpecError(
+            f"a write to Pinot may take {settings.pinot.timeouts.longest_write:.0f} s",
+            why=f"after a run died, the next one waits {settings.waits.pinot_write:.0f} s for its last write",
+            hint="lower the time-outs of the Pinot connection",
+        )
+    with open_session_store(spec, settings) as store, HttpPinotClient(settings.pinot) as pinot:
+        yield TableClients(
+            store=store, pinot=pinot, source=open_source(spec), staging=open_staging(spec), builder=builder
+        )

@@ -9,7 +9,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -268,6 +268,11 @@ _OURS = re.compile(r"(?P<table>.+)__cp(?P<seq>[0-9]+)-[0-9a-f]{6}_[0-9]+_[0-9]+_
 def is_ours(table: str, segment: str) -> bool:
     """Whether a segment name was given by this project to this (raw) table."""
     return table_of(segment) == table
+
+
+def ours_of(table: str, segments: Iterable[str]) -> frozenset[str]:
+    """Those of these segments whose names this project gave."""
+    return frozenset(name for name in segments if table_of(name) == table)
 
 
 def table_of(segment: str) -> str | None:

@@ -22,8 +22,8 @@ from pinot_assets.definitions import build_definitions
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.pinot.client.broker import NoResult
 from pinot_assets.resources import PinotResource
-from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.detect.observe import Observation, observe
+from pinot_assets.session.stores.clients import open_session_store, open_staging
 from pinot_assets.settings.environment import load_settings
 from pinot_assets.table_spec import TableSpec
 

@@ -17,8 +17,8 @@ from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.assets.snapshot import data_version_of
 from pinot_assets.resources import PinotResource
-from pinot_assets.session.connect import open_clients
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.stores.clients import open_clients
 from pinot_assets.settings.environment import load_settings
 
 pytestmark = pytest.mark.integration

@@ -11,7 +11,7 @@ import pytest
 
 from pinot_assets.core.connections import Waits
 from pinot_assets.errors import SwitchStateUnknown
-from pinot_assets.session.lineage import upload
+from pinot_assets.session.lineage import switch
 from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.report import TriggerResult
@@ -37,7 +37,7 @@ POINTS = {
 def test_a_driver_dies_on_its_way_and_the_next_trigger_goes_on(
     scene: Any, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upload, "MOST", 2)
+    monkeypatch.setattr(switch, "MOST", 2)
     world = scene.world
     world.builder.failing = set()
     when, method = POINTS[point]

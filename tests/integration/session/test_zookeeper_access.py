@@ -22,7 +22,7 @@ from pinot_assets.core.machine import find_java
 from pinot_assets.errors import SessionError
 from pinot_assets.local import jars, parts, processes
 from pinot_assets.local.parts import Site
-from pinot_assets.session.connect import open_session_store
+from pinot_assets.session.stores.clients import open_session_store
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import load_settings

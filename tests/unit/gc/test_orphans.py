@@ -8,7 +8,7 @@ from fakes.stores.memory import new_memory
 
 from pinot_assets.gc.orphans import OrphanKind, TableFacts, orphans
 from pinot_assets.pinot.lineage import Lineage, LineageEntry, LineageState
-from pinot_assets.session.detect.paged_listing import KeptParts
+from pinot_assets.session.detect.listing import KeptParts
 from pinot_assets.session.stores.staging import Reach
 from pinot_assets.session.stores.stored_snapshots import SnapshotHeader
 from pinot_assets.session.values.state import Mode, ObjectRef, Session

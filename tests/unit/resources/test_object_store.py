@@ -12,7 +12,7 @@ from fakes.tables import write_table
 from pinot_assets.errors import SpecError
 from pinot_assets.resources import with_object_store
 from pinot_assets.resources.object_store import object_store_defaults
-from pinot_assets.session.connect import open_hints, open_source
+from pinot_assets.session.stores.clients import open_hints, open_source
 from pinot_assets.source.notifications import SqsHints
 from pinot_assets.table_spec import TableSpec
 

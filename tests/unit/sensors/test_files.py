@@ -25,8 +25,8 @@ from pinot_assets.errors import ListingFailed, PinotAssetsError, SessionError, S
 from pinot_assets.resources import PinotResource
 from pinot_assets.scheduling.decision import FilesCursor
 from pinot_assets.sensors import files, files_sensor
+from pinot_assets.session.detect.listing import KeptParts
 from pinot_assets.session.detect.observe import Observation
-from pinot_assets.session.detect.paged_listing import KeptParts
 from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.state import Pointer
 from pinot_assets.source import ObjectStore, file_table, open_store

@@ -48,8 +48,10 @@ def gone_on(
     monkeypatch.setattr(attempt, "_spent", lambda *_: frozenset())
     monkeypatch.setattr(attempt, "refuse_too_many", lambda *_: None)
     run: Any = SimpleNamespace(
-        spec=SimpleNamespace(audit=asked, name="t"),
-        clients=SimpleNamespace(staging=SimpleNamespace(put_plan=lambda _: ObjectRef("q", "q")), now_ms=int),
+        spec=SimpleNamespace(audit=asked),
+        table="t",
+        staging=SimpleNamespace(put_plan=lambda _: ObjectRef("q", "q")),
+        clients=SimpleNamespace(now_ms=int),
         lease=SimpleNamespace(write=lambda session: None),
         note=lambda _: None,
     )

@@ -49,7 +49,7 @@ def test_of_all_failures_a_table_may_leave_out_only_files_that_cannot_be_read(co
     staging = SimpleNamespace(put_skipped=lambda *what: stored.append(what))
     run = SimpleNamespace(
         spec=SimpleNamespace(ingestion=ingestion(skipFileIfFailToInitReader="true")),
-        clients=SimpleNamespace(staging=staging),
+        staging=staging,
         current_snapshot=lambda: None,
         note=lambda _: None,
     )

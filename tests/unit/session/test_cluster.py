@@ -16,7 +16,7 @@ from pinot_assets import zookeeper
 from pinot_assets.core.connections import PinotConnection
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.lease import open_operations
-from pinot_assets.session.connect import open_known_stores, open_session_store
+from pinot_assets.session.stores.clients import open_known_stores, open_session_store
 from pinot_assets.settings.environment import Settings
 from pinot_assets.zookeeper import require_cluster
 

@@ -26,9 +26,8 @@ from pinot_assets.ingest.contract.task_outputs import file_id
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.scheduling.decision import FilesCursor
 from pinot_assets.scheduling.stalled_session import StallCursor
-from pinot_assets.session.detect.observe import observe
-from pinot_assets.session.detect.paged_listing import ListingCursor
-from pinot_assets.session.plan_report.history import UnreadableSession, kept_sessions, session_values
+from pinot_assets.session.detect.listing import ListingCursor
+from pinot_assets.session.detect.observe import UnreadableSession, kept_sessions, observe, session_values
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging, Switch, plan_to_parquet
 from pinot_assets.session.stores.stored_snapshots import StoredSnapshot, published

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.errors import PushRefused, SwitchStateUnknown
-from pinot_assets.session.lineage import node_size
+from pinot_assets.session.checks import capacity
 from pinot_assets.session.values.state import Outcome, State
 
 pytestmark = pytest.mark.integration
@@ -148,7 +148,7 @@ def test_a_switch_whose_lineage_would_be_too_big_is_refused_before_it_starts(
 ) -> None:
     world = make_world("sync", maxNumRecordsPerSegment=1)
     world.write(F1=" ".join(map(str, range(20))))
-    monkeypatch.setattr(node_size, "LINEAGE_BYTES", 600)
+    monkeypatch.setattr(capacity, "LINEAGE_BYTES", 600)
     with pytest.raises(PushRefused, match="does not fit into its lineage"):
         world.run()
     assert (world.builds, world.pinot.all_segments(world.table)) == (1, frozenset())
@@ -163,7 +163,7 @@ def test_a_session_that_could_never_be_switched_builds_nothing(
 ) -> None:
     world = make_world("sync")
     world.write(*(f"F{n}" for n in range(20)))
-    monkeypatch.setattr(node_size, "LINEAGE_BYTES", 600)
+    monkeypatch.setattr(capacity, "LINEAGE_BYTES", 600)
     with pytest.raises(PushRefused, match="too many for one switch"):
         world.run()
     assert (world.builds, world.sessions) == (0, [])

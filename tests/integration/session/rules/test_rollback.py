@@ -20,7 +20,7 @@ from pinot_assets.errors import (
 )
 from pinot_assets.session.decide.decision import PlannedAction
 from pinot_assets.session.detect.observe import compare_listing, list_source
-from pinot_assets.session.lineage import upload
+from pinot_assets.session.lineage import switch
 from pinot_assets.session.rollback.rollback_plan import RollbackWay
 from pinot_assets.session.stores.session_store import Lease
 from pinot_assets.session.stores.staging import Staging
@@ -199,7 +199,7 @@ def test_r21_a_driver_may_die_after_every_effect_of_a_republish(
     make_world: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And after every one of the next trigger's too: the first n of each die."""
-    monkeypatch.setattr(upload, "MOST", 1)
+    monkeypatch.setattr(switch, "MOST", 1)
     world = make_world("sync")
     world.write("P1", "P2", F1="F1a", F2="F2a")
     world.run()

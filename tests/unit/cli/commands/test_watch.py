@@ -18,9 +18,9 @@ from pinot_assets.cli.commands import watch as watch_command
 from pinot_assets.cli.commands.watch import Outside, TableState, Watched, look_at, watch_tables
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.errors import ListingFailed, PinotError, SessionHeld, SnapshotIncomplete
-from pinot_assets.session.connect import open_source
 from pinot_assets.session.detect.observe import Observation, list_source
 from pinot_assets.session.driver import RunOutcome
+from pinot_assets.session.stores.clients import open_source
 from pinot_assets.session.values.hold import NO_HOLD
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Owner, Pointer

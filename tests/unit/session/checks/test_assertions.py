@@ -55,13 +55,13 @@ def findings(
     """What is found, and how often the lease was looked at."""
     looks: list[None] = []
     run: Any = SimpleNamespace(
+        table="t",
         spec=SimpleNamespace(
-            name="t",
             audit=Audit(
                 tuple(Assertion(sql=sql, expect=text, via=via) for text in expect), replicas=replicas
             ),
         ),
-        clients=SimpleNamespace(pinot=servers),
+        pinot=servers,
         lease=SimpleNamespace(assert_held=lambda: looks.append(None)),
     )
     return assertion_findings(run, switch, [receipt("file's hash")] if of_files else []), len(looks)

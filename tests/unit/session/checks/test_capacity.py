@@ -40,8 +40,9 @@ def run(
         server_disks=lambda asked: {s: d for s, d in (disks or {}).items() if s in asked},
     )
     return SimpleNamespace(
-        spec=SimpleNamespace(name="t", table_json={}),  # somebody may have set it in Pinot alone
-        clients=SimpleNamespace(pinot=pinot),
+        spec=SimpleNamespace(table_json={}),  # somebody may have set it in Pinot alone
+        table="t",
+        pinot=pinot,
         table_config=table,
         switcher=SimpleNamespace(lineage=Lineage(), starts_forced=False),
         current_snapshot=lambda: None,

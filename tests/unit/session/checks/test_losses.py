@@ -57,8 +57,9 @@ def rebuilt(
     )
     run: Any = SimpleNamespace(
         current_snapshot=lambda: current,
-        spec=SimpleNamespace(audit=Audit(checks=checks), name="names"),
-        clients=SimpleNamespace(staging=Staging(open_store((root / "staging").as_uri(), {}, UNLIMITED))),
+        spec=SimpleNamespace(audit=Audit(checks=checks)),
+        table="names",
+        staging=Staging(open_store((root / "staging").as_uri(), {}, UNLIMITED)),
     )
     session: Any = SimpleNamespace(mode=Mode.SWAP, config_fingerprint="now" if changed else "before")
     return {f.name: f for f in loss_findings(run, session, [built(root, later, after)])}

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError
-from pinot_assets.session.detect import paged_listing
-from pinot_assets.session.detect.observe import list_source
-from pinot_assets.session.detect.paged_listing import (
+from pinot_assets.session.detect import listing as paged_listing
+from pinot_assets.session.detect.listing import (
     CompleteListing,
     KeptParts,
     ListingCursor,
     resume_listing,
 )
+from pinot_assets.session.detect.observe import list_source
 from pinot_assets.source import Inventory, file_table, open_store
 from pinot_assets.source.object_store import ObjectStore
 from pinot_assets.table_spec import TableSpec

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pinot_assets.pinot import PushMode, PushReport
-from pinot_assets.session.lineage import upload
-from pinot_assets.session.lineage.upload import MOST, SHARE, BatchSizer
+from pinot_assets.session.lineage import switch
+from pinot_assets.session.lineage.switch import MOST, SHARE, BatchSizer
 from pinot_assets.snapshot.receipt import Output
 
 MB = 1024**2
@@ -78,7 +78,7 @@ def test_a_store_that_gets_slow_is_given_less() -> None:
 
 def test_no_more_than_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(BatchSizer(segments=9999).next_of(outputs(*[1] * 2000))) == MOST
-    monkeypatch.setattr(upload, "MOST", 3)
+    monkeypatch.setattr(switch, "MOST", 3)
     assert len(BatchSizer(segments=9999).next_of(outputs(*[1] * 20))) == 3
 
 

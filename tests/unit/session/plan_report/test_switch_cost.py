@@ -8,8 +8,7 @@ from typing import Any
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot import ServerDisk
-from pinot_assets.session.plan_report.switch_cost import capacity_after_switch
-from pinot_assets.session.values.estimate import Estimate, at_least
+from pinot_assets.session.plan_report.switch_cost import Estimate, at_least, capacity_after_switch
 
 
 def run(
@@ -33,9 +32,7 @@ def run(
     pinot = SimpleNamespace(
         table_bytes=table_bytes, table_servers=lambda _: ("s1", "s2"), server_disks=server_disks
     )
-    return SimpleNamespace(
-        spec=SimpleNamespace(name="t"), clients=SimpleNamespace(pinot=pinot), table_config=table
-    )
+    return SimpleNamespace(table="t", pinot=pinot, clients=SimpleNamespace(pinot=pinot), table_config=table)
 
 
 def test_the_peak_has_old_and_new_and_later_the_old_goes() -> None:

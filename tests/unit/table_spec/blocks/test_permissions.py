@@ -10,9 +10,9 @@ import pytest
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.policy import UNLIMITED, Layer, Policy
 from pinot_assets.errors import SettingError, SourceError, SpecError
-from pinot_assets.session.connect import open_hints, open_source, open_staging
+from pinot_assets.session.detect.listing import KeptParts, resume_listing
 from pinot_assets.session.detect.observe import list_source
-from pinot_assets.session.detect.paged_listing import KeptParts, resume_listing
+from pinot_assets.session.stores.clients import open_hints, open_source, open_staging
 from pinot_assets.table_spec import TableSpec
 
 KEYS = {"input.fs.prop.accessKey": "${TABLE_KEY}", "input.fs.prop.secretKey": "${TABLE_SECRET}"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pinot_assets.session.lineage.node_size import PACKED_ABOVE, ideal_state
+from pinot_assets.session.checks.capacity import PACKED_ABOVE, ideal_state
 
 SERVERS = ("Server_a_8098", "Server_b_8098", "Server_c_8098")
 

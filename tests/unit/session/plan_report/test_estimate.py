@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pinot_assets.session.values.estimate import Estimate, at_least, of_files
+from pinot_assets.session.plan_report.switch_cost import Estimate, at_least, of_files
 
 
 def test_files_that_are_built_are_known() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pinot_assets.errors import PushRefused
 from pinot_assets.pinot import Lineage, LineageEntry, LineageState
-from pinot_assets.session.lineage.node_size import (
+from pinot_assets.session.checks.capacity import (
     LINEAGE_BYTES,
     require_lineage_capacity,
     require_plan_fits,

@@ -9,7 +9,7 @@ import pytest
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PlanOutdated
-from pinot_assets.session.detect.plan_hash import PARTS, SHORTEST, PlanBasis
+from pinot_assets.session.plan_report.planned_run import PARTS, SHORTEST, PlanBasis
 
 VALUES: JsonObject = {name: [name, 1] for name in PARTS}
 
