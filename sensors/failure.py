@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from pinot_assets.assets.keys import tag_of
 from pinot_assets.assets.runs import works_on
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.untrusted import whole_number
@@ -25,7 +24,7 @@ from pinot_assets.sensors import notice
 from pinot_assets.sensors.webhook import URL_VARIABLE, NoticeRefused, Webhook
 from pinot_assets.session.connect import open_session_store, open_staging
 from pinot_assets.session.detect.observe import observe
-from pinot_assets.table_spec import AnyTableSpec, TableSpec
+from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
 
 UI_VARIABLE = "DAGSTER_WEBSERVER_URL"
 INTERVAL_S = 30
@@ -66,9 +65,9 @@ def failure_sensor(
         def tell(run: dg.DagsterRun, spec: AnyTableSpec) -> None:
             try:
                 webhook.post(_notice(context, run, spec, pinot, base_url))
-                told.append(f"run {run.run_id} of {tag_of(spec)}")
+                told.append(f"run {run.run_id} of {label_of(spec)}")
             except NoticeRefused as error:
-                told.append(f"run {run.run_id} of {tag_of(spec)}, whose notice was refused")
+                told.append(f"run {run.run_id} of {label_of(spec)}, whose notice was refused")
                 context.log.error(str(error))
 
         for run, spec, afterwards in _due(instance, specs, cursor):
@@ -116,9 +115,9 @@ def _due(
     """What is to be told, and the cursor once it was; no table for a run that is none of ours."""
     told = cursor.tables
     for event_id, run in _failed_runs(instance, cursor.after):
-        of_run = [spec for spec in specs if tag_of(spec) not in told and works_on(run, spec)]
+        of_run = [spec for spec in specs if label_of(spec) not in told and works_on(run, spec)]
         for spec in of_run[:-1]:
-            told = (*told, tag_of(spec))
+            told = (*told, label_of(spec))
             yield run, spec, FailureCursor(cursor.after, told)
         yield run, of_run[-1] if of_run else None, FailureCursor(event_id)
         cursor, told = FailureCursor(event_id), ()
@@ -133,11 +132,11 @@ def _notice(
 ) -> JsonObject:
     """Of this run; one that cannot be made must not keep the later ones back."""
     try:
-        made = notice.of_run(context.instance, run, tag_of(spec), _served(spec, pinot), base_url)
+        made = notice.of_run(context.instance, run, label_of(spec), _served(spec, pinot), base_url)
         json.dumps(made, allow_nan=False)
     except Exception as error:
         context.log.exception(f"the notice of run {run.run_id} could not be made: please report it")
-        return notice.least(run, tag_of(spec), base_url, repr(error))
+        return notice.least(run, label_of(spec), base_url, repr(error))
     return made
 
 

@@ -17,8 +17,7 @@ from pinot_assets.assets.budget import LATE_HINT, LISTING_S, LOOK_S, TICK_S, Bud
 from pinot_assets.assets.health import evaluations, unseen
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.partition_events import PartitionEvents
-from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
-from pinot_assets.assets.table import TableAssets
+from pinot_assets.assets.runs import job_name, runs_under_way, sensor_trigger_of
 from pinot_assets.core.check_result import unknown
 from pinot_assets.core.threads import Late, Patience
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError, SourceError
@@ -42,13 +41,13 @@ from pinot_assets.table_spec import TableSpec
 INTERVAL_S = 30
 
 
-def files_sensor(table: TableAssets) -> dg.SensorDefinition:
+def files_sensor(spec: TableSpec) -> dg.SensorDefinition:
     """The files sensor of one table."""
-    spec, looking = table.spec, _Looking(table.spec)
+    looking = _Looking(spec)
 
     @dg.sensor(
         name=f"{spec.asset_name}_files",
-        job=table.job,
+        job_name=job_name(spec),
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.STOPPED,
         description=f"New, rewritten and deleted files of {spec.ingestion.input_dir_uri}.",

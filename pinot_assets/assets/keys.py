@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
+from pinot_assets.table_spec import AnyTableSpec, TableSpec
 
 TABLE_TAG = "pinot/table"
-"""Run tag with the table's name, for concurrency limits and filters."""
+"""Run tag with the table's name, as `label_of` tells it, for concurrency limits and filters."""
 SESSION_TAG = "pinot/session"
 """Run tag with the consistent-push session that the run worked on."""
 ATTEMPT_TAG = "pinot/attempt"
@@ -43,13 +43,13 @@ def keys_of(spec: TableSpec) -> TableKeys:
         source_files=dg.AssetKey([name, "source_files"]),
         segments=dg.AssetKey([name, "segments"]),
         snapshot=dg.AssetKey([name, "snapshot"]),
-        table=dg.AssetKey([name]),
+        table=table_key(spec),
     )
 
 
-def tag_of(spec: AnyTableSpec) -> str:
-    """What `TABLE_TAG` says."""
-    return label_of(spec)
+def table_key(spec: AnyTableSpec) -> dg.AssetKey:
+    """`<table>`, or `<table>_realtime`."""
+    return dg.AssetKey([spec.asset_name])
 
 
 def pool_of(spec: AnyTableSpec) -> str:

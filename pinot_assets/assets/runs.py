@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster._core.storage.tags import PARTITION_NAME_TAG, RETRY_NUMBER_TAG
 
-from pinot_assets.assets.keys import TABLE_TAG, partitions_name, pool_of, tag_of
+from pinot_assets.assets.keys import TABLE_TAG, keys_of, partitions_name, pool_of
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.table_spec import AnyTableSpec, TableSpec
+from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
 
 WHY_TAG = "pinot/tick"
 """Run tag with what the sensor or schedule said that started the run."""
@@ -28,17 +29,26 @@ def job_name(spec: TableSpec) -> str:
     return f"{spec.asset_name}_ingest"
 
 
-def job_tags(spec: TableSpec) -> dict[str, str]:
-    """Run tags of the table's job.
+def table_job(spec: TableSpec) -> UnresolvedAssetJobDefinition:
+    """The table's job.
 
-    They make its runs strictly serial, and keep an instance that retries every failed run from spending the
-    session's retries (rule R26): only a run whose worker died is worth another one, from where it died.
+    Its run tags make its runs strictly serial, and keep an instance that retries every failed run from
+    spending the session's retries (rule R26): only a run whose worker died is worth another one, from where
+    it died.
     """
-    return {
-        TABLE_TAG: spec.name,
-        "dagster/retry_on_asset_or_op_failure": "false",
-        "dagster/retry_strategy": "FROM_FAILURE",
-    }
+    keys = keys_of(spec)
+    return dg.define_asset_job(
+        job_name(spec),
+        selection=dg.AssetSelection.assets(keys.segments, keys.snapshot),
+        executor_def=dg.in_process_executor,
+        tags={
+            TABLE_TAG: spec.name,
+            "dagster/retry_on_asset_or_op_failure": "false",
+            "dagster/retry_strategy": "FROM_FAILURE",
+        },
+        description=f"One trigger of {spec.name}: build what changed, gate it, switch to it. "
+        f"Choose the partition `{ALL_FILES}`; any other does the same.",
+    )
 
 
 def trigger_of(instance: dg.DagsterInstance, spec: TableSpec, why: str) -> dg.RunRequest:
@@ -92,4 +102,4 @@ def works_on(run: dg.DagsterRun, spec: AnyTableSpec) -> bool:
     pool of one of its steps.
     """
     pools = run.run_op_concurrency.all_pools if run.run_op_concurrency else None
-    return run.tags.get(TABLE_TAG) == tag_of(spec) or pool_of(spec) in (pools or ())
+    return run.tags.get(TABLE_TAG) == label_of(spec) or pool_of(spec) in (pools or ())

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import dagster as dg
@@ -123,15 +124,7 @@ def _tell(log: dg.DagsterLogManager, found: RepairPlan) -> None:
         log.info(f"{waiting.subject} waits: {waiting.why}")
 
 
-def _enable(work: OperationInputs) -> str:
-    return _drain(work, Goal.ON)
-
-
-def _disable(work: OperationInputs) -> str:
-    return _drain(work, Goal.OFF)
-
-
-def _drain(work: OperationInputs, goal: Goal) -> str:
+def _drain(goal: Goal, work: OperationInputs) -> str:
     """The spec first: the next `tables apply` would take back what it does not say.
 
     :raises SpecDrift: the spec says otherwise.
@@ -183,59 +176,6 @@ def _rebalance(work: OperationInputs) -> str:
     if report.end in (End.FAILED, End.UNFINISHED):
         raise dg.Failure(f"the rebalance {report.end}: {report.text}", allow_retries=False)
     return f"{report.end}: {report.text}"
-
-
-_PATIENCE = dg.Field(
-    float, default_value=3600.0, description="Seconds; what is unfinished then goes on with the next run."
-)
-OPERATIONS = (
-    Operation(
-        "preflight",
-        "Look whether what the table spec switches on would hold; fails where a rule refuses. Reads only.",
-        _preflight,
-    ),
-    Operation(
-        "repair",
-        "Mend what can be mended now: upload, finish, reset, re-ingest, each read back. Without `apply` the "
-        "plan is only shown in the log.",
-        _repair,
-        {
-            "apply": dg.Field(bool, default_value=False, description="Do it."),
-            "limit": dg.Field(int, default_value=USUAL_LIMITS.steps, description="At most so many steps."),
-        },
-    ),
-    Operation(
-        "pauseless_enable",
-        "Preflight, drain, switch pauseless consumption on, and watch the first commits.",
-        _enable,
-        {"patience": _PATIENCE},
-    ),
-    Operation(
-        "pauseless_disable",
-        "Drain, switch pauseless consumption off, and watch the first commits.",
-        _disable,
-        {"patience": _PATIENCE},
-    ),
-    Operation(
-        "rebalance",
-        "Pinot's rebalance, refused where rows that only servers have might go. Without `apply`, what would "
-        "move and what speaks against it are only shown in the log.",
-        _rebalance,
-        {
-            "apply": dg.Field(bool, default_value=False, description="Do it."),
-            "upload_first": dg.Field(
-                bool, default_value=False, description="Mend first: what only servers have is uploaded."
-            ),
-            "options": dg.Field(
-                dg.Map(str, str),  # type: ignore[no-untyped-call]
-                default_value={},
-                description="Query parameters of Pinot's rebalance.",
-            ),
-            "patience": _PATIENCE,
-        },
-    ),
-)
-"""In the order of the commands."""
 
 
 BREAK: Final = "PINOT_ASSETS_DRILL_BREAK"
@@ -298,8 +238,56 @@ def _drill(work: OperationInputs) -> str:
     return told
 
 
+_PATIENCE = dg.Field(
+    float, default_value=3600.0, description="Seconds; what is unfinished then goes on with the next run."
+)
 _CONFIRM = dg.Field(str, default_value="", description="The table's name once more: yes, do it.")
-CONFIRMED: Final = (
+OPERATIONS = (
+    Operation(
+        "preflight",
+        "Look whether what the table spec switches on would hold; fails where a rule refuses. Reads only.",
+        _preflight,
+    ),
+    Operation(
+        "repair",
+        "Mend what can be mended now: upload, finish, reset, re-ingest, each read back. Without `apply` the "
+        "plan is only shown in the log.",
+        _repair,
+        {
+            "apply": dg.Field(bool, default_value=False, description="Do it."),
+            "limit": dg.Field(int, default_value=USUAL_LIMITS.steps, description="At most so many steps."),
+        },
+    ),
+    Operation(
+        "pauseless_enable",
+        "Preflight, drain, switch pauseless consumption on, and watch the first commits.",
+        partial(_drain, Goal.ON),
+        {"patience": _PATIENCE},
+    ),
+    Operation(
+        "pauseless_disable",
+        "Drain, switch pauseless consumption off, and watch the first commits.",
+        partial(_drain, Goal.OFF),
+        {"patience": _PATIENCE},
+    ),
+    Operation(
+        "rebalance",
+        "Pinot's rebalance, refused where rows that only servers have might go. Without `apply`, what would "
+        "move and what speaks against it are only shown in the log.",
+        _rebalance,
+        {
+            "apply": dg.Field(bool, default_value=False, description="Do it."),
+            "upload_first": dg.Field(
+                bool, default_value=False, description="Mend first: what only servers have is uploaded."
+            ),
+            "options": dg.Field(
+                dg.Map(str, str),  # type: ignore[no-untyped-call]
+                default_value={},
+                description="Query parameters of Pinot's rebalance.",
+            ),
+            "patience": _PATIENCE,
+        },
+    ),
     Operation(
         "restart_from",
         "Delete lost segments and all later ones of their partitions, and read them again in order: the last "

@@ -75,7 +75,7 @@ def test_every_tick_becomes_history_of_the_checks_without_a_run(
         instance.report_runless_asset_event(dg.AssetMaterialization(table))
         for failing in ("", "orphans"):
             found = answers(failing)
-            monkeypatch.setattr("pinot_assets.sensors.health.examine_table", lambda *_: found)  # noqa: B023
+            monkeypatch.setattr("pinot_assets.health.examine_table", lambda *_: found)  # noqa: B023
             result = tick(spec, instance)
             for event in result.asset_events:  # as the sensor daemon does
                 instance.report_runless_asset_event(event)

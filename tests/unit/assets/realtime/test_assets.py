@@ -10,9 +10,9 @@ from fakes.realtime.memory import S1, S2, FakeRealtime
 from fakes.realtime.specs import write_realtime_table
 from fakes.tables import write_table
 
-from pinot_assets.assets.keys import TABLE_TAG
-from pinot_assets.assets.realtime.assets import key_of, observed
-from pinot_assets.code_location.table import build_realtime_definitions
+from pinot_assets.assets.keys import TABLE_TAG, table_key
+from pinot_assets.assets.realtime.assets import observed
+from pinot_assets.code_location import build_realtime_definitions
 from pinot_assets.definitions import build_definitions
 from pinot_assets.realtime.health.checks import CHECKS, RealtimeView
 from pinot_assets.realtime.preflight.facts import Aim, Facts
@@ -137,4 +137,4 @@ def test_jobs_of_a_table_are_tagged_and_alone(spec: RealtimeTableSpec) -> None:
         assert job.tags["dagster/max_retries"] == "0"
         (node,) = job.nodes
         assert node.definition.pool == "pinot_table_clicks_realtime"
-    assert key_of(spec) == KEY
+    assert table_key(spec) == KEY
