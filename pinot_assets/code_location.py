@@ -37,7 +37,6 @@ _LOG = logging.getLogger(__name__)
 
 CHECK = "table_spec"
 """The check that fails as long as the spec is wrong."""
-INTERVAL_S = 30
 
 
 @disable_dagster_warnings()
@@ -158,7 +157,7 @@ def _in_red(name: str, files: Sequence[LeftOut]) -> dg.Definitions:
     @dg.sensor(
         name=f"{name}_left_out",
         asset_selection=dg.AssetSelection.assets(key),
-        minimum_interval_seconds=INTERVAL_S,
+        minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Shows on the asset {name} that its table spec is wrong; starts nothing.",
     )

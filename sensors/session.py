@@ -13,6 +13,7 @@ import dagster as dg
 
 from pinot_assets.assets.budget import TICK_S, Budget
 from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.runs import (
     job_name,
     runs_under_way,
@@ -53,7 +54,8 @@ def session_sensor(spec: TableSpec) -> dg.SensorDefinition:
                 seen = observe(store, open_staging(spec))
                 if not running:
                     _show_published(context.instance, spec, seen, store, settings)
-            verdict = decide_session(spec, seen, running, context.cursor or "", int(time.time()))
+            states = {run.run_id: run.status.value for run in running}
+            verdict = decide_session(spec, seen, states, context.cursor or "", int(time.time()))
         except PinotAssetsError as error:
             return dg.SensorResult(skip_reason=str(error), cursor=context.cursor)
         context.log.info(verdict.message)
@@ -78,14 +80,14 @@ def _show_published(
     with HttpPinotClient(settings.pinot) as pinot:
         shown = publication(spec, seen, store, open_staging(spec), pinot, settings)
     assert shown is not None
-    if not history.report(shown.partitions(history)):
+    if not history.report(shown.picture(history).publications(history)):
         return
     # A run may have come up since, and tell of a newer snapshot; this one is then nobody's concern any more.
     if runs_under_way(instance, spec) or store.pointer().current_snapshot != seen.pointer.current_snapshot:
         return
     # The table's own event comes last: it says that the others are through.
-    for event in (shown.switch(), shown.table()):
-        history.store(event)
+    for key in (keys_of(spec).snapshot, keys_of(spec).table):
+        history.store(shown.event(key))
 
 
 def table_schedule(spec: TableSpec) -> dg.ScheduleDefinition | None:

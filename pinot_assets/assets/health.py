@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, TypedDict
+from typing import Final
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
@@ -88,32 +88,18 @@ def evaluations(
     table = table_key(spec)
     target = checked_materialization(instance, table)
     return [
-        dg.AssetCheckEvaluation(**said(table, answer), target_materialization_data=target, blocking=False)
+        dg.AssetCheckEvaluation(
+            asset_key=table,
+            check_name=answer.name,
+            passed=answer.passed,
+            severity=dg.AssetCheckSeverity(answer.severity.value),
+            description=answer.description,
+            metadata=metadata_of(answer),
+            target_materialization_data=target,
+            blocking=False,
+        )
         for answer in answers
     ]
-
-
-class Said(TypedDict):
-    """What Dagster's results and evaluations of a check have in common."""
-
-    asset_key: dg.AssetKey
-    check_name: str
-    passed: bool
-    severity: dg.AssetCheckSeverity
-    description: str
-    metadata: Metadata
-
-
-def said(table: dg.AssetKey, answer: CheckResult) -> Said:
-    """The answer in Dagster's words."""
-    return {
-        "asset_key": table,
-        "check_name": answer.name,
-        "passed": answer.passed,
-        "severity": dg.AssetCheckSeverity(answer.severity.value),
-        "description": answer.description,
-        "metadata": metadata_of(answer),
-    }
 
 
 def metadata_of(answer: CheckResult) -> Metadata:
@@ -157,7 +143,14 @@ def health_checks(
         selected = {key.name for key in context.selected_asset_check_keys}
         for answer in answers:
             if answer.name in selected:
-                yield dg.AssetCheckResult(**said(table, answer))
+                yield dg.AssetCheckResult(
+                    asset_key=table,
+                    check_name=answer.name,
+                    passed=answer.passed,
+                    severity=dg.AssetCheckSeverity(answer.severity.value),
+                    description=answer.description,
+                    metadata=metadata_of(answer),
+                )
 
     return health
 

@@ -116,12 +116,8 @@ class TableHistory:
 
     def observations(self, versions: Mapping[str, str]) -> Iterator[dg.AssetObservation]:
         """What differs from the last observation."""
-        yield from self._observe(self.changed(versions))
-
-    def changed(self, versions: Mapping[str, str]) -> dict[str, str]:
-        """Those that differ from the last observation."""
         last = self.observed()
-        return {key: version for key, version in versions.items() if last.get(key) != version}
+        yield from self._observe({key: v for key, v in versions.items() if last.get(key) != v})
 
     def first_observations(self, versions: Mapping[str, str]) -> Iterator[dg.AssetObservation]:
         """What was never observed."""
@@ -219,10 +215,9 @@ class TableHistory:
             },
         )
 
-    def _pointers(self, keys: Iterable[str]) -> Mapping[str, int]:
+    def _pointers(self, keys: Collection[str]) -> Mapping[str, int]:
         """Storage id of the newest observation, by partition key."""
-        wanted = set(keys)
-        if not wanted:
+        if not keys:
             return {}
         # All of them: thousands of keys do not fit into one condition of SQLite's.
         return self._log.get_latest_storage_id_by_partition(

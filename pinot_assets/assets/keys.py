@@ -1,8 +1,9 @@
-"""What a table's assets, tags and pool are called in Dagster."""
+"""What a table's assets, tags and pool are called in Dagster, and how its assets look there."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 import dagster as dg
 
@@ -60,3 +61,28 @@ def pool_of(spec: AnyTableSpec) -> str:
 def partitions_name(spec: TableSpec) -> str:
     """The dynamic partitions of `source_files` and `segments`."""
     return f"{spec.asset_name}_files"
+
+
+class AssetAttributes(TypedDict):
+    """Arguments that Dagster's asset decorators share."""
+
+    group_name: str
+    owners: list[str]
+    tags: dict[str, str]
+    kinds: set[str]
+    description: str
+
+
+def asset_attributes(spec: AnyTableSpec, description: str, *kinds: str) -> AssetAttributes:
+    """Arguments that every asset of the table has in common.
+
+    :param kinds: at most three, as Dagster wants it.
+    """
+    return {
+        # Both halves of a hybrid table stand together.
+        "group_name": spec.dagster.group or spec.name.replace("-", "_"),
+        "owners": list(spec.dagster.owners),
+        "tags": dict(spec.dagster.tags),
+        "kinds": set(kinds),
+        "description": description,
+    }

@@ -13,9 +13,9 @@ import dagster as dg
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import TABLE_TAG, keys_of, pool_of
-from pinot_assets.assets.metadata import Metadata, cell
+from pinot_assets.assets.metadata import Metadata, cell, table_of
 from pinot_assets.assets.partition_events import Event
-from pinot_assets.assets.run_driver import RunLog, driver_of
+from pinot_assets.assets.runs import RunLog, driver_of
 from pinot_assets.assets.snapshot import publication_by
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
@@ -193,9 +193,9 @@ def _job(spec: TableSpec, operation: _Operation) -> dg.JobDefinition:
         history = TableHistory(context.instance, spec)
         if shown is not None and history.published() != shown.data_version:
             shown = replace(shown, metadata={**shown.metadata, operation.name: dg.MetadataValue.md(told)})
-            yield from shown.partitions(history)
-            yield shown.switch()
-            yield shown.table()
+            yield from shown.picture(history).publications(history)
+            yield shown.event(keys_of(spec).snapshot)
+            yield shown.event(keys_of(spec).table)
 
     return operation_job(spec, operation.name, operation.description, operation.config, act)
 
@@ -259,10 +259,10 @@ def _page(plan: PlanReport) -> str:
     files = [(mark, cell(f"`{uri}`"), cell(text)) for mark, uri, text in file_lines(plan)]
     parts = [
         f"**{cell(headline(plan))}**",
-        _table(("files", ""), _rows(file_counts(plan))),
-        _table(("", "file", "version"), files),
-        *(_table((title, ""), _rows(part(plan))) for title, part in SECTIONS.items()),
-        _table(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
+        table_of(("files", ""), _rows(file_counts(plan))),
+        table_of(("", "file", "version"), files),
+        *(table_of((title, ""), _rows(part(plan))) for title, part in SECTIONS.items()),
+        table_of(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
         f"`{command(plan)}`",
     ]
     return "\n\n".join(filter(None, parts))
@@ -271,11 +271,3 @@ def _page(plan: PlanReport) -> str:
 def _rows(lines: Iterable[Line]) -> Iterator[tuple[str, str]]:
     for line in lines:
         yield cell(line.label), f"**{cell(line.text)}**" if line.warns else cell(line.text)
-
-
-def _table(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
-    """A Markdown table of cells; nothing where there are no rows."""
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    if not lines:
-        return ""
-    return "\n".join([f"| {' | '.join(head)} |", "|" + "---|" * len(head), *lines])

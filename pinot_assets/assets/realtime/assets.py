@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 
 import dagster as dg
 
-from pinot_assets.assets.asset_attributes import asset_attributes
 from pinot_assets.assets.health import health_checks
-from pinot_assets.assets.keys import table_key
-from pinot_assets.assets.metadata import SHOWN, Metadata, cell
+from pinot_assets.assets.keys import asset_attributes, table_key
+from pinot_assets.assets.metadata import Metadata, cell, first_rows
 from pinot_assets.assets.operations import operation_job
 from pinot_assets.assets.realtime.operations import OPERATIONS, Operation, OperationInputs
 from pinot_assets.core.check_result import CheckResult
@@ -69,12 +68,9 @@ def observations(spec: RealtimeTableSpec, looked: RealtimeView) -> list[dg.Asset
 def observed(state: RealtimeState) -> Metadata:
     """Numbers to plot, the segments that something is wrong with, and what was not read."""
     values: dict[str, dg.MetadataValue | str | int | float] = {**numbers(state)}
-    noted = [row for row in segment_rows(state) if row.note]
-    if noted:
-        lines = [f"| {row.segment} | {row.status} | {row.copy} | {cell(row.note)} |" for row in noted[:SHOWN]]
-        more = f"\n\nand {len(noted) - SHOWN} more" if len(noted) > SHOWN else ""
-        table = "\n".join(["| segment | status | copy | note |", "|---|---|---|---|", *lines])
-        values["troubled_segments"] = dg.MetadataValue.md(table + more)
+    rows = [(r.segment, r.status, r.copy, cell(r.note)) for r in segment_rows(state) if r.note]
+    if rows:
+        values["troubled_segments"] = first_rows(("segment", "status", "copy", "note"), rows)
     if state.unread:
         lines = [f"- {part}: {why}" for part, why in sorted(state.unread.items())]
         values["not_read"] = dg.MetadataValue.md("\n".join(lines))
