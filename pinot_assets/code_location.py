@@ -19,7 +19,7 @@ from dagster_aws.s3 import S3Resource
 from pinot_assets.assets.health import health_job, table_health
 from pinot_assets.assets.metadata import plain
 from pinot_assets.assets.operations import operations, plan_job
-from pinot_assets.assets.realtime.assets import realtime_asset, realtime_health, realtime_jobs
+from pinot_assets.assets.realtime import realtime_asset, realtime_health, realtime_jobs
 from pinot_assets.assets.runs import table_job
 from pinot_assets.assets.segments import consistent_push_check, segments_asset, source_files_asset
 from pinot_assets.assets.snapshot import snapshot_asset, table_asset

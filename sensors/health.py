@@ -9,18 +9,20 @@ that limit, unless it runs already.
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import dagster as dg
+from dagster._grpc.utils import default_sensor_grpc_timeout
 
 from pinot_assets import health
-from pinot_assets.assets.budget import look_in_time
 from pinot_assets.assets.health import evaluations, with_lasting
+from pinot_assets.assets.history import TICK_S
 from pinot_assets.assets.keys import TABLE_TAG, table_key
-from pinot_assets.assets.realtime.assets import observations
+from pinot_assets.assets.realtime import observations
 from pinot_assets.assets.runs import UNDER_WAY, WHY_TAG
 from pinot_assets.core.check_result import unknown
 from pinot_assets.core.text import plural
-from pinot_assets.core.threads import Patience
+from pinot_assets.core.threads import Late, Patience
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import CHECKS, CheckResult, summary
 from pinot_assets.realtime.health.checks import RealtimeView, blind, look
@@ -30,6 +32,17 @@ from pinot_assets.realtime.repair.model import SUBJECT, RepairLimits
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import RealtimeTableSpec, TableSpec, label_of
+
+LOOK_S = default_sensor_grpc_timeout() - TICK_S - 5
+"""How long a tick waits for what it looks at. Clients of what is silent give up after a minute, or one after
+the other; Dagster has ended the tick by then and keeps nothing of it."""
+
+LATE_HINT = (
+    "is it up, and does the network let requests through? Where a look takes longer by itself, set "
+    "DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS for code server and daemon (docs/scale.md)"
+)
+
+T = TypeVar("T")
 
 
 def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
@@ -126,3 +139,14 @@ def _wanted(
         return "", ""  # without it a step might be begun twice; the checks tell what is wrong
     wanted = f"{plural(len(steps), 'step')}, first: {steps[0]}" if steps else ""
     return wanted, "" if holder is None else str(holder)
+
+
+def look_in_time(patience: Patience, name: str, look: Callable[[], T], blind: Callable[[str, str], T]) -> T:
+    """What a look at a table comes to: a tick that Dagster ends leaves every check as green as it was.
+
+    :param blind: what takes its place when it is late, by reason and next step.
+    """
+    try:
+        return patience.wait_for(look, LOOK_S)
+    except Late as late:
+        return blind(f"the look at {name} does not come to its end ({late})", LATE_HINT)

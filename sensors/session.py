@@ -11,8 +11,7 @@ import time
 
 import dagster as dg
 
-from pinot_assets.assets.budget import TICK_S, Budget
-from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.history import TICK_S, Budget, TableHistory
 from pinot_assets.assets.keys import keys_of
 from pinot_assets.assets.runs import (
     job_name,

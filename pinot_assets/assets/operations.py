@@ -16,7 +16,7 @@ from pinot_assets.assets.keys import TABLE_TAG, keys_of, pool_of
 from pinot_assets.assets.metadata import Metadata, cell, table_of
 from pinot_assets.assets.partition_events import Event
 from pinot_assets.assets.runs import RunLog, driver_of
-from pinot_assets.assets.snapshot import publication_by
+from pinot_assets.assets.snapshot import data_version_of, publication_by
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.gc.collect import collect, lines
@@ -191,7 +191,7 @@ def _job(spec: TableSpec, operation: _Operation) -> dg.JobDefinition:
         context.log.info(told)
         shown = publication_by(driver, push.pinot.settings())
         history = TableHistory(context.instance, spec)
-        if shown is not None and history.published() != shown.data_version:
+        if shown is not None and history.published() != data_version_of(shown.snapshot):
             shown = replace(shown, metadata={**shown.metadata, operation.name: dg.MetadataValue.md(told)})
             yield from shown.picture(history).publications(history)
             yield shown.event(keys_of(spec).snapshot)

@@ -66,7 +66,9 @@ def path_of(spec: TableSpec, uri: str) -> str:
     return unquote_key(uri.removeprefix(f"{spec.input_uri()}/"))
 
 
-def choose(spec: TableSpec, paths: Collection[str], existing: Collection[str]) -> FilePartitioning:
+def choose(
+    spec: TableSpec, paths: SourceRows | Collection[str], existing: Collection[str]
+) -> FilePartitioning:
     """One partition per file up to `maxFilePartitions`, then one per group.
 
     A table that was grouped stays so, and by what it was grouped by, or its partitions would come and go
@@ -218,9 +220,6 @@ class SourceRows:
             yield path_of(self.spec, uri)
         yield from self.deleted
 
-    def __contains__(self, path: object) -> bool:
-        return path in [*self]
-
     def versions(self, partitioning: FilePartitioning) -> dict[str, str]:
         """Versions by partition key, as `by_partition` tells them."""
         # Append never takes rows away, so there a deletion leaves nothing to be done.
@@ -231,7 +230,8 @@ class SourceRows:
             paths = (path_of(self.spec, uri) for uri in rows.column("uri").to_pylist())
             there = dict(zip(paths, rows.column("version").to_pylist(), strict=True))
             return by_partition(there | gone, partitioning.key_of)
-        return by_partition(gone, partitioning.key_of) | _by_directory(self._lines(rows), partitioning)
+        by_key = by_partition(gone, partitioning.key_of)
+        return by_key | _by_directory(self._lines(rows), partitioning) if rows.num_rows else by_key
 
     def _rows(self, with_deleted: bool) -> pa.Table:
         """`uri` and `version` of what is there, in the order of URIs."""
@@ -269,31 +269,17 @@ class SourceRows:
         return _Lines(paths, lines)
 
 
-@dataclass(frozen=True)
 class _Lines:
-    """Lines `path<TAB>version` of files, in order, one behind the other in memory."""
+    """Lines `path<TAB>version` of files, in order, one behind the other in memory. At least one."""
 
-    paths: pa.BinaryArray
-    lines: pa.BinaryArray
+    def __init__(self, paths: pa.BinaryArray, lines: pa.BinaryArray) -> None:
+        self.paths, self._count = paths, len(lines)
+        self._codes = np.frombuffer(text_of(paths), np.uint8)
+        self._text = text_of(lines)
+        self._starts, self._line_starts = _offsets(paths), _offsets(lines)
 
     def __len__(self) -> int:
-        return len(self.lines)
-
-    @cached_property
-    def _codes(self) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-        return np.frombuffer(text_of(self.paths), np.uint8)
-
-    @cached_property
-    def _starts(self) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-        return _offsets(self.paths)
-
-    @cached_property
-    def _text(self) -> memoryview:
-        return text_of(self.lines)
-
-    @cached_property
-    def _line_starts(self) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-        return _offsets(self.lines)
+        return self._count
 
     def path(self, line: int) -> bytes:
         """Of one line."""
@@ -331,8 +317,6 @@ class _Lines:
 
 
 def _by_directory(lines: _Lines, partitioning: FilePartitioning) -> dict[str, str]:
-    if not len(lines):
-        return {}
     members: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for start, end in lines.directories():
         key = partitioning.key_of(lines.path(start).decode(errors="surrogatepass"))

@@ -42,7 +42,6 @@ class Publication:
 
     spec: TableSpec
     snapshot: Snapshot
-    data_version: str
     metadata: Metadata
 
     def picture(self, history: TableHistory) -> PartitionEvents:
@@ -52,7 +51,7 @@ class Publication:
     def event(self, key: dg.AssetKey) -> dg.AssetMaterialization:
         """Of the Pinot table, or of the switch where it was not made by the asset's own step."""
         return dg.AssetMaterialization(
-            key, metadata=self.metadata, tags={DATA_VERSION_TAG: self.data_version}
+            key, metadata=self.metadata, tags={DATA_VERSION_TAG: data_version_of(self.snapshot)}
         )
 
 
@@ -82,7 +81,6 @@ def publication(
     return Publication(
         spec,
         snapshot,
-        data_version_of(snapshot),
         {**metadata, "pinot_console": dg.MetadataValue.url(console)},
     )
 
@@ -138,7 +136,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         yield _gate_again(context.instance, shown, len(driver.last_failures()))
         yield dg.MaterializeResult(
             metadata=shown.metadata,
-            data_version=dg.DataVersion(shown.data_version),
+            data_version=dg.DataVersion(data_version_of(shown.snapshot)),
             tags=history.switched_tags(),
         )
 

@@ -12,8 +12,7 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.loader import LoadingContextForTest
 from fakes.tables import APPEND, SYNC, write_table
 
-from pinot_assets.assets.budget import Budget
-from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.history import Budget, TableHistory
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.assets.partitions import ALL_FILES

@@ -9,7 +9,7 @@ import pytest
 from fakes.project import ROOT
 from typer.main import get_group
 
-from pinot_assets.assets.realtime.operations import OPERATIONS
+from pinot_assets.assets.realtime import OPERATIONS
 from pinot_assets.cli.realtime.group import app
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.model.settings import table_settings

@@ -14,9 +14,8 @@ import dagster as dg
 import pytest
 from fakes.tables import SYNC, write_table
 
-from pinot_assets.assets.budget import TICK_S
 from pinot_assets.assets.health import table_health
-from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.history import TICK_S, TableHistory
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.core.policy import UNLIMITED

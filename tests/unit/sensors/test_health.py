@@ -48,7 +48,7 @@ def test_it_is_off_until_somebody_wants_it(spec: TableSpec) -> None:
 def test_a_look_that_does_not_end_is_told_while_the_tick_still_counts(
     spec: TableSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pinot_assets.assets.budget.LOOK_S", 0.1)
+    monkeypatch.setattr("pinot_assets.sensors.health.LOOK_S", 0.1)
     end = threading.Event()
     monkeypatch.setattr("pinot_assets.health.examine_table", lambda *_: end.wait(60))
     with dg.DagsterInstance.ephemeral() as instance:

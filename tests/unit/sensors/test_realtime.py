@@ -13,7 +13,7 @@ from fakes.realtime.memory import FakeRealtime
 from fakes.realtime.specs import write_realtime_table
 
 from pinot_assets.assets.keys import TABLE_TAG
-from pinot_assets.assets.realtime.assets import realtime_jobs
+from pinot_assets.assets.realtime import realtime_jobs
 from pinot_assets.assets.runs import WHY_TAG
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.health.checks import CHECKS, RealtimeView, examine
@@ -159,7 +159,7 @@ def test_a_look_that_does_not_end_is_told_while_the_tick_still_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Six brokers of Kafka behind a silent firewall take a minute; Dagster has ended the tick by then."""
-    monkeypatch.setattr("pinot_assets.assets.budget.LOOK_S", 0.1)
+    monkeypatch.setattr("pinot_assets.sensors.health.LOOK_S", 0.1)
     end = threading.Event()
     monkeypatch.setattr("pinot_assets.sensors.health.look", lambda *_: end.wait(60))
     spec = write_realtime_table(tmp_path, dagster={"repairLimit": 3})

@@ -11,7 +11,7 @@ from fakes.realtime.specs import write_realtime_table
 from fakes.tables import write_table
 
 from pinot_assets.assets.keys import TABLE_TAG, table_key
-from pinot_assets.assets.realtime.assets import observed
+from pinot_assets.assets.realtime import observed
 from pinot_assets.code_location import build_realtime_definitions
 from pinot_assets.definitions import build_definitions
 from pinot_assets.realtime.health.checks import CHECKS, RealtimeView
@@ -47,10 +47,10 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRealtime:
     def facts(pinot: object, table: str, config: dict, aim: Aim | None = None) -> Facts:
         return gather(pinot, table, config, aim, lambda _: StreamRetention(7 * 86_400_000))  # type: ignore[arg-type]
 
-    monkeypatch.setattr("pinot_assets.assets.realtime.assets.look", seen)
-    monkeypatch.setattr("pinot_assets.assets.realtime.assets.look", seen)
-    monkeypatch.setattr("pinot_assets.assets.realtime.operations.RealtimePinot", lambda _: made.pinot())
-    monkeypatch.setattr("pinot_assets.assets.realtime.operations.gather", facts)
+    monkeypatch.setattr("pinot_assets.assets.realtime.look", seen)
+    monkeypatch.setattr("pinot_assets.assets.realtime.look", seen)
+    monkeypatch.setattr("pinot_assets.assets.realtime.RealtimePinot", lambda _: made.pinot())
+    monkeypatch.setattr("pinot_assets.assets.realtime.gather", facts)
     return made
 
 
