@@ -111,8 +111,8 @@ def _due(
     instance: dg.DagsterInstance, specs: Sequence[AnyTableSpec], cursor: FailureCursor
 ) -> Iterator[tuple[dg.DagsterRun, AnyTableSpec | None, FailureCursor]]:
     """What is to be told, oldest first, and the cursor once it was; no table for a run that is not ours."""
-    told, kind = cursor.tables, dg.DagsterEventType.RUN_FAILURE
-    since = dg.RunStatusChangeRecordsFilter(kind, after_storage_id=cursor.after)
+    told = cursor.tables
+    since = dg.RunStatusChangeRecordsFilter(dg.DagsterEventType.RUN_FAILURE, after_storage_id=cursor.after)
     for failure in instance.fetch_run_status_changes(since, limit=LOOKED_AT, ascending=True).records:
         run = instance.get_run_by_id(failure.run_id)
         if run is None:

@@ -152,7 +152,7 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
     return segments
 
 
-def segments_condition(spec: TableSpec) -> dg.AutomationCondition[dg.AssetKey] | None:
+def segments_condition(spec: TableSpec) -> dg.AutomationCondition[dg.AssetKey | dg.AssetCheckKey] | None:
     """A file was rewritten, or a new one was observed.
 
     Automation conditions are for tables that ask for them (`dagster: {automation: true}`). They see new,

@@ -143,7 +143,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
     return snapshot
 
 
-def snapshot_condition(spec: TableSpec) -> dg.AutomationCondition[dg.AssetKey] | None:
+def snapshot_condition(spec: TableSpec) -> dg.AutomationCondition[dg.AssetKey | dg.AssetCheckKey] | None:
     """New segments were built and passed the gate."""
     if not spec.dagster.automation:
         return None
