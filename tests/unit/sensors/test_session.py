@@ -138,15 +138,15 @@ class Shown:
         pointer = replace(sensor.seen.pointer, current_snapshot=ref)
         sensor.seen = replace(sensor.seen, pointer=pointer, session=None, snapshot=snapshot)
 
-    def partitions(self, history: Any) -> Iterator[dg.AssetMaterialization]:
+    def picture(self, history: Any) -> Shown:
+        return self
+
+    def publications(self, history: Any) -> Iterator[dg.AssetMaterialization]:
         yield dg.AssetMaterialization(self.keys.segments, partition="F1.csv")
         self.meanwhile()
 
-    def switch(self) -> dg.AssetMaterialization:
-        return dg.AssetMaterialization(self.keys.snapshot)
-
-    def table(self) -> dg.AssetMaterialization:
-        return dg.AssetMaterialization(self.keys.table)
+    def event(self, key: dg.AssetKey) -> dg.AssetMaterialization:
+        return dg.AssetMaterialization(key)
 
 
 @pytest.mark.parametrize(
