@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import dagster as dg
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
@@ -17,8 +17,7 @@ from fakes.tables import write_files, write_table
 from pinot_assets.assets.history import STAGED
 from pinot_assets.assets.keys import partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.assets.segments import consistent_push_check, segments_asset, source_files_asset
-from pinot_assets.assets.snapshot import snapshot_asset, table_asset
+from pinot_assets.code_location import build_table_definitions
 from pinot_assets.definitions import build_definitions
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.pinot.client.broker import NoResult
@@ -81,14 +80,10 @@ class Table:
         :param check: stands where the gate does.
         """
         self.instance.add_dynamic_partitions(partitions_name(self.spec), [ALL_FILES])
+        table = build_table_definitions(self.spec)
+        gate, *_ = table.asset_checks or ()
         return dg.materialize(
-            [
-                source_files_asset(self.spec),
-                segments_asset(self.spec),
-                snapshot_asset(self.spec),
-                table_asset(self.spec),
-                check or consistent_push_check(self.spec),
-            ],
+            [*cast(Sequence[dg.AssetsDefinition | dg.AssetSpec], table.assets), check or gate],
             selection=selection,
             resources=self.definitions.resources,
             instance=self.instance,
