@@ -10,8 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pinot_assets.code_location.left_out import build_left_out_definitions
-    from pinot_assets.code_location.table import build_realtime_definitions, build_table_definitions
+    from pinot_assets.code_location import (
+        build_left_out_definitions,
+        build_realtime_definitions,
+        build_table_definitions,
+    )
     from pinot_assets.resources import profile_resources, with_object_store
     from pinot_assets.table_spec import load_any_table, load_table, load_tables, read_tables
 
@@ -27,9 +30,9 @@ __all__ = [
     "with_object_store",
 ]
 _HOMES = {
-    "build_left_out_definitions": "pinot_assets.code_location.left_out",
-    "build_realtime_definitions": "pinot_assets.code_location.table",
-    "build_table_definitions": "pinot_assets.code_location.table",
+    "build_left_out_definitions": "pinot_assets.code_location",
+    "build_realtime_definitions": "pinot_assets.code_location",
+    "build_table_definitions": "pinot_assets.code_location",
     "load_any_table": "pinot_assets.table_spec",
     "load_table": "pinot_assets.table_spec",
     "load_tables": "pinot_assets.table_spec",

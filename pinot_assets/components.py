@@ -6,7 +6,7 @@
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
-from functools import partial
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -19,7 +19,6 @@ from pinot_assets.authoring.starter import TableType, starting_spec
 from pinot_assets.settings.environment import Profile
 
 if TYPE_CHECKING:
-    from pinot_assets.table_spec import AnyTableSpec
     from pinot_assets.table_spec.tables.load import SpecsRead
 
 SPEC_FILE = "table.yaml"
@@ -73,14 +72,15 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
         Of a table whose spec is wrong, or clashes with that of another component, an asset that is red and
         says why: the rest of the project loads.
         """
-        from pinot_assets.code_location.left_out import built_or_left_out, in_place_of
+        from pinot_assets.code_location import built_or_left_out, in_place_of
+        from pinot_assets.resources import object_store
         from pinot_assets.table_spec import LeftOut
 
         file, _ = self._place
         project = self._project or self._read_project(context)
         for spec in project.specs:
             if spec.path == file:
-                built = built_or_left_out(spec, partial(_definitions_of, spec))
+                built = built_or_left_out(spec, object_store(os.environ))
                 return in_place_of(built, [built], ()) if isinstance(built, LeftOut) else built
         [own] = [one for one in project.left_out if one.file == file]
         return in_place_of(own, project.left_out, {spec.asset_name for spec in project.specs})
@@ -94,15 +94,6 @@ class PinotTable(dg.Component, dg.Resolvable, dg.Model):
         for table in tables:
             table._project = project
         return project
-
-
-def _definitions_of(spec: "AnyTableSpec") -> dg.Definitions:
-    from pinot_assets.table_spec import RealtimeTableSpec
-
-    if isinstance(spec, RealtimeTableSpec):
-        return pinot_assets.build_realtime_definitions(spec)
-    s3 = pinot_assets.profile_resources()["s3"]
-    return pinot_assets.build_table_definitions(pinot_assets.with_object_store(spec, s3))
 
 
 class PinotResources(dg.Component, dg.Resolvable, dg.Model):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import dagster as dg
 
-from pinot_assets.code_location.left_out import build_left_out_definitions, built_or_left_out
-from pinot_assets.code_location.table import build_realtime_definitions, build_table_definitions
-from pinot_assets.resources import profile_resources, with_object_store
-from pinot_assets.sensors import failure_sensor
+from pinot_assets.code_location import build_left_out_definitions, built_or_left_out
+from pinot_assets.resources import profile_resources
+from pinot_assets.sensors.failure import failure_sensor
 from pinot_assets.settings.environment import tables_directory
-from pinot_assets.table_spec import AnyTableSpec, LeftOut, RealtimeTableSpec, read_tables
+from pinot_assets.table_spec import AnyTableSpec, LeftOut, read_tables
 
 
 def build_definitions(directory: Path) -> dg.Definitions:
@@ -24,14 +22,8 @@ def build_definitions(directory: Path) -> dg.Definitions:
     """
     resources = profile_resources()
     tables = read_tables(directory)
-
-    def build(spec: AnyTableSpec) -> dg.Definitions:
-        if isinstance(spec, RealtimeTableSpec):
-            return build_realtime_definitions(spec)
-        return build_table_definitions(with_object_store(spec, resources["s3"]))
-
     specs: list[AnyTableSpec] = [*tables.values(), *tables.realtime.values()]
-    tried = [(spec, built_or_left_out(spec, partial(build, spec))) for spec in specs]
+    tried = [(spec, built_or_left_out(spec, resources["s3"])) for spec in specs]
     good = [(spec, built) for spec, built in tried if not isinstance(built, LeftOut)]
     left_out = [*tables.left_out, *(built for _, built in tried if isinstance(built, LeftOut))]
     failures = failure_sensor([spec for spec, _ in good])

@@ -15,17 +15,16 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from pinot_assets.assets.keys import tag_of
 from pinot_assets.assets.runs import works_on
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import notice
-from pinot_assets.sensors.webhook import URL_VARIABLE, NoticeRefused, Webhook
+from pinot_assets.sensors.notice import URL_VARIABLE, NoticeRefused, Webhook
 from pinot_assets.session.detect.observe import observe
 from pinot_assets.session.stores.clients import open_session_store, open_staging
-from pinot_assets.table_spec import AnyTableSpec, TableSpec
+from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
 
 UI_VARIABLE = "DAGSTER_WEBSERVER_URL"
 INTERVAL_S = 30
@@ -60,27 +59,25 @@ def failure_sensor(
                 message += "; up to where they were told is not known: the cursor was "
                 message += repr(context.cursor[:100])
                 context.log.warning(message)
-            return _skip(message, FailureCursor(_newest(instance)))
+            newest = instance.fetch_run_status_changes(dg.DagsterEventType.RUN_FAILURE, limit=1).records
+            return _skip(message, FailureCursor(newest[0].storage_id if newest else 0))
         cursor, told, end = known, list[str](), time.monotonic() + BUDGET_S
-
-        def tell(run: dg.DagsterRun, spec: AnyTableSpec) -> None:
-            try:
-                webhook.post(_notice(context, run, spec, pinot, base_url))
-                told.append(f"run {run.run_id} of {tag_of(spec)}")
-            except NoticeRefused as error:
-                told.append(f"run {run.run_id} of {tag_of(spec)}, whose notice was refused")
-                context.log.error(str(error))
 
         for run, spec, afterwards in _due(instance, specs, cursor):
             if time.monotonic() > end:
                 break
             if spec is not None:
+                what = f"run {run.run_id} of {label_of(spec)}"
                 try:
-                    tell(run, spec)
+                    webhook.post(_notice(context, run, spec, pinot, base_url))
+                except NoticeRefused as error:
+                    what += ", whose notice was refused"
+                    context.log.error(str(error))
                 except PinotAssetsError:
                     if not told:
                         raise  # a tick that failed keeps its cursor
                     break
+                told.append(what)
             cursor = afterwards
         return _skip(f"told of {', '.join(told)}" if told else "no run of a table has failed", cursor)
 
@@ -113,15 +110,19 @@ class FailureCursor:
 def _due(
     instance: dg.DagsterInstance, specs: Sequence[AnyTableSpec], cursor: FailureCursor
 ) -> Iterator[tuple[dg.DagsterRun, AnyTableSpec | None, FailureCursor]]:
-    """What is to be told, and the cursor once it was; no table for a run that is none of ours."""
+    """What is to be told, oldest first, and the cursor once it was; no table for a run that is not ours."""
     told = cursor.tables
-    for event_id, run in _failed_runs(instance, cursor.after):
-        of_run = [spec for spec in specs if tag_of(spec) not in told and works_on(run, spec)]
+    since = dg.RunStatusChangeRecordsFilter(dg.DagsterEventType.RUN_FAILURE, after_storage_id=cursor.after)
+    for failure in instance.fetch_run_status_changes(since, limit=LOOKED_AT, ascending=True).records:
+        run = instance.get_run_by_id(failure.run_id)
+        if run is None:
+            continue
+        of_run = [spec for spec in specs if label_of(spec) not in told and works_on(run, spec)]
         for spec in of_run[:-1]:
-            told = (*told, tag_of(spec))
+            told = (*told, label_of(spec))
             yield run, spec, FailureCursor(cursor.after, told)
-        yield run, of_run[-1] if of_run else None, FailureCursor(event_id)
-        cursor, told = FailureCursor(event_id), ()
+        cursor, told = FailureCursor(failure.storage_id), ()
+        yield run, of_run[-1] if of_run else None, cursor
 
 
 def _notice(
@@ -133,29 +134,12 @@ def _notice(
 ) -> JsonObject:
     """Of this run; one that cannot be made must not keep the later ones back."""
     try:
-        made = notice.of_run(context.instance, run, tag_of(spec), _served(spec, pinot), base_url)
+        made = notice.of_run(context.instance, run, label_of(spec), _served(spec, pinot), base_url)
         json.dumps(made, allow_nan=False)
     except Exception as error:
         context.log.exception(f"the notice of run {run.run_id} could not be made: please report it")
-        return notice.least(run, tag_of(spec), base_url, repr(error))
+        return notice.least(run, label_of(spec), base_url, repr(error))
     return made
-
-
-def _newest(instance: dg.DagsterInstance) -> int:
-    """Id of the newest failure, 0 when there is none."""
-    records = instance.fetch_run_status_changes(dg.DagsterEventType.RUN_FAILURE, limit=1).records
-    return records[0].storage_id if records else 0
-
-
-def _failed_runs(instance: dg.DagsterInstance, after: int) -> list[tuple[int, dg.DagsterRun]]:
-    """Runs that failed after an event, each with the id of the event, oldest first."""
-    changes = instance.fetch_run_status_changes(
-        dg.RunStatusChangeRecordsFilter(dg.DagsterEventType.RUN_FAILURE, after_storage_id=after),
-        limit=LOOKED_AT,
-        ascending=True,
-    )
-    found = [(record.storage_id, instance.get_run_by_id(record.run_id)) for record in changes.records]
-    return [(event_id, run) for event_id, run in found if run is not None]
 
 
 def _served(spec: AnyTableSpec, pinot: PinotResource) -> JsonObject:

@@ -13,24 +13,18 @@ from dataclasses import dataclass, replace
 
 import dagster as dg
 
-from pinot_assets.assets.budget import LATE_HINT, LISTING_S, LOOK_S, TICK_S, Budget
 from pinot_assets.assets.health import evaluations, unseen
-from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.history import TICK_S, Budget, TableHistory
 from pinot_assets.assets.partition_events import PartitionEvents
-from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
-from pinot_assets.assets.table import TableAssets
+from pinot_assets.assets.runs import job_name, runs_under_way, sensor_trigger_of
 from pinot_assets.core.check_result import unknown
 from pinot_assets.core.waiting import Late, Patience
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError, SourceError
 from pinot_assets.health import source
 from pinot_assets.resources import PinotResource
 from pinot_assets.scheduling.decision import FilesCursor, decide_tick, settlement
-from pinot_assets.session.detect.listing import (
-    CompleteListing,
-    KeptParts,
-    ListingCursor,
-    resume_listing,
-)
+from pinot_assets.sensors.health import LATE_HINT, LOOK_S
+from pinot_assets.session.detect.listing import CompleteListing, KeptParts, ListingCursor, resume_listing
 from pinot_assets.session.detect.observe import Observation, observe, published_token
 from pinot_assets.session.stores.clients import open_hints, open_session_store, open_source, open_staging
 from pinot_assets.session.stores.staging import Staging
@@ -40,15 +34,17 @@ from pinot_assets.source.notifications import SqsHints
 from pinot_assets.table_spec import TableSpec
 
 INTERVAL_S = 30
+LISTING_S = 20.0
+"""What a tick may spend on listing; with what it writes and compares it stays below Dagster's 60 s."""
 
 
-def files_sensor(table: TableAssets) -> dg.SensorDefinition:
+def files_sensor(spec: TableSpec) -> dg.SensorDefinition:
     """The files sensor of one table."""
-    spec, looking = table.spec, _Looking(table.spec)
+    looking = _Looking(spec)
 
     @dg.sensor(
         name=f"{spec.asset_name}_files",
-        job=table.job,
+        job_name=job_name(spec),
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.STOPPED,
         description=f"New, rewritten and deleted files of {spec.ingestion.input_dir_uri}.",

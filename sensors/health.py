@@ -1,42 +1,64 @@
-"""The health sensor: one look at a table at every tick, recorded as check evaluations without a run.
+"""The health sensors: one look at a table at every tick, recorded without a run.
 
-Off unless it is switched on: a look lists the source and the staging area.
+Off unless they are switched on: a look at an OFFLINE table lists the source and the staging area. A look at a
+REALTIME table becomes one observation with numbers to plot, beside the evaluations of its checks. Where its
+spec gives a `repairLimit`, and something is wrong that a repair can mend now, the repair job is started with
+that limit, unless it runs already.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import dagster as dg
+from dagster._grpc.utils import default_sensor_grpc_timeout
 
 from pinot_assets import health
-from pinot_assets.assets.budget import look_in_time
-from pinot_assets.assets.health import evaluations, examine_table
-from pinot_assets.assets.keys import keys_of
+from pinot_assets.assets.health import evaluations, with_lasting
+from pinot_assets.assets.history import TICK_S
+from pinot_assets.assets.keys import TABLE_TAG, table_key
+from pinot_assets.assets.realtime import observations
+from pinot_assets.assets.runs import UNDER_WAY, WHY_TAG
 from pinot_assets.core.check_result import unknown
-from pinot_assets.core.waiting import Patience
+from pinot_assets.core.text import plural
+from pinot_assets.core.waiting import Late, Patience
+from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import CHECKS, CheckResult, summary
+from pinot_assets.realtime.health.checks import RealtimeView, blind, look
+from pinot_assets.realtime.lease import open_operations
+from pinot_assets.realtime.repair.apply import preview
+from pinot_assets.realtime.repair.model import SUBJECT, RepairLimits
 from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings
-from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec import RealtimeTableSpec, TableSpec, label_of
+
+LOOK_S = default_sensor_grpc_timeout() - TICK_S - 5
+"""How long a tick waits for what it looks at. Clients of what is silent give up after a minute, or one after
+the other; Dagster has ended the tick by then and keeps nothing of it."""
+
+LATE_HINT = (
+    "is it up, and does the network let requests through? Where a look takes longer by itself, set "
+    "DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS for code server and daemon (docs/scale.md)"
+)
+
+T = TypeVar("T")
 
 
 def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
-    """The health sensor of one table."""
-    table, patience = keys_of(spec).table, Patience()
-
-    def in_time(spec: TableSpec, settings: Callable[[], Settings]) -> tuple[CheckResult, ...]:
-        return look_in_time(patience, spec.name, lambda: health.examine_table(spec, settings), _blind)
+    """The health sensor of one OFFLINE table."""
+    patience = Patience()
 
     @dg.sensor(
         name=f"{spec.asset_name}_health",
-        asset_selection=dg.AssetSelection.assets(table),
+        asset_selection=dg.AssetSelection.assets(table_key(spec)),
         minimum_interval_seconds=spec.dagster.health_interval_sec,
         default_status=dg.DefaultSensorStatus.STOPPED,
         description=f"Looks at the standing health of {spec.name} and records its checks.",
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
-        answers = examine_table(context.instance, spec, pinot.settings, in_time)
+        looked = look_in_time(patience, spec.name, lambda: health.examine_table(spec, pinot.settings), _blind)
+        answers = with_lasting(context.instance, spec, looked)
         message = summary(answers)
         context.log.info(message)
         return dg.SensorResult(
@@ -49,3 +71,82 @@ def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
 
 def _blind(why: str, next_step: str) -> tuple[CheckResult, ...]:
     return tuple(unknown(check.name, why, next_step) for check in CHECKS)
+
+
+def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
+    """The health sensor of one REALTIME table."""
+    repair, patience = f"{spec.asset_name}_repair", Patience()
+
+    @dg.sensor(
+        name=f"{spec.asset_name}_health",
+        job_name=repair,
+        minimum_interval_seconds=spec.dagster.health_interval_sec,
+        default_status=dg.DefaultSensorStatus.STOPPED,
+        description=f"Looks at the health of {spec.name_with_type} and records it; {_repairs(spec)}.",
+    )
+    def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
+        looked = look_in_time(patience, spec.name_with_type, lambda: look(spec.name, pinot.settings), blind)
+        message = summary(looked.answers)
+        context.log.info(message)
+        wanted, holder = _wanted(spec, looked, pinot.settings)
+        under_way = dg.RunsFilter(job_name=repair, statuses=UNDER_WAY)
+        if wanted and (running := context.instance.get_runs(under_way, limit=1)):
+            message, wanted = f"{message}; run {running[0].run_id} repairs already", ""
+        elif wanted and holder:  # a run would only fail of that
+            message, wanted = f"{message}; not repaired, as {holder} works on the table", ""
+        events: list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation] = [
+            *observations(spec, looked),
+            *evaluations(context.instance, spec, looked.answers),
+        ]
+        if not wanted:
+            return dg.SensorResult(skip_reason=dg.SkipReason(message), asset_events=events)
+        return dg.SensorResult(run_requests=[repair_request(spec, wanted)], asset_events=events)
+
+    return sensor
+
+
+def _repairs(spec: RealtimeTableSpec) -> str:
+    limit = spec.dagster.repair_limit
+    return f"starts at most {limit} steps of a repair at a look" if limit else "repairs nothing (repairLimit)"
+
+
+def repair_request(spec: RealtimeTableSpec, why: str) -> dg.RunRequest:
+    """A run of the repair job with the spec's limit.
+
+    :param why: shown as a tag of the run.
+    """
+    repair = f"{spec.asset_name}_repair"
+    config = {"apply": True, "limit": spec.dagster.repair_limit}
+    return dg.RunRequest(
+        job_name=repair,
+        run_config={"ops": {f"{repair}_op": {"config": config}}},
+        tags={TABLE_TAG: label_of(spec), WHY_TAG: why},
+    )
+
+
+def _wanted(
+    spec: RealtimeTableSpec, looked: RealtimeView, settings: Callable[[], Settings]
+) -> tuple[str, str]:
+    """What a repair would do now, in short, and who works on the table meanwhile: a repair, a drain, a
+    rebalance, by the command line as well. Both empty where it may not, or where there is nothing to do."""
+    if not spec.dagster.repair_limit or looked.state is None or all(one.passed for one in looked.answers):
+        return "", ""
+    try:
+        with open_operations(settings(), spec.name_with_type) as operations:
+            remembered, holder = operations.recall(SUBJECT), operations.holder()
+        steps = preview(looked.state, remembered, RepairLimits(steps=spec.dagster.repair_limit)).steps
+    except PinotAssetsError:
+        return "", ""  # without it a step might be begun twice; the checks tell what is wrong
+    wanted = f"{plural(len(steps), 'step')}, first: {steps[0]}" if steps else ""
+    return wanted, "" if holder is None else str(holder)
+
+
+def look_in_time(patience: Patience, name: str, look: Callable[[], T], blind: Callable[[str, str], T]) -> T:
+    """What a look at a table comes to: a tick that Dagster ends leaves every check as green as it was.
+
+    :param blind: what takes its place when it is late, by reason and next step.
+    """
+    try:
+        return patience.wait_for(look, LOOK_S)
+    except Late as late:
+        return blind(f"the look at {name} does not come to its end ({late})", LATE_HINT)

@@ -1,17 +1,35 @@
-"""What people are told of a run that failed: which table, where, why, and what queries still see."""
+"""What people are told of a run that failed: which table, where, why, and what queries still see.
+
+A notice is posted to a webhook, whose URL is a secret: whoever knows it may post.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import dagster as dg
+import httpx
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_fixed
 
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.core.text import plural
+from pinot_assets.errors import PinotAssetsError
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.state import utc_text
+
+URL_VARIABLE = "PINOT_ASSETS_WEBHOOK_URL"
+TIMEOUT = httpx.Timeout(10.0, connect=5.0)
+ATTEMPTS = 2
+"""In one tick; the next tick goes on."""
+
+_JSON = {"Content-Type": "application/json"}
+_NEVER_TAKEN = frozenset({400, 413, 415, 422})
+"""Answers that say something of the notice, and not of the webhook or of this moment."""
 
 LINES = 5
 LENGTH = 1000
@@ -37,9 +55,10 @@ def of_run(
         if entry.dagster_event is not None
     ]
     steps = [{"step": e.step_key, "error": _error(e)} for e in events if e.is_step_failure]
+    where = f" in {', '.join(str(e.step_key) for e in events if e.is_step_failure)}" if steps else ""
     ends = [e.message or "" for e in events if e.event_type is dg.DagsterEventType.RUN_FAILURE]
     return {
-        "text": f"{table}: run {run.run_id} failed{_where(steps)}; {served['text']}",
+        "text": f"{table}: run {run.run_id} failed{where}; {served['text']}",
         "table": table,
         "run_id": run.run_id,
         "run_url": _run_url(run, base_url),
@@ -109,10 +128,6 @@ def _run_url(run: dg.DagsterRun, base_url: str) -> str | None:
     return f"{base_url.rstrip('/')}/runs/{run.run_id}" if base_url else None
 
 
-def _where(steps: Sequence[JsonMapping]) -> str:
-    return f" in {', '.join(step['step'] for step in steps)}" if steps else ""
-
-
 def _error(event: dg.DagsterEvent) -> str:
     error = event.step_failure_data.error
     if error is None:
@@ -133,15 +148,90 @@ def _failed_checks(events: Sequence[dg.DagsterEvent]) -> Iterator[JsonObject]:
                 "asset": check.asset_key.to_user_string(),
                 "check": check.check_name,
                 "description": _shorten(check.description or ""),
-                "numbers": {name: v for name, v in values.items() if _is_number(v)},
+                "numbers": {  # those that JSON can say
+                    name: v for name, v in values.items() if isinstance(v, int | float) and math.isfinite(v)
+                },
             }
-
-
-def _is_number(value: Any) -> bool:
-    """One that JSON can say."""
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _shorten(text: str) -> str:
     lines = [line for line in text.strip().splitlines() if line.strip()]
     return "\n".join(lines[:LINES])[:LENGTH]
+
+
+class NoticeRefused(PinotAssetsError):
+    """The webhook is up and will never take this notice."""
+
+
+class _Unanswered(Exception):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where notices go."""
+
+    url: str = field(repr=False)
+
+    def post(self, notice: JsonMapping) -> None:
+        """Deliver one notice as JSON.
+
+        :raises NoticeRefused: it will never be taken.
+        :raises PinotAssetsError: it was not taken now. Neither error names the URL.
+        """
+        body = json.dumps(notice, allow_nan=False)  # ASCII: paths may hold bytes that are no UTF-8
+        try:
+            status = Retrying(
+                stop=stop_after_attempt(ATTEMPTS),
+                wait=wait_fixed(1),
+                retry=retry_if_exception_type(_Unanswered),
+                reraise=True,
+            )(self._post, body)
+        except _Unanswered as error:
+            why = str(error)
+        else:
+            if 200 <= status < 300:
+                return
+            why = f"it answered {status}"
+            if status in _NEVER_TAKEN:
+                raise NoticeRefused("the webhook refused a notice", why=why)
+        # Outside of the handler: httpx names the URL in some of its errors, and Dagster shows the causes.
+        raise PinotAssetsError(
+            "the webhook did not take a notice, which is kept",
+            why=why,
+            hint=f"check {URL_VARIABLE}; the next tick tries again",
+        )
+
+    def _post(self, notice: str) -> int:
+        """Its answer.
+
+        :raises _Unanswered: none, or one that says to come back later.
+        """
+        try:
+            with (
+                _unlogged(),
+                httpx.Client(timeout=TIMEOUT) as client,
+                # Its body says nothing that is made use of, so none of it is read.
+                client.stream("POST", self.url, content=notice, headers=_JSON) as answer,
+            ):
+                status = answer.status_code
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise _Unanswered(type(error).__name__) from None
+        if status in (408, 429) or status >= 500:
+            raise _Unanswered(f"it answered {status}")
+        return status
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Httpx logs every request with its URL, at INFO."""
+    logger = logging.getLogger("httpx")
+
+    def quiet(_: logging.LogRecord) -> bool:
+        return False
+
+    logger.addFilter(quiet)
+    try:
+        yield
+    finally:
+        logger.removeFilter(quiet)

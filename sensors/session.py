@@ -1,7 +1,8 @@
-"""The session sensor: goes on with a session whose driver died, once, and then less and less often.
+"""What starts a table's job without a look at its files: the session sensor and the schedule.
 
-It looks at ZooKeeper and the staging area only; the files are the files sensor's. On its way it shows in
-Dagster what was published without it.
+The session sensor goes on with a session whose driver died, once, and then less and less often. It looks at
+ZooKeeper and the staging area only; the files are the files sensor's. On its way it shows in Dagster what was
+published without it. The schedule is Pinot's `schedule`, as Dagster runs it.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
@@ -10,11 +11,16 @@ import time
 
 import dagster as dg
 
-from pinot_assets.assets.budget import TICK_S, Budget
-from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.runs import runs_under_way, sensor_trigger_of
+from pinot_assets.assets.history import TICK_S, Budget, TableHistory
+from pinot_assets.assets.keys import keys_of
+from pinot_assets.assets.runs import (
+    job_name,
+    runs_under_way,
+    sensor_trigger_of,
+    trigger_of,
+    trigger_to_come,
+)
 from pinot_assets.assets.snapshot import data_version_of, publication
-from pinot_assets.assets.table import TableAssets
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.resources import PinotResource
@@ -28,13 +34,12 @@ from pinot_assets.table_spec import TableSpec
 INTERVAL_S = 30
 
 
-def session_sensor(table: TableAssets) -> dg.SensorDefinition:
+def session_sensor(spec: TableSpec) -> dg.SensorDefinition:
     """The session sensor of one table."""
-    spec = table.spec
 
     @dg.sensor(
         name=f"{spec.asset_name}_session",
-        job=table.job,
+        job_name=job_name(spec),
         minimum_interval_seconds=INTERVAL_S,
         default_status=dg.DefaultSensorStatus.STOPPED,
         description=f"Goes on with a session of {spec.name} whose driver died. It never spends a retry.",
@@ -48,7 +53,8 @@ def session_sensor(table: TableAssets) -> dg.SensorDefinition:
                 seen = observe(store, open_staging(spec))
                 if not running:
                     _show_published(context.instance, spec, seen, store, settings)
-            verdict = decide_session(spec, seen, running, context.cursor or "", int(time.time()))
+            states = {run.run_id: run.status.value for run in running}
+            verdict = decide_session(spec, seen, states, context.cursor or "", int(time.time()))
         except PinotAssetsError as error:
             return dg.SensorResult(skip_reason=str(error), cursor=context.cursor)
         context.log.info(verdict.message)
@@ -73,11 +79,38 @@ def _show_published(
     with HttpPinotClient(settings.pinot) as pinot:
         shown = publication(spec, seen, store, open_staging(spec), pinot, settings)
     assert shown is not None
-    if not history.report(shown.partitions(history)):
+    if not history.report(shown.picture(history).publications(history)):
         return
     # A run may have come up since, and tell of a newer snapshot; this one is then nobody's concern any more.
     if runs_under_way(instance, spec) or store.pointer().current_snapshot != seen.pointer.current_snapshot:
         return
     # The table's own event comes last: it says that the others are through.
-    for event in (shown.switch(), shown.table()):
-        history.store(event)
+    for key in (keys_of(spec).snapshot, keys_of(spec).table):
+        history.store(shown.event(key))
+
+
+def table_schedule(spec: TableSpec) -> dg.ScheduleDefinition | None:
+    """Starts the table's job at the times of `schedule`, in `scheduleTimezone`; None without a `schedule`.
+
+    A tick always triggers, whatever the sensors may not do (docs/design/session.md#retries): it is the way in
+    which retries are spent. Beside a run of its table its own waits its turn in Dagster's queue. Only where
+    a run like its own waits there already it starts none: that one will list the files, too.
+    """
+    if spec.ingestion.cron is None:
+        return None
+
+    @dg.schedule(
+        name=f"{spec.asset_name}_schedule",
+        job_name=job_name(spec),
+        cron_schedule=spec.ingestion.cron,
+        execution_timezone=spec.ingestion.schedule_timezone,
+        default_status=dg.DefaultScheduleStatus.STOPPED,
+        description=f"`schedule: {spec.ingestion.schedule}` of {spec.name}.",
+    )
+    def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        if (waiting := trigger_to_come(context.instance, spec)) is not None:
+            state = waiting.status.value.lower().replace("_", " ")
+            return dg.SkipReason(f"run {waiting.run_id} of {spec.name} is {state}")
+        return trigger_of(context.instance, spec, f"schedule {spec.ingestion.schedule}")
+
+    return schedule

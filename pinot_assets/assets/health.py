@@ -9,10 +9,10 @@ looks read it here, so that one that fails as well does not turn the error into 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, TypedDict
+from typing import Final
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
@@ -22,13 +22,14 @@ from dagster._core.storage.asset_check_execution_record import (
 
 from pinot_assets import health
 from pinot_assets.assets.history import checked_materialization
-from pinot_assets.assets.keys import keys_of
+from pinot_assets.assets.keys import table_key
+from pinot_assets.assets.metadata import Metadata
 from pinot_assets.health import CHECKS, CheckResult, source
+from pinot_assets.health.check import HealthCheck
+from pinot_assets.realtime.health.check import RealtimeCheck
+from pinot_assets.realtime.health.checks import CHECKS as REALTIME_CHECKS
 from pinot_assets.resources import PinotResource
-from pinot_assets.settings.environment import Settings
-from pinot_assets.table_spec import TableSpec
-
-Examine = Callable[[TableSpec, Callable[[], Settings]], tuple[CheckResult, ...]]
+from pinot_assets.table_spec import AnyTableSpec, RealtimeTableSpec, TableSpec
 
 AGAIN_MS: Final = 15 * 60_000
 """Until an error that lasts is recorded again: a tick every 30 s would fill Dagster's event log."""
@@ -53,7 +54,7 @@ class Unseen:
 def unseen(instance: dg.DagsterInstance, spec: TableSpec) -> Unseen | None:
     """What stands in Dagster; None where the newest evaluation of the check says something else."""
     records = instance.event_log_storage.get_asset_check_execution_history(
-        dg.AssetCheckKey(keys_of(spec).table, source.NAME),
+        dg.AssetCheckKey(table_key(spec), source.NAME),
         limit=1,
         status=COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES,
     )
@@ -65,17 +66,10 @@ def unseen(instance: dg.DagsterInstance, spec: TableSpec) -> Unseen | None:
     return Unseen(int(since.value * 1000), int(records[0].event.timestamp * 1000))
 
 
-def examine_table(
-    instance: dg.DagsterInstance,
-    spec: TableSpec,
-    settings: Callable[[], Settings],
-    examine: Examine | None = None,
+def with_lasting(
+    instance: dg.DagsterInstance, spec: TableSpec, answers: tuple[CheckResult, ...]
 ) -> tuple[CheckResult, ...]:
-    """`health.examine_table`, with what Dagster knows of how long the table could not be looked at.
-
-    :param examine: in its place, by who has no time to wait.
-    """
-    answers = (examine or health.examine_table)(spec, settings)
+    """Answers of one look, with what Dagster knows of how long the table could not be looked at."""
     if all(answer.known for answer in answers if answer.name == source.NAME):
         return answers
     if (before := unseen(instance, spec)) is None:
@@ -88,16 +82,19 @@ def examine_table(
 
 
 def evaluations(
-    instance: dg.DagsterInstance, spec: TableSpec, answers: tuple[CheckResult, ...]
+    instance: dg.DagsterInstance, spec: AnyTableSpec, answers: Iterable[CheckResult]
 ) -> list[dg.AssetCheckEvaluation]:
     """The answers as a sensor records them, without a run."""
-    table = keys_of(spec).table
+    table = table_key(spec)
     target = checked_materialization(instance, table)
     return [
         dg.AssetCheckEvaluation(
             asset_key=table,
             check_name=answer.name,
-            **said(answer),
+            passed=answer.passed,
+            severity=dg.AssetCheckSeverity(answer.severity.value),
+            description=answer.description,
+            metadata=metadata_of(answer),
             target_materialization_data=target,
             blocking=False,
         )
@@ -105,82 +102,91 @@ def evaluations(
     ]
 
 
-class Said(TypedDict):
-    """What Dagster's results and evaluations of a check have in common."""
-
-    passed: bool
-    severity: dg.AssetCheckSeverity
-    description: str
-    metadata: dict[str, dg.MetadataValue]
-
-
-def said(answer: CheckResult) -> Said:
-    """The answer in Dagster's words."""
-    return {
-        "passed": answer.passed,
-        "severity": dg.AssetCheckSeverity(answer.severity.value),
-        "description": answer.description,
-        "metadata": metadata_of(answer),
-    }
-
-
-def metadata_of(answer: CheckResult) -> dict[str, dg.MetadataValue]:
+def metadata_of(answer: CheckResult) -> Metadata:
     """Numbers to plot and what to do next. A check that is not known has no numbers: zeros would lie."""
-    numbers = {"expected": answer.expected, "found": answer.found, **answer.numbers} if answer.known else {}
-    values: dict[str, dg.MetadataValue] = {
-        name: dg.MetadataValue.int(n) if isinstance(n, int) else dg.MetadataValue.float(float(n))
-        for name, n in numbers.items()
-    }
+    values: dict[str, dg.MetadataValue | str | int | float] = {}
+    if answer.known:
+        values |= {"expected": answer.expected, "found": answer.found, **answer.numbers}
     if answer.next_step:
-        values["next_step"] = dg.MetadataValue.text(answer.next_step)
+        values["next_step"] = answer.next_step
     if isinstance(answer, source.Lasting):
         values["not_known_since"] = dg.MetadataValue.timestamp(answer.since_ms / 1000)
     return values
 
 
-WARN_SHARE = 0.75
-"""Share of the promised freshness after which Dagster warns."""
+Look = Callable[
+    [dg.DagsterInstance, PinotResource], tuple[Iterable[dg.AssetObservation], Iterable[CheckResult]]
+]
+"""What is observed of a table at one look, and the answer of each check."""
 
 
-def table_health(spec: TableSpec) -> dg.AssetChecksDefinition:
-    """The standing health of one table: one check each, all of one look."""
-    table = keys_of(spec).table
+def health_checks(
+    spec: AnyTableSpec, checks: Iterable[HealthCheck | RealtimeCheck], description: str, look: Look
+) -> dg.AssetChecksDefinition:
+    """One check each, all of one look."""
+    table = table_key(spec)
 
     @dg.multi_asset_check(
         name=f"{spec.asset_name}_health_checks",
         specs=[
             dg.AssetCheckSpec(check.name, asset=table, description=check.promise, blocking=False)
-            for check in CHECKS
+            for check in checks
         ],
         can_subset=True,
-        description=f"What should hold of {spec.name} at any time. Reads only, and takes no lease.",
+        description=description,
     )
-    def health(context: dg.AssetCheckExecutionContext, pinot: PinotResource) -> Iterator[dg.AssetCheckResult]:
+    def health(
+        context: dg.AssetCheckExecutionContext, pinot: PinotResource
+    ) -> Iterator[dg.AssetObservation | dg.AssetCheckResult]:
+        observed, answers = look(context.instance, pinot)
+        yield from observed
         selected = {key.name for key in context.selected_asset_check_keys}
-        for answer in examine_table(context.instance, spec, pinot.settings):
+        for answer in answers:
             if answer.name in selected:
                 yield dg.AssetCheckResult(
                     asset_key=table,
                     check_name=answer.name,
-                    **said(answer),
+                    passed=answer.passed,
+                    severity=dg.AssetCheckSeverity(answer.severity.value),
+                    description=answer.description,
+                    metadata=metadata_of(answer),
                 )
 
     return health
 
 
-def health_job(spec: TableSpec) -> UnresolvedAssetJobDefinition:
+def table_health(spec: TableSpec) -> dg.AssetChecksDefinition:
+    """The standing health of one table."""
+
+    def look(
+        instance: dg.DagsterInstance, pinot: PinotResource
+    ) -> tuple[Iterable[dg.AssetObservation], Iterable[CheckResult]]:
+        return (), with_lasting(instance, spec, health.examine_table(spec, pinot.settings))
+
+    what = f"What should hold of {spec.name} at any time. Reads only, and takes no lease."
+    return health_checks(spec, CHECKS, what, look)
+
+
+def health_job(spec: AnyTableSpec) -> UnresolvedAssetJobDefinition:
     """The job that makes all checks of one table by hand.
 
     Without the table's tag: it only reads, and keeps no run of the table waiting.
     """
-    table = keys_of(spec).table
-    checks = [dg.AssetCheckKey(table, check.name) for check in CHECKS]
+    checks: Iterable[HealthCheck | RealtimeCheck] = CHECKS
+    what = f"the standing health of {spec.name}"
+    if isinstance(spec, RealtimeTableSpec):
+        checks, what = REALTIME_CHECKS, f"the health of {spec.name_with_type}"
+    keys = [dg.AssetCheckKey(table_key(spec), check.name) for check in checks]
     return dg.define_asset_job(
         f"{spec.asset_name}_health",
-        selection=dg.AssetSelection.checks(*checks),
+        selection=dg.AssetSelection.checks(*keys),
         executor_def=dg.in_process_executor,
-        description=f"One look at the standing health of {spec.name}; changes nothing.",
+        description=f"One look at {what}; changes nothing.",
     )
+
+
+WARN_SHARE = 0.75
+"""Share of the promised freshness after which Dagster warns."""
 
 
 def freshness_policy(spec: TableSpec) -> dg.FreshnessPolicy | None:

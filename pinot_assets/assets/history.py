@@ -4,11 +4,17 @@ Staleness in Dagster compares, for one partition, the observation that a materia
 newest one (dagster/_core/definitions/data_version.py). So an event of a segment that is published points at
 the observation of the version that it was built from, and an event of one that is only staged points just
 before it: stale until it is published, and fresh again when the file is written back.
+
+Dagster stores 8 to 30 events a second, and a tick of a sensor has 60 s: a `Budget` says for how long it may
+write.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
@@ -22,7 +28,6 @@ from dagster._core.definitions.data_version import (
     get_input_event_pointer_tag,
 )
 
-from pinot_assets.assets.budget import Budget
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.metadata import Metadata
 from pinot_assets.session.context.context import WRITER_VERSION
@@ -34,6 +39,37 @@ ABSENT = "absent"
 """Data version of segments that were published once and are no longer."""
 _OLD_OBSERVATIONS = 50
 """How far back a rolled-back version is looked for; beyond, the partition shows as stale, which it is."""
+
+
+TICK_S = 15.0
+"""What a tick may spend on it, beside its look at source and session."""
+
+T = TypeVar("T")
+
+
+class Budget:
+    """Time for all that is written with it. Runs and the command line have as much as they need.
+
+    :param seconds: from now on.
+    :ivar exhausted: something was left undone.
+    """
+
+    def __init__(self, seconds: float = math.inf) -> None:
+        self._end = time.monotonic() + seconds
+        self.exhausted = False
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether there is no time left."""
+        return time.monotonic() >= self._end
+
+    def spend_on(self, items: Iterable[T]) -> Iterator[T]:
+        """Items while there is time, but always the first: whatever is late, the next tick gets further."""
+        for number, item in enumerate(items):
+            if number and self.is_spent:
+                self.exhausted = True
+                return
+            yield item
 
 
 def checked_materialization(
@@ -116,12 +152,8 @@ class TableHistory:
 
     def observations(self, versions: Mapping[str, str]) -> Iterator[dg.AssetObservation]:
         """What differs from the last observation."""
-        yield from self._observe(self.changed(versions))
-
-    def changed(self, versions: Mapping[str, str]) -> dict[str, str]:
-        """Those that differ from the last observation."""
         last = self.observed()
-        return {key: version for key, version in versions.items() if last.get(key) != version}
+        yield from self._observe({key: v for key, v in versions.items() if last.get(key) != v})
 
     def first_observations(self, versions: Mapping[str, str]) -> Iterator[dg.AssetObservation]:
         """What was never observed."""
@@ -219,10 +251,9 @@ class TableHistory:
             },
         )
 
-    def _pointers(self, keys: Iterable[str]) -> Mapping[str, int]:
+    def _pointers(self, keys: Collection[str]) -> Mapping[str, int]:
         """Storage id of the newest observation, by partition key."""
-        wanted = set(keys)
-        if not wanted:
+        if not keys:
             return {}
         # All of them: thousands of keys do not fit into one condition of SQLite's.
         return self._log.get_latest_storage_id_by_partition(

@@ -40,7 +40,6 @@ def of_files(files: Sequence[PublishedFile]) -> Metadata:
 
 def of_report(report: TriggerReport) -> Metadata:
     """One trigger."""
-    failed = [f"| {cell(f.uri)} | {cell(f.code)} | {cell(f.reason)} |" for f in report.failed[:SHOWN]]
     values: dict[str, dg.MetadataValue | str | int | float] = {
         "summary": report.summary,
         "files_listed": report.listed,
@@ -61,11 +60,9 @@ def of_report(report: TriggerReport) -> Metadata:
         values["rows_per_s"] = round(rate)
     if report.session is not None:
         values |= {"session": report.session.id, **of_session(report.session)}
-    if failed:
-        more = len(report.failed) - len(failed)
-        table = "\n".join(["| file | code | reason |", "|---|---|---|", *failed])
-        table += f"\n\nand {more} more" if more else ""
-        values["failed_files"] = dg.MetadataValue.md(table)
+    if report.failed:
+        failed = [(cell(f.uri), cell(f.code), cell(f.reason)) for f in report.failed]
+        values["failed_files"] = first_rows(("file", "code", "reason"), failed)
     if report.notes:
         values["notes"] = dg.MetadataValue.md("\n".join(f"- {plain(n)}" for n in report.notes))
     return values
@@ -154,6 +151,20 @@ def _link(uri: str) -> dg.MetadataValue | str:
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
+
+
+def first_rows(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> dg.MetadataValue:
+    """The first of some rows as a table, and how many there are besides."""
+    more = f"\n\nand {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+    return dg.MetadataValue.md(table_of(head, rows[:SHOWN]) + more)
+
+
+def table_of(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table of cells; nothing where there are no rows."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    if not lines:
+        return ""
+    return "\n".join([f"| {' | '.join(head)} |", "|" + "---|" * len(head), *lines])
 
 
 def cell(text: str) -> str:

@@ -13,10 +13,10 @@ import dagster as dg
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import TABLE_TAG, keys_of, pool_of
-from pinot_assets.assets.metadata import Metadata, cell
+from pinot_assets.assets.metadata import Metadata, cell, table_of
 from pinot_assets.assets.partition_events import Event
-from pinot_assets.assets.run_driver import RunLog, driver_of
-from pinot_assets.assets.snapshot import publication_by
+from pinot_assets.assets.runs import RunLog, driver_of
+from pinot_assets.assets.snapshot import data_version_of, publication_by
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.gc.collect import collect, lines
@@ -35,7 +35,7 @@ from pinot_assets.session.plan_report.rendering import (
     mode_lines,
     preview,
 )
-from pinot_assets.table_spec import TableSpec
+from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
 
 TARGET_TAG = "pinot/target"
 """Run tag with what the run acts on. A run that is executed again inherits it, and acts on nothing else."""
@@ -57,6 +57,30 @@ class _Operation:
     target: Callable[[Observation], str]
     act: Callable[[Driver, JsonMapping, dg.DagsterLogManager], str]
     config: Mapping[str, dg.Field] = field(default_factory=dict)
+
+
+def operation_job(
+    spec: AnyTableSpec,
+    operation: str,
+    description: str,
+    config: Mapping[str, dg.Field],
+    act: Callable[..., Iterator[Event]],
+) -> dg.JobDefinition:
+    """`<table>_<operation>`, which writes to the table: it runs beside no other run of the table."""
+    op = dg.op(
+        name=f"{spec.asset_name}_{operation}_op",
+        out={},
+        pool=pool_of(spec),
+        description=description,
+        config_schema=dict(config) or None,
+    )(act)
+    return job_of(op, description, {TABLE_TAG: label_of(spec), **TAGS})
+
+
+def job_of(op: dg.OpDefinition, description: str, tags: Mapping[str, str] | None = None) -> dg.JobDefinition:
+    """The job of one op `<job>_op`."""
+    graph = dg.GraphDefinition(op.name.removesuffix("_op"), node_defs=[op])
+    return graph.to_job(description=description, tags=tags, executor_def=dg.in_process_executor)
 
 
 def operations(spec: TableSpec) -> tuple[dg.JobDefinition, ...]:
@@ -161,61 +185,41 @@ def _act_once(context: dg.OpExecutionContext, operation: _Operation, driver: Dri
 
 
 def _job(spec: TableSpec, operation: _Operation) -> dg.JobDefinition:
-    name, description = f"{spec.asset_name}_{operation.name}", operation.description
-
-    @dg.op(
-        name=f"{name}_op",
-        out={},
-        pool=pool_of(spec),
-        description=description,
-        config_schema=dict(operation.config) or None,
-    )
     def act(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[Event]:
         driver = driver_of(context, spec, push)
         told = _act_once(context, operation, driver)
         context.log.info(told)
         shown = publication_by(driver, push.pinot.settings())
         history = TableHistory(context.instance, spec)
-        if shown is not None and history.published() != shown.data_version:
+        if shown is not None and history.published() != data_version_of(shown.snapshot):
             shown = replace(shown, metadata={**shown.metadata, operation.name: dg.MetadataValue.md(told)})
-            yield from shown.partitions(history)
-            yield shown.switch()
-            yield shown.table()
+            yield from shown.picture(history).publications(history)
+            yield shown.event(keys_of(spec).snapshot)
+            yield shown.event(keys_of(spec).table)
 
-    @dg.job(
-        name=name,
-        tags={TABLE_TAG: spec.name, **TAGS},
-        executor_def=dg.in_process_executor,
-        description=description,
-    )
-    def job() -> None:
-        act()
-
-    return job
+    return operation_job(spec, operation.name, operation.description, operation.config, act)
 
 
 def plan_job(spec: TableSpec) -> dg.JobDefinition:
     """The job. Without the table's tag and pool: it only reads, and keeps no run of the table waiting."""
-    name = f"{spec.asset_name}_plan"
 
-    @dg.op(name=f"{name}_op", out={}, description="Reads, decides and adds up; writes nothing.")
+    @dg.op(
+        name=f"{spec.asset_name}_plan_op",
+        out={},
+        description="Reads, decides and adds up; writes nothing.",
+    )
     def plan(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[dg.AssetObservation]:
         found = push.driver(spec, context.run.run_id, RunLog(context.log)).plan()
         for line in lines_of(found):
             context.log.info(line)
         yield dg.AssetObservation(keys_of(spec).snapshot, metadata=metadata_of(found))
 
-    @dg.job(
-        name=name,
-        executor_def=dg.in_process_executor,
-        description=f"What a run of {spec.name} would do now: files, segments, rows, room, and what cannot "
-        "be undone. Changes nothing and takes no lease; the plan is in the run's log and on the asset "
+    return job_of(
+        plan,
+        f"What a run of {spec.name} would do now: files, segments, rows, room, and what cannot be undone. "
+        "Changes nothing and takes no lease; the plan is in the run's log and on the asset "
         f"`{spec.asset_name}/snapshot`.",
     )
-    def job() -> None:
-        plan()
-
-    return job
 
 
 def lines_of(plan: PlanReport) -> Iterator[str]:
@@ -255,10 +259,10 @@ def _page(plan: PlanReport) -> str:
     files = [(mark, cell(f"`{uri}`"), cell(text)) for mark, uri, text in file_lines(plan)]
     parts = [
         f"**{cell(headline(plan))}**",
-        _table(("files", ""), _rows(file_counts(plan))),
-        _table(("", "file", "version"), files),
-        *(_table((title, ""), _rows(part(plan))) for title, part in SECTIONS.items()),
-        _table(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
+        table_of(("files", ""), _rows(file_counts(plan))),
+        table_of(("", "file", "version"), files),
+        *(table_of((title, ""), _rows(part(plan))) for title, part in SECTIONS.items()),
+        table_of(("each mode", "would build", "would remove", ""), (map(cell, m) for m in mode_lines(plan))),
         f"`{command(plan)}`",
     ]
     return "\n\n".join(filter(None, parts))
@@ -267,11 +271,3 @@ def _page(plan: PlanReport) -> str:
 def _rows(lines: Iterable[Line]) -> Iterator[tuple[str, str]]:
     for line in lines:
         yield cell(line.label), f"**{cell(line.text)}**" if line.warns else cell(line.text)
-
-
-def _table(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
-    """A Markdown table of cells; nothing where there are no rows."""
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    if not lines:
-        return ""
-    return "\n".join([f"| {' | '.join(head)} |", "|" + "---|" * len(head), *lines])

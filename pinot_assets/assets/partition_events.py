@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,13 +17,18 @@ from pinot_assets.assets.partitions import (
     ALL_FILES,
     DELETED,
     FilePartitioning,
+    SourceRows,
     by_partition,
     choose,
     digest,
     path_of,
-    published_versions,
 )
-from pinot_assets.assets.source_rows import SourceRows
+from pinot_assets.assets.runs import runs_under_way
+from pinot_assets.errors import PinotAssetsError
+from pinot_assets.session.detect.observe import list_source, observe
+from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
+from pinot_assets.settings.environment import load_settings
+from pinot_assets.settings.local_stack import default_home
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Receipt
 from pinot_assets.source import SourceFile
@@ -49,27 +56,21 @@ class PartitionEvents:
         spec: TableSpec,
         files: Mapping[str, SourceFile],
         snapshot: Snapshot | None,
-        existing: Iterable[str],
+        existing: Collection[str],
     ) -> PartitionEvents:
         """Put listing and ledger together.
 
         :param files: the listing, by URI.
         :param existing: partition keys that stand in Dagster; a grouped table stays grouped.
         """
-        return cls._of(
-            spec, SourceRows.beside(spec, FileTable.of(files).columns, snapshot), snapshot, existing
-        )
+        rows = SourceRows.beside(spec, FileTable.of(files).columns, snapshot)
+        return cls(spec, rows, snapshot, choose(spec, rows, existing))
 
     @classmethod
-    def of_ledger(cls, spec: TableSpec, snapshot: Snapshot, existing: Iterable[str]) -> PartitionEvents:
+    def of_ledger(cls, spec: TableSpec, snapshot: Snapshot, existing: Collection[str]) -> PartitionEvents:
         """As if the source held just what is published: for callers that did not list it."""
-        return cls._of(spec, SourceRows.of_ledger(spec, snapshot), snapshot, existing)
-
-    @classmethod
-    def _of(
-        cls, spec: TableSpec, rows: SourceRows, snapshot: Snapshot | None, existing: Iterable[str]
-    ) -> PartitionEvents:
-        return cls(spec, rows, snapshot, choose(spec, rows, list(existing)))
+        rows = SourceRows.of_ledger(spec, snapshot)
+        return cls(spec, rows, snapshot, choose(spec, rows, existing))
 
     @cached_property
     def ledger(self) -> Mapping[str, PublishedFile]:
@@ -84,7 +85,8 @@ class PartitionEvents:
     @cached_property
     def published(self) -> dict[str, str]:
         """Versions that queries see, by partition key."""
-        return by_partition(published_versions(self.spec, self.ledger), self.partitioning.key_of)
+        versions = {path_of(self.spec, uri): file.version for uri, file in self.ledger.items()}
+        return by_partition(versions, self.partitioning.key_of)
 
     def observations(self, history: TableHistory) -> Iterator[Event]:
         """Add the partitions of new files, and say what is new in the source."""
@@ -133,3 +135,55 @@ def _told(members: Mapping[str, Sequence[PublishedFile]], state: str) -> dict[st
 def _build(files: Iterable[PublishedFile]) -> str:
     """Six hex digits that tell two builds of the same versions apart, by their segments' names."""
     return digest(output.segment for file in files for output in file.outputs)[:6]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How the files of one table are spread over partitions.
+
+    :ivar history: what Dagster knows of the table.
+    :ivar now: as they are spread now.
+    :ivar target: as the table spec alone would have it.
+    """
+
+    instance: dg.DagsterInstance
+    spec: TableSpec
+    history: TableHistory
+    now: PartitionEvents
+    target: PartitionEvents
+
+    def refuse_beside_runs(self) -> None:
+        """Nothing is moved below a run.
+
+        :raises PinotAssetsError: a run of the table is under way.
+        """
+        if running := runs_under_way(self.instance, self.spec):
+            raise PinotAssetsError(
+                f"run {running[0].run_id} of {self.spec.name} is under way",
+                why="Dagster fails a step whose partition has gone",
+                hint=f"stop the sensor {self.spec.asset_name}_files, wait for the run to end, and run this "
+                "again",
+            )
+
+
+@contextmanager
+def open_spread(spec: TableSpec) -> Iterator[Spread]:
+    """Read Dagster, the ledger and the source of a table.
+
+    :raises PinotAssetsError: there is no Dagster instance, or something cannot be read.
+    """
+    if not os.environ.get("DAGSTER_HOME") and (default_home() / "dagster").is_dir():
+        os.environ["DAGSTER_HOME"] = str(default_home() / "dagster")
+    if not os.environ.get("DAGSTER_HOME"):
+        raise PinotAssetsError(
+            "no Dagster instance to talk to",
+            why="DAGSTER_HOME is not set, and `pinot-assets dev` has not run here",
+            hint="export DAGSTER_HOME=<the folder of its dagster.yaml>",
+        )
+    with dg.DagsterInstance.get() as instance:
+        history = TableHistory(instance, spec)
+        with open_session_store(spec, load_settings()) as store:
+            snapshot = observe(store, open_staging(spec)).snapshot
+        files = list_source(spec, open_source(spec)).files
+        now = PartitionEvents.take(spec, files, snapshot, history.partitions())
+        yield Spread(instance, spec, history, now, PartitionEvents.take(spec, files, snapshot, ()))

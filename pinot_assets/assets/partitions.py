@@ -7,6 +7,9 @@ has to be remembered beside the partitions themselves.
 A partition of one file has that file's version; a group's is a digest of its files'. Two equal versions mean
 equal content as far as listing and ledger tell, so a file that is rewritten and then written back has the
 version that it had before.
+
+What stands in the source is kept as columns (`SourceRows`): a path and a version for every file, for a
+million of them. What is published keeps the version that it was built from.
 """
 
 from __future__ import annotations
@@ -14,10 +17,17 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from pinot_assets.snapshot.manifest import PublishedFile
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pinot_assets.snapshot.manifest import Snapshot, tokens_of, versions_of
+from pinot_assets.source.diff import differing
+from pinot_assets.source.file_table import files_of, in_order, text_of, without_root
 from pinot_assets.source.uris import unquote_key
 from pinot_assets.table_spec import TableSpec
 
@@ -56,7 +66,9 @@ def path_of(spec: TableSpec, uri: str) -> str:
     return unquote_key(uri.removeprefix(f"{spec.input_uri()}/"))
 
 
-def choose(spec: TableSpec, paths: Collection[str], existing: Collection[str]) -> FilePartitioning:
+def choose(
+    spec: TableSpec, paths: SourceRows | Collection[str], existing: Collection[str]
+) -> FilePartitioning:
     """One partition per file up to `maxFilePartitions`, then one per group.
 
     A table that was grouped stays so, and by what it was grouped by, or its partitions would come and go
@@ -90,10 +102,6 @@ def file_key(path: str) -> str:
     """
     if len(path) <= LONGEST and path != ALL_FILES and not _REFUSED.search(path) and not is_group(path):
         return path
-    return _shortened(path)
-
-
-def _shortened(path: str) -> str:
     directory, _, name = _REFUSED.sub("_", path).rpartition("/")
     digest = _digest(path).hex()[:10]
     return f"{directory[-28:]}/{name[:18]}~{digest}".lstrip("/")
@@ -137,17 +145,12 @@ def _digest(path: str) -> bytes:
 DELETED = "deleted"
 """Version of a file that is published and gone from the source."""
 
-Versions = Mapping[str, str]
-"""Version by path or by partition key."""
 
+def by_partition(versions: Mapping[str, str], key_of: KeyOf) -> dict[str, str]:
+    """From versions by path to those by partition key.
 
-def published_versions(spec: TableSpec, ledger: Mapping[str, PublishedFile]) -> dict[str, str]:
-    """Versions that queries see, by path."""
-    return {path_of(spec, uri): file.version for uri, file in ledger.items()}
-
-
-def by_partition(versions: Versions, key_of: KeyOf) -> dict[str, str]:
-    """Versions by partition key; a group's is a digest over its paths and versions, and so is the table's."""
+    A group's is a digest over its paths and versions, and so is the table's.
+    """
     members: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for path, version in versions.items():
         members[key_of(path)].append((path, version))
@@ -167,3 +170,179 @@ def digest(lines: Iterable[str]) -> str:
     """Twelve hex digits of some lines, in whatever order they come."""
     text = "\n".join(sorted(lines))
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
+
+
+_NOTHING = pa.Table.from_batches([], pa.schema({"uri": pa.string(), "version": pa.string()}))
+_SLASH, _LINE_END = ord("/"), b"\n"
+_STEP = 64  # lines; of a directory, first so many are looked at
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """A listing beside a ledger.
+
+    :ivar listed: as `file_table.COLUMNS`, each URI once, in order.
+    :ivar ledger: `uri` and `version` of what is published, each URI once, in order.
+    :ivar differing: of both, as `source.diff` tells it.
+    """
+
+    spec: TableSpec
+    listed: pa.Table
+    ledger: pa.Table
+    differing: tuple[pa.Table, pa.Table]
+
+    @classmethod
+    def beside(cls, spec: TableSpec, listed: pa.Table, snapshot: Snapshot | None) -> SourceRows:
+        """Compare a listing with what is published."""
+        files = snapshot.files if snapshot else ()
+        ledger = _newest(tokens_of(files)) if files else _NOTHING
+        return cls(spec, listed, ledger, differing(listed, versions_of(files)))
+
+    @classmethod
+    def of_ledger(cls, spec: TableSpec, snapshot: Snapshot) -> SourceRows:
+        """As if the source held just what is published."""
+        ledger = _newest(tokens_of(snapshot.files)) if snapshot.files else _NOTHING
+        return cls(spec, ledger, ledger, (ledger.slice(0, 0), ledger.slice(0, 0)))
+
+    @cached_property
+    def deleted(self) -> list[str]:
+        """Paths that are published and gone from the source."""
+        listed, published = self.differing
+        gone = pc.invert(pc.is_in(published.column("uri"), value_set=listed.column("uri")))
+        return [path_of(self.spec, uri) for uri in published.column("uri").filter(gone).to_pylist()]
+
+    def __len__(self) -> int:
+        return int(self.listed.num_rows) + len(self.deleted)
+
+    def __iter__(self) -> Iterator[str]:
+        """All paths, deleted ones too; each once."""
+        for uri in self.listed.column("uri").to_pylist():
+            yield path_of(self.spec, uri)
+        yield from self.deleted
+
+    def versions(self, partitioning: FilePartitioning) -> dict[str, str]:
+        """Versions by partition key, as `by_partition` tells them."""
+        # Append never takes rows away, so there a deletion leaves nothing to be done.
+        kept = self.spec.mode == "append"
+        rows = self._rows(kept)
+        gone = dict.fromkeys([] if kept else self.deleted, DELETED)
+        if partitioning.name != "directory":
+            paths = (path_of(self.spec, uri) for uri in rows.column("uri").to_pylist())
+            there = dict(zip(paths, rows.column("version").to_pylist(), strict=True))
+            return by_partition(there | gone, partitioning.key_of)
+        by_key = by_partition(gone, partitioning.key_of)
+        return by_key | _by_directory(self._lines(rows), partitioning) if rows.num_rows else by_key
+
+    def _rows(self, with_deleted: bool) -> pa.Table:
+        """`uri` and `version` of what is there, in the order of URIs."""
+        changed, beside = self.differing
+        uris = self.listed.column("uri")
+        if not len(self.ledger) or len(changed) == len(uris):
+            same = self.ledger.column("version").slice(0, 0)
+            is_other = np.ones(len(uris), dtype=bool)
+        else:
+            same = self.ledger.column("version").filter(pc.invert(_are_in(self.ledger, beside)))
+            is_other = _are_in(self.listed, changed).to_numpy()
+        tokens = [file.fingerprint.token for file in files_of(changed.sort_by("uri"))] if len(changed) else []
+        # What did not change stands in the same order on both sides.
+        place = np.empty(len(uris), dtype=np.int64)
+        place[~is_other] = np.arange(len(same))
+        place[is_other] = len(same) + np.arange(len(tokens))
+        versions = pa.concat_arrays([*same.chunks, pa.array(tokens, pa.string())])
+        rows = pa.table({"uri": uris, "version": versions.take(pa.array(place))})
+        if with_deleted and self.deleted:
+            gone = pc.invert(_are_in(self.ledger, self.listed))
+            rows = pa.concat_tables([rows, self.ledger.filter(gone)]).sort_by("uri")
+        return rows
+
+    def _lines(self, rows: pa.Table) -> _Lines:
+        paths = without_root(rows.column("uri"), len(self.spec.input_uri()) + 1).cast(pa.binary())
+        escaped = b"%" in bytes(text_of(paths))
+        if escaped:
+            told = (path_of(self.spec, uri).encode(errors="surrogatepass") for uri in rows["uri"].to_pylist())
+            paths = pa.array(told, pa.binary())
+        ends = pc.binary_join_element_wise(rows.column("version").cast(pa.binary()), b"", _LINE_END)
+        lines = pc.binary_join_element_wise(paths, ends.combine_chunks(), b"\t")
+        if escaped:
+            order = pc.sort_indices(lines)
+            paths, lines = paths.take(order), lines.take(order)
+        return _Lines(paths, lines)
+
+
+class _Lines:
+    """Lines `path<TAB>version` of files, in order, one behind the other in memory. At least one."""
+
+    def __init__(self, paths: pa.BinaryArray, lines: pa.BinaryArray) -> None:
+        self.paths, self._count = paths, len(lines)
+        self._codes = np.frombuffer(text_of(paths), np.uint8)
+        self._text = text_of(lines)
+        self._starts, self._line_starts = _offsets(paths), _offsets(lines)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def path(self, line: int) -> bytes:
+        """Of one line."""
+        return bytes(self.paths[line].as_py())
+
+    def digest(self, stretches: list[tuple[int, int]]) -> str:
+        """As `digest`, of some lines."""
+        digested, between = hashlib.sha256(), b""
+        for start, end in stretches:
+            digested.update(between)
+            digested.update(self._text[self._line_starts[start] : self._line_starts[end] - 1])
+            between = _LINE_END
+        return digested.hexdigest()[:12]
+
+    def directories(self) -> Iterator[tuple[int, int]]:
+        """Stretches of lines that lie in one directory; some have several."""
+        start = 0
+        while start < len(self):
+            folder, slash, _ = self.path(start).rpartition(b"/")
+            end, step = start + 1, _STEP
+            while self._lie_in(folder + slash, end, end + step):
+                end, step = end + step, step * 2
+            while step := step // 2:
+                if self._lie_in(folder + slash, end, end + step):
+                    end += step
+            yield start, end
+            start = end
+
+    def _lie_in(self, folder: bytes, start: int, end: int) -> bool:
+        """Whether all of some lines lie in a folder, and none deeper."""
+        if end > len(self) or not self.path(end - 1).startswith(folder):
+            return False
+        slashes = np.count_nonzero(self._codes[self._starts[start] : self._starts[end]] == _SLASH)
+        return bool(slashes == (end - start) * folder.count(b"/"))
+
+
+def _by_directory(lines: _Lines, partitioning: FilePartitioning) -> dict[str, str]:
+    members: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for start, end in lines.directories():
+        key = partitioning.key_of(lines.path(start).decode(errors="surrogatepass"))
+        members[key].append((start, end))
+    found = {key: lines.digest(stretches) for key, stretches in members.items()}
+    return found | {ALL_FILES: lines.digest([(0, len(lines))])}
+
+
+def _offsets(texts: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """Where each begins in `text_of`, and where the last ends."""
+    offsets: np.ndarray[tuple[int], np.dtype[np.int32]] = np.frombuffer(texts.buffers()[1], np.int32)
+    mine = offsets[texts.offset : texts.offset + len(texts) + 1].copy()
+    mine -= mine[0]
+    return mine
+
+
+def _are_in(some: pa.Table, others: pa.Table) -> pa.ChunkedArray:
+    return pc.is_in(some.column("uri"), value_set=others.column("uri").combine_chunks())
+
+
+def _newest(ledger: pa.Table) -> pa.Table:
+    """Each URI once, in its last row."""
+    if not in_order(ledger, pc.less_equal):
+        ledger = ledger.take(pc.sort_indices(ledger, [("uri", "ascending")]))  # which is stable
+    if in_order(ledger, pc.less):
+        return ledger
+    uris = ledger.column("uri")
+    is_last = np.append(pc.not_equal(uris.slice(0, len(uris) - 1), uris.slice(1)).to_numpy(), True)
+    return ledger.filter(pa.array(is_last))

@@ -1,13 +1,27 @@
-"""What Dagster must know of the runs of one table, whatever starts them."""
+"""The runs of one table: what Dagster must know of them, whatever starts them, and the driver of each.
+
+Each step of a run has the driver of its table, with its progress in the run's log.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping
+
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster._core.storage.tags import PARTITION_NAME_TAG, RETRY_NUMBER_TAG
 
-from pinot_assets.assets.keys import TABLE_TAG, partitions_name, pool_of, tag_of
+from pinot_assets.assets.keys import TABLE_TAG, keys_of, partitions_name, pool_of
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.table_spec import AnyTableSpec, TableSpec
+from pinot_assets.core.text import plural
+from pinot_assets.core.waiting import Clock, Deadline, poll_until
+from pinot_assets.resources import ConsistentPushResource
+from pinot_assets.session.driver import Driver
+from pinot_assets.session.stores.session_store import SessionStore
+from pinot_assets.session.values.report import Pace, TriggerReport
+from pinot_assets.snapshot.receipt import Failure, Receipt
+from pinot_assets.table_spec import AnyTableSpec, TableSpec, label_of
 
 WHY_TAG = "pinot/tick"
 """Run tag with what the sensor or schedule said that started the run."""
@@ -23,22 +37,37 @@ UNDER_WAY = [*TO_START, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELI
 """And what until it has ended."""
 
 
+QUIET_S = 60.0
+"""How long a build that goes on may be silent: every line of a run's log is a row of Dagster's database."""
+SLACK_S = 5
+"""How much longer than its time-out a dead run's lease is waited for: ZooKeeper ends sessions in ticks."""
+
+
 def job_name(spec: TableSpec) -> str:
     """The table's job: one trigger."""
     return f"{spec.asset_name}_ingest"
 
 
-def job_tags(spec: TableSpec) -> dict[str, str]:
-    """Run tags of the table's job.
+def table_job(spec: TableSpec) -> UnresolvedAssetJobDefinition:
+    """The table's job.
 
-    They make its runs strictly serial, and keep an instance that retries every failed run from spending the
-    session's retries (rule R26): only a run whose worker died is worth another one, from where it died.
+    Its run tags make its runs strictly serial, and keep an instance that retries every failed run from
+    spending the session's retries (rule R26): only a run whose worker died is worth another one, from where
+    it died.
     """
-    return {
-        TABLE_TAG: spec.name,
-        "dagster/retry_on_asset_or_op_failure": "false",
-        "dagster/retry_strategy": "FROM_FAILURE",
-    }
+    keys = keys_of(spec)
+    return dg.define_asset_job(
+        job_name(spec),
+        selection=dg.AssetSelection.assets(keys.segments, keys.snapshot),
+        executor_def=dg.in_process_executor,
+        tags={
+            TABLE_TAG: spec.name,
+            "dagster/retry_on_asset_or_op_failure": "false",
+            "dagster/retry_strategy": "FROM_FAILURE",
+        },
+        description=f"One trigger of {spec.name}: build what changed, gate it, switch to it. "
+        f"Choose the partition `{ALL_FILES}`; any other does the same.",
+    )
 
 
 def trigger_of(instance: dg.DagsterInstance, spec: TableSpec, why: str) -> dg.RunRequest:
@@ -92,4 +121,86 @@ def works_on(run: dg.DagsterRun, spec: AnyTableSpec) -> bool:
     pool of one of its steps.
     """
     pools = run.run_op_concurrency.all_pools if run.run_op_concurrency else None
-    return run.tags.get(TABLE_TAG) == tag_of(spec) or pool_of(spec) in (pools or ())
+    return run.tags.get(TABLE_TAG) == label_of(spec) or pool_of(spec) in (pools or ())
+
+
+class RunLog:
+    """Tells a run's log how a driver gets on.
+
+    :param on_building: is called when a build begins: the session stands by then.
+    """
+
+    def __init__(
+        self,
+        log: dg.DagsterLogManager,
+        clock: Callable[[], float] = time.monotonic,
+        on_building: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._log, self._clock, self._on_building = log, clock, on_building
+        self._pace = Pace({})
+        self._told = clock()
+
+    def note(self, text: str) -> None:
+        """One step."""
+        self._log.info(text)
+
+    def building(self, sizes: Mapping[int, int]) -> None:
+        """Files are about to be built."""
+        self._on_building()
+        self._pace = Pace(sizes, self._clock)
+        self._log.info(f"building {plural(len(sizes), 'file')} of {sum(sizes.values()):,} bytes on Spark")
+        self._told = self._clock()
+
+    def moving(self, rows: int) -> None:
+        """Tasks came further."""
+        self._pace.moving(rows)
+        if self._clock() - self._told >= QUIET_S:
+            self._tell()
+
+    def built(self, outcome: Receipt | Failure) -> None:
+        """One of them is through."""
+        pace = self._pace
+        pace.built(outcome)
+        if isinstance(outcome, Failure):
+            self._log.warning(f"{outcome.uri} failed: {outcome.code}: {outcome.reason}")
+        elif pace.done == pace.files or pace.done % max(1, pace.files // 10) == 0:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._log.info(f"built {self._pace}")
+        self._told = self._clock()
+
+
+def driver_of(
+    context: dg.OpExecutionContext | dg.AssetExecutionContext | dg.AssetCheckExecutionContext,
+    spec: TableSpec,
+    push: ConsistentPushResource,
+) -> Driver:
+    """The same one for every step of a process; it takes the lease when it is first used."""
+    log = RunLog(context.log)
+    driver = push.driver(spec, context.run.run_id, log)
+    if context.run.parent_run_id is not None:
+        wait_out(context.run.parent_run_id, driver.clients.store, log.note, driver.clients)
+    return driver
+
+
+def trigger(driver: Driver, run: dg.DagsterRun) -> TriggerReport:
+    """The trigger that a run may make."""
+    return driver.trigger() if is_asked_for(run) else driver.trigger_without_retry()
+
+
+def wait_out(parent: str, store: SessionStore, note: Callable[[str], None], clock: Clock) -> None:
+    """Let ZooKeeper take the lease from the run that this one goes on for.
+
+    A worker that was killed cannot let go of it, and Dagster starts the next one within seconds: without
+    this, every retry of a dead run would meet the dead run's lease and fail. One that is held by anybody
+    else is not waited for.
+    """
+
+    def is_let_go() -> bool:
+        holder = store.holder()
+        return holder is None or holder.run != parent
+
+    if not is_let_go():
+        note(f"waiting for the lease of run {parent}, which this one goes on for")
+        poll_until(Deadline(clock, store.waits.lease + SLACK_S), 1, is_let_go, bool)

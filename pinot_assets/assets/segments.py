@@ -1,4 +1,6 @@
-"""`segments` and its gate: build what changed, stage it hidden, audit it.
+"""`source_files`, `segments` and its gate: observe the files, build what changed, stage it hidden, audit it.
+
+`source_files` is the files of a table as they lie in the source, one data version per partition.
 
 The steps of one trigger run in one process, which holds the table's lease
 (docs/design/session.md#in-dagster). The gate shows itself as a blocking asset check; `snapshot` enforces it
@@ -9,6 +11,7 @@ nothing that was not audited.
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 import dagster as dg
 from dagster._core.storage.tags import (
@@ -17,21 +20,82 @@ from dagster._core.storage.tags import (
     EXTERNALLY_MANAGED_ASSETS_TAG,
 )
 
-from pinot_assets.assets.asset_attributes import asset_attributes, file_partitions, segments_condition
 from pinot_assets.assets.history import TableHistory
-from pinot_assets.assets.keys import ATTEMPT_TAG, GATE, SESSION_TAG, TABLE_TAG, keys_of, pool_of
+from pinot_assets.assets.keys import (
+    ATTEMPT_TAG,
+    GATE,
+    SESSION_TAG,
+    TABLE_TAG,
+    asset_attributes,
+    keys_of,
+    partitions_name,
+    pool_of,
+)
 from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.partition_events import Event, PartitionEvents
-from pinot_assets.assets.run_driver import BuildLog, driver_of, trigger
-from pinot_assets.assets.runs import job_name
+from pinot_assets.assets.runs import RunLog, driver_of, is_alone, job_name, trigger
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.audit.checks import Finding
+from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.resources import ConsistentPushResource
+from pinot_assets.resources import ConsistentPushResource, PinotResource
+from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.session.driver import Driver
+from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Outcome, PushKind, Session
 from pinot_assets.table_spec import TableSpec
+
+
+def store_kind(uri: str) -> str:
+    """What Dagster calls the store: `s3`, `gcs`, `azure` or `file`."""
+    scheme = uri.partition(":")[0].lower()
+    return {"s3": "s3", "gs": "gcs", "abfss": "azure"}.get(scheme, "file")
+
+
+def file_partitions(spec: TableSpec) -> dg.DynamicPartitionsDefinition:
+    """One partition per file, or per group of files."""
+    return dg.DynamicPartitionsDefinition(name=partitions_name(spec))
+
+
+def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
+    """Observed by the files sensor, by every run of the table, and by hand."""
+    where = spec.ingestion.input_dir_uri
+    what = f"Files of {where} as they lie there. Only observed, so Dagster counts them as missing."
+
+    @dg.multi_observable_source_asset(  # type: ignore[untyped-decorator]
+        name=f"{spec.asset_name}_source_files",
+        specs=[
+            dg.AssetSpec(
+                keys_of(spec).source_files,
+                partitions_def=file_partitions(spec),
+                metadata={"input_directory": where},
+                # Without a result of its own: it says what changed, partition by partition.
+                skippable=True,
+                **asset_attributes(
+                    spec,
+                    what,
+                    store_kind(where),
+                ),
+            )
+        ],
+    )
+    def source_files(context: dg.AssetExecutionContext, pinot: PinotResource) -> Iterator[Event]:
+        with open_session_store(spec, pinot.settings()) as store:
+            snapshot = observe(store, open_staging(spec)).snapshot
+        files = list_source(spec, open_source(spec)).files
+        history = TableHistory(context.instance, spec)
+        picture = PartitionEvents.take(spec, files, snapshot, history.partitions())
+        changed = list(picture.observations(history))
+        context.log.info(
+            f"{plural(len(files), 'file')}; "
+            f"{len(changed):,} of {plural(len(picture.source), 'partition')} changed"
+        )
+        yield from changed
+        if is_alone(context.instance, spec, context.run.run_id):
+            picture.forget_all_others(history)
+
+    return cast(dg.AssetsDefinition, source_files)
 
 
 def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
@@ -66,7 +130,12 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
             waiting = driver.observe().session is not None
         else:
             # Tagged when the build begins: where a run dies in it, one looks for the session first.
-            driver.report_to(BuildLog(context.log, lambda: _tag_run(context, spec, driver.observe().session)))
+            driver.report_to(
+                RunLog(
+                    context.log,
+                    on_building=lambda: _tag_run(context, spec, driver.observe().session),
+                )
+            )
             report = trigger(driver, context.run)
             context.log.info(report.summary)
             _tag_run(context, spec, report.session)
@@ -81,6 +150,22 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
             yield from _output_without_event(context)
 
     return segments
+
+
+def segments_condition(spec: TableSpec) -> dg.AutomationCondition[dg.AssetKey | dg.AssetCheckKey] | None:
+    """A file was rewritten, or a new one was observed.
+
+    Automation conditions are for tables that ask for them (`dagster: {automation: true}`). They see new,
+    rewritten and deleted files once `source_files` was observed, which somebody must do: the files sensor's
+    ticks, a schedule, a person. A failed file does not start a run again before it changes; any other file
+    that changes meanwhile starts one, and that spends a retry of the session. `snapshot` follows in a run of
+    its own. The files sensor observes and explains itself; it stays the recommended way.
+    """
+    if not spec.dagster.automation:
+        return None
+    condition = dg.AutomationCondition
+    changed = condition.any_deps_match(condition.data_version_changed()) | condition.missing().newly_true()
+    return changed.since(condition.newly_requested()) & ~condition.in_progress()
 
 
 def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:

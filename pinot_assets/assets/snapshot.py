@@ -12,15 +12,13 @@ from dataclasses import dataclass
 import dagster as dg
 from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
-from pinot_assets.assets.asset_attributes import asset_attributes, snapshot_condition
 from pinot_assets.assets.health import freshness_policy
 from pinot_assets.assets.history import TableHistory, checked_materialization
-from pinot_assets.assets.keys import GATE, SESSION_TAG, keys_of, pool_of
+from pinot_assets.assets.keys import GATE, SESSION_TAG, asset_attributes, keys_of, pool_of
 from pinot_assets.assets.metadata import Metadata, of_checks, of_snapshot
 from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.partitions import digest
-from pinot_assets.assets.run_driver import driver_of
-from pinot_assets.assets.runs import is_alone
+from pinot_assets.assets.runs import driver_of, is_alone
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
@@ -44,42 +42,16 @@ class Publication:
 
     spec: TableSpec
     snapshot: Snapshot
-    data_version: str
     metadata: Metadata
 
-    @property
-    def bad_rows(self) -> int:
-        """Rows that were put aside of the files that its session built."""
-        return sum(f.bad_rows for f in self.snapshot.files if f.session == self.snapshot.session)
-
-    @property
-    def checks(self) -> tuple[Checked, ...]:
-        """Those of the audit that it passed; none of a release that did not keep them."""
-        audit = published_audit(self.snapshot.audit)
-        return audit.checks if audit is not None else ()
-
-    def partitions(self, history: TableHistory) -> Iterator[Event]:
-        """Of every partition that shows something else."""
-        yield from self._picture(history).publications(history)
-
-    def forget_gone(self, history: TableHistory) -> None:
-        """Take what is neither published nor in the source off the list. Not beside another run."""
-        self._picture(history).forget_gone(history)
-
-    def _picture(self, history: TableHistory) -> PartitionEvents:
+    def picture(self, history: TableHistory) -> PartitionEvents:
+        """The partitions, as if the source held just what is published."""
         return PartitionEvents.of_ledger(self.spec, self.snapshot, history.partitions())
 
-    def table(self) -> dg.AssetMaterialization:
-        """Of the Pinot table."""
-        return self._event(keys_of(self.spec).table)
-
-    def switch(self) -> dg.AssetMaterialization:
-        """Of the switch, where it was not made by the asset's own step."""
-        return self._event(keys_of(self.spec).snapshot)
-
-    def _event(self, key: dg.AssetKey) -> dg.AssetMaterialization:
+    def event(self, key: dg.AssetKey) -> dg.AssetMaterialization:
+        """Of the Pinot table, or of the switch where it was not made by the asset's own step."""
         return dg.AssetMaterialization(
-            key, metadata=self.metadata, tags={DATA_VERSION_TAG: self.data_version}
+            key, metadata=self.metadata, tags={DATA_VERSION_TAG: data_version_of(self.snapshot)}
         )
 
 
@@ -109,7 +81,6 @@ def publication(
     return Publication(
         spec,
         snapshot,
-        data_version_of(snapshot),
         {**metadata, "pinot_console": dg.MetadataValue.url(console)},
     )
 
@@ -157,18 +128,32 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         shown = publication_by(driver, push.pinot.settings())
         assert shown is not None  # it was published just now
         history = TableHistory(context.instance, spec)
-        yield from shown.partitions(history)
+        picture = shown.picture(history)
+        yield from picture.publications(history)
         if is_alone(context.instance, spec, context.run.run_id):
-            shown.forget_gone(history)
-        yield shown.table()
+            picture.forget_gone(history)
+        yield shown.event(keys_of(spec).table)
         yield _gate_again(context.instance, shown, len(driver.last_failures()))
         yield dg.MaterializeResult(
             metadata=shown.metadata,
-            data_version=dg.DataVersion(shown.data_version),
+            data_version=dg.DataVersion(data_version_of(shown.snapshot)),
             tags=history.switched_tags(),
         )
 
     return snapshot
+
+
+def snapshot_condition(spec: TableSpec) -> dg.AutomationCondition[dg.AssetKey | dg.AssetCheckKey] | None:
+    """New segments were built and passed the gate."""
+    if not spec.dagster.automation:
+        return None
+    condition = dg.AutomationCondition
+    return (
+        condition.any_deps_updated().since(condition.newly_requested())
+        & condition.all_deps_blocking_checks_passed()
+        & ~condition.any_deps_in_progress()
+        & ~condition.in_progress()
+    )
 
 
 def _gate_again(instance: dg.DagsterInstance, shown: Publication, failed: int) -> dg.AssetCheckEvaluation:
@@ -178,18 +163,21 @@ def _gate_again(instance: dg.DagsterInstance, shown: Publication, failed: int) -
 
     :param failed: files that a plain push left out.
     """
-    segments = keys_of(shown.spec).segments
+    segments, snapshot = keys_of(shown.spec).segments, shown.snapshot
+    audit = published_audit(snapshot.audit)
+    checks = audit.checks if audit is not None else ()  # none of a release that did not keep them
+    bad_rows = sum(f.bad_rows for f in snapshot.files if f.session == snapshot.session)
     warnings = [f"{plural(failed, 'file')} failed; the others are published"] if failed else []
-    if shown.bad_rows:
-        warnings.append(f"{plural(shown.bad_rows, 'bad row')} put aside; the others are published")
-    warnings += [_warned(c) for c in shown.checks if not c.passed and c.name not in _COUNTED]
+    if bad_rows:
+        warnings.append(f"{plural(bad_rows, 'bad row')} put aside; the others are published")
+    warnings += [_warned(c) for c in checks if not c.passed and c.name not in _COUNTED]
     return dg.AssetCheckEvaluation(
         asset_key=segments,
         check_name=GATE,
         passed=not warnings,
         severity=dg.AssetCheckSeverity.WARN if warnings else dg.AssetCheckSeverity.ERROR,
         description="; ".join(warnings) or "passed, and switched to",
-        metadata=of_checks(shown.checks),
+        metadata=of_checks(checks),
         target_materialization_data=checked_materialization(instance, segments),
         blocking=True,
     )

@@ -29,8 +29,8 @@ from pinot_assets.source import Inventory, told
 from pinot_assets.table_spec import TableSpec
 
 FIRST_WAIT_S = 300
-"""Until a listing that was launched in vain is launched again; doubled each time. Above the time-outs of one
-run, so that a Pinot that restarts is met at most once or twice."""
+"""Until a listing, or a session, that was launched in vain is launched again; doubled each time. Above the
+time-outs of one run, so that a Pinot that restarts is met at most once or twice."""
 LONGEST_WAIT_S = 15 * 60
 """A run that ended without a trace mostly met a Pinot, a ZooKeeper or a store that was away: once that is
 back, the table should not wait for hours."""
@@ -39,17 +39,19 @@ SETTLED_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class FilesTick:
-    """What one tick decided.
+class Tick:
+    """What one tick of a sensor decided.
 
     :ivar launch: whether to start the job.
     :ivar message: why, for people.
-    :ivar cursor: what the next tick compares with.
+    :ivar cursor: what the next tick starts from.
+    :ivar dead_run: id of a run that Dagster holds to be alive and that is not.
     """
 
     launch: bool
     message: str
     cursor: str
+    dead_run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,7 @@ def decide_tick(
     cursor: str,
     now_s: int,
     differences: tuple[pa.Table, pa.Table] | None = None,
-) -> FilesTick:
+) -> Tick:
     """One tick (docs/design/session.md#retries, rule R26).
 
     A session whose trouble passes by itself is tried again, later each time, whatever the listing is. One
@@ -202,16 +204,18 @@ def decide_tick(
     :param differences: as `compare_listing` takes them.
     """
     seen = compare_listing(spec, inventory, observation, differences)
-    last = replace(FilesCursor.read(cursor).works, sweep=None).sees(seen, _snapshot_key(observation), now_s)
+    snapshot = observation.pointer.current_snapshot
+    last = replace(FilesCursor.read(cursor).works, sweep=None)
+    last = last.sees(seen, snapshot.key if snapshot else "", now_s)
     reason = _stays_out(spec, inventory, observation, seen) or _not_yet(spec, observation, seen, last, now_s)
     later = f"; {told(seen.later)}" if seen.later else ""
     last = last.restless
     if _leaves_nothing(spec, observation, seen):
         last = replace(last, quiet=listing_of(spec), quiet_s=now_s)
     if reason is not None:
-        return FilesTick(False, reason + later, last.text)
+        return Tick(False, reason + later, last.text)
     again = replace(last, at_s=now_s, times=last.times + 1)
-    return FilesTick(True, f"{seen}; launched{' again' if last.times else ''}{later}", again.text)
+    return Tick(True, f"{seen}; launched{' again' if last.times else ''}{later}", again.text)
 
 
 def _leaves_nothing(spec: TableSpec, observation: Observation, seen: ListingComparison) -> bool:
@@ -236,7 +240,7 @@ def _stays_out(
         # Append never takes rows away, so a file that has gone leaves nothing to do.
         work = seen.new or seen.rewritten or (seen.deleted and spec.mode != "append") or seen.restored
         return None if work else f"{seen} of {seen.listed} files listed"
-    trouble = _trouble(spec, observation)
+    trouble = trouble_of(spec, observation)
     if trouble and not spec.ingestion.sensor_retries:
         return (
             f"{session.id} {trouble} and waits for the schedule or a run by hand "
@@ -254,7 +258,7 @@ def _not_yet(
     settling = last.since_s + spec.ingestion.settle_seconds - now_s
     if settling > 0:
         return f"{seen}; settling, {settling} s left"
-    if last.times and _audit_failed(observation):
+    if last.times and audit_failed(observation):
         return f"{seen}; the audit of this listing failed, waiting for a change"
     session = observation.session
     left = last.at_s + last.wait_s - now_s if last.times else 0
@@ -269,21 +273,21 @@ def _not_yet(
     return None
 
 
-def _trouble(spec: TableSpec, observation: Observation) -> str:
+def trouble_of(spec: TableSpec, observation: Observation) -> str:
     """Why the next trigger would spend a retry of the open session, or abandon it."""
     session = observation.session
     if session is None or session.mode is Mode.ROLLBACK:
         return ""
     if observation.failures and not observation.passing:
         return f"failed with {plural(len(observation.failures), 'file')}"
-    if _audit_failed(observation):
+    if audit_failed(observation):
         return "failed its audit"
     if session.config_fingerprint != spec.config_fingerprint(WRITER_VERSION):
         return "was planned for another table spec"
     return ""
 
 
-def _audit_failed(observation: Observation) -> bool:
+def audit_failed(observation: Observation) -> bool:
     """Whether it did for a reason that does not pass by itself."""
     session = observation.session
     failed = session is not None and session.audit is not None and not session.audit.passed
@@ -304,8 +308,3 @@ def _failed_files_changed(inventory: Inventory, observation: Observation) -> boo
         return listed is None or listed.fingerprint.token != version
 
     return any(changed(uri, version) for uri, version in observation.failed_versions.items())
-
-
-def _snapshot_key(observation: Observation) -> str:
-    current = observation.pointer.current_snapshot
-    return current.key if current else ""

@@ -9,16 +9,13 @@ costs nothing, and leaves one that failed otherwise to the schedule and to peopl
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Protocol
 
 from pinot_assets.core.stored_format import Stored, plain, structured
-from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.core.waiting import doubled
-from pinot_assets.session.context.context import WRITER_VERSION
+from pinot_assets.scheduling.decision import FIRST_WAIT_S, LONGEST_WAIT_S, Tick, audit_failed, trouble_of
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.state import Mode, Session, utc_text
 from pinot_assets.session.values.trouble import again_ms, since_ms
@@ -29,11 +26,6 @@ PATIENCE_S = 60
 DEAD_S = 120
 """How long a run that Dagster shows as started may be without the lease that it held, until it counts as
 dead. Its last words (W6, the end of Spark) come while it still holds it."""
-FIRST_WAIT_S = 300
-"""Until a session that was launched in vain is launched again; doubled each time."""
-LONGEST_WAIT_S = 15 * 60
-"""A run that ended without a trace mostly met a Pinot, a ZooKeeper or a store that was away: once that is
-back, the table should not wait for hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,72 +73,45 @@ class StallCursor(Stored):
         return max(due, self.launched_s + wait)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionTick:
-    """What one tick decided.
-
-    :ivar launch: whether to start the job.
-    :ivar message: why, for people.
-    :ivar cursor: what the next tick starts from.
-    :ivar dead_run: id of a run that Dagster holds to be alive and that is not.
-    """
-
-    launch: bool
-    message: str
-    cursor: str
-    dead_run: str = ""
-
-
-class LaunchedRun(Protocol):
-    """A run as who launched it knows it; Dagster's `DagsterRun` is one."""
-
-    @property
-    def run_id(self) -> str:
-        """Its id, which it takes the lease with."""
-
-    @property
-    def status(self) -> Enum:
-        """Its value is `STARTED` while it works."""
-
-
 def decide_session(
-    spec: TableSpec, seen: Observation, running: Sequence[LaunchedRun], cursor: str, now_s: int
-) -> SessionTick:
+    spec: TableSpec, seen: Observation, running: Mapping[str, str], cursor: str, now_s: int
+) -> Tick:
     """One tick.
 
-    :param running: runs of the table that have not ended.
+    :param running: status of each run of the table that has not ended, by id; `STARTED` while it works.
     :param now_s: seconds since the epoch.
     """
     watch, session = StallCursor.read(cursor), seen.session
     if seen.holder is not None:
         what = f"session {session.id}" if session else spec.name
-        return SessionTick(False, f"paused: {what} held by {seen.holder}", replace(watch, since_s=0).write())
+        return Tick(False, f"paused: {what} held by {seen.holder}", replace(watch, since_s=0).write())
     watch = watch.at(seen.pointer.epoch, now_s)
     if running:
         return _beside(running, seen, watch, now_s)
     if session is None:
-        return SessionTick(False, "no session is open", watch.write())
+        return Tick(False, "no session is open", watch.write())
     reason = _waits(spec, session, seen)
     if reason:
-        return SessionTick(False, f"session {session.id} {reason}", watch.write())
+        return Tick(False, f"session {session.id} {reason}", watch.write())
     return _try_again(session, watch, now_s) if seen.passing else _go_on(session, watch, now_s)
 
 
-def _beside(running: Sequence[LaunchedRun], seen: Observation, watch: StallCursor, now_s: int) -> SessionTick:
+def _beside(running: Mapping[str, str], seen: Observation, watch: StallCursor, now_s: int) -> Tick:
     """Runs that have not ended, while nobody holds the lease: one of them may have died unseen.
 
     An owner that lets go takes its name off the pointer; one that died leaves it there. Its run can change
     nothing any more (rule R2), and as long as it counts as running, none of the table's runs may start.
     """
     owner = seen.pointer.owner
-    for run in running:
-        if owner is None or run.run_id != owner.run or run.status.value != "STARTED":
+    for run_id, status in running.items():
+        if owner is None or run_id != owner.run or status != "STARTED":
             continue
-        gone = f"run {run.run_id} lost its lease ({owner}) and has not ended since {_utc(watch.since_s)}"
+        gone = f"run {run_id} lost its lease ({owner}) and has not ended since {_utc(watch.since_s)}"
         if now_s - watch.since_s < DEAD_S:
-            return SessionTick(False, f"{gone}; it is given {DEAD_S} s", watch.write())
-        return SessionTick(False, f"{gone}: marked as failed", watch.write(), dead_run=run.run_id)
-    return SessionTick(False, f"paused: run {running[0].run_id} is {_words(running[0])}", watch.write())
+            return Tick(False, f"{gone}; it is given {DEAD_S} s", watch.write())
+        return Tick(False, f"{gone}: marked as failed", watch.write(), dead_run=run_id)
+    run_id, status = next(iter(running.items()))
+    return Tick(False, f"paused: run {run_id} is {status.lower().replace('_', ' ')}", watch.write())
 
 
 def _waits(spec: TableSpec, session: Session, seen: Observation) -> str:
@@ -155,22 +120,15 @@ def _waits(spec: TableSpec, session: Session, seen: Observation) -> str:
         return ""
     if spec.mode == "swap" and seen.pointer.hold is not None:
         return f"is held after a rollback until `pinot-assets resume {spec.name}`"
-    failed = 0 if seen.passing else len(seen.failures)
-    audit_failed = session.audit is not None and not session.audit.passed and not seen.passing
-    planned_otherwise = session.config_fingerprint != spec.config_fingerprint(WRITER_VERSION)
-    if not spec.ingestion.sensor_retries:
-        person = "and waits for the schedule or a run by hand (sensorRetries is off)"
-        if failed:
-            return f"failed with {plural(failed, 'file')} {person}"
-        if audit_failed:
-            return f"failed its audit {person}"
-        return f"was planned for another table spec {person}" if planned_otherwise else ""
-    if failed:
-        return f"failed with {plural(failed, 'file')} and waits for a change of what failed"
-    return "failed its audit and waits for a change of its files" if audit_failed else ""
+    trouble = trouble_of(spec, seen)
+    if trouble and not spec.ingestion.sensor_retries:
+        return f"{trouble} and waits for the schedule or a run by hand (sensorRetries is off)"
+    if seen.failures and not seen.passing:
+        return f"{trouble} and waits for a change of what failed"
+    return f"{trouble} and waits for a change of its files" if audit_failed(seen) else ""
 
 
-def _try_again(session: Session, watch: StallCursor, now_s: int) -> SessionTick:
+def _try_again(session: Session, watch: StallCursor, now_s: int) -> Tick:
     """Trouble that passes by itself. The files sensor comes first: it sees other files, too."""
     what = f"session {session.id} has had trouble that may pass since {utc_text(since_ms(session))}"
     progress = _progress(session)
@@ -178,23 +136,23 @@ def _try_again(session: Session, watch: StallCursor, now_s: int) -> SessionTick:
     if watch.launched_s * 1000 > session.attempt_started_ms:  # that run came to no attempt
         due_s = max(due_s, watch.due_s(progress))
     if due_s > now_s:
-        return SessionTick(False, f"{what}; tried again in {due_s - now_s} s", watch.write())
+        return Tick(False, f"{what}; tried again in {due_s - now_s} s", watch.write())
     times = watch.times + 1 if progress == watch.progress else 1
     launched = replace(watch, progress=progress, launched_s=now_s, times=times)
-    return SessionTick(True, f"{what}: tried again", launched.write())
+    return Tick(True, f"{what}: tried again", launched.write())
 
 
-def _go_on(session: Session, watch: StallCursor, now_s: int) -> SessionTick:
+def _go_on(session: Session, watch: StallCursor, now_s: int) -> Tick:
     what = f"session {session.id} ({session.state}, attempt {session.attempt})"
     what += f" has stood still since {_utc(watch.since_s)}"
     progress = _progress(session)
     left = watch.due_s(progress) - now_s
     if left > 0:
-        return SessionTick(False, f"{what}; launched in {left} s unless a run takes it", watch.write())
+        return Tick(False, f"{what}; launched in {left} s unless a run takes it", watch.write())
     times = watch.times + 1 if progress == watch.progress else 1
     again = f" again, number {times} without progress" if times > 1 else ""
     launched = replace(watch, progress=progress, launched_s=now_s, times=times)
-    return SessionTick(True, f"{what}: launched{again}", launched.write())
+    return Tick(True, f"{what}: launched{again}", launched.write())
 
 
 def _progress(session: Session) -> str:
@@ -202,10 +160,6 @@ def _progress(session: Session) -> str:
     done = session.counts.get("done", 0)
     parts = (session.id, session.state, done, session.switch, session.lineage_entry_id, session.end_issued)
     return " ".join(map(str, parts))
-
-
-def _words(run: LaunchedRun) -> str:
-    return str(run.status.value).lower().replace("_", " ")
 
 
 def _utc(seconds: int) -> str:

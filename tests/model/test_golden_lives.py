@@ -229,7 +229,7 @@ def test_a_sensor_of_this_release_beside_a_driver_of_another(left: Left) -> None
     tick = decide_tick(table.spec, inventory, seen, cursor, 1_700_000_900)
     assert set(json.loads(tick.cursor)) == fields.keys["files-cursor"]
     watched = fields.read("session-cursor.json").decode()
-    verdict = decide_session(table.spec, seen, (), watched, 1_700_000_900)
+    verdict = decide_session(table.spec, seen, {}, watched, 1_700_000_900)
     assert set(json.loads(verdict.cursor)) == fields.keys["session-cursor"]
     assert nodes_of(table) == before
     assert {info.key: info for info in table.staging.list()} == staged

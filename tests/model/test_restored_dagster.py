@@ -26,7 +26,6 @@ from model.world.table import TABLE, Table
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.assets.table import table_assets
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import files
 from pinot_assets.session.stores.staging import Staging
@@ -43,7 +42,7 @@ class Database:
         """Of the files sensor."""
         resources = {"pinot": PinotResource()}
         with dg.build_sensor_context(self._instance, cursor=self._cursor, resources=resources) as context:
-            result = files.files_sensor(table_assets(self._table.spec))(context)
+            result = files.files_sensor(self._table.spec)(context)
         assert isinstance(result, dg.SensorResult)
         self._cursor = result.cursor
         return result

@@ -12,7 +12,7 @@ from fakes.pauseless.servers import PauselessCluster
 from fakes.pauseless.table import Rows, rows_table
 from fakes.realtime.kafka_table import schema
 
-from pinot_assets.code_location.table import build_realtime_definitions
+from pinot_assets.code_location import build_realtime_definitions
 from pinot_assets.errors import SpecDrift
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.resources import PinotResource

@@ -19,7 +19,7 @@ from fakes.project import ROOT
 from fakes.realtime.specs import write_realtime_table
 from fakes.tables import SWAP, SYNC, write_table
 
-import pinot_assets.definitions as definitions_module
+import pinot_assets.code_location as code_location
 from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.definitions import build_definitions
 from pinot_assets.errors import SpecError
@@ -236,14 +236,14 @@ def test_a_good_spec_that_dagster_does_not_take_costs_one_table(
 ) -> None:
     write_table(tmp_path, "flights")
     write_table(tmp_path, "trains")
-    whole = definitions_module.build_table_definitions
+    whole = code_location.build_table_definitions
 
     def build(spec: TableSpec) -> dg.Definitions:
         if spec.name == "trains":
             raise dg.DagsterInvalidDefinitionError("the tag is none")
         return whole(spec)
 
-    monkeypatch.setattr(definitions_module, "build_table_definitions", build)
+    monkeypatch.setattr(code_location, "build_table_definitions", build)
     definitions = build_definitions(tmp_path / "tables")
     assert {"flights/segments", "trains"} <= names_of(definitions)
     assert "trains/segments" not in names_of(definitions)
@@ -259,7 +259,7 @@ def test_a_fault_of_ours_costs_one_table_and_quotes_nothing(
     def build(_: TableSpec) -> dg.Definitions:
         raise KeyError("hunter2")
 
-    monkeypatch.setattr(definitions_module, "build_table_definitions", build)
+    monkeypatch.setattr(code_location, "build_table_definitions", build)
     definitions = build_definitions(tmp_path / "tables")
     told = definitions.resolve_asset_graph().get(dg.AssetKey("flights")).description or ""
     assert "KeyError in test" in told.replace("\\", "")

@@ -11,7 +11,7 @@ from pathlib import Path
 from fakes.project import ROOT
 
 ILLEGAL = {
-    "sensors/schedule.py": "import pinot_assets.cli.main",
+    "sensors/session.py": "import pinot_assets.cli.main",
     "resources/pinot.py": "def opened():\n    import pinot_assets.sensors",
     "pinot_assets/core/text.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import kazoo",
 }
@@ -36,7 +36,7 @@ def test_imports_up_the_floors_are_found(tmp_path: Path) -> None:
     found = lint(tmp_path)
     assert found.returncode == 1, found.stdout + found.stderr
     for edge in (
-        "pinot_assets.sensors.schedule -> pinot_assets.cli.main",
+        "pinot_assets.sensors.session -> pinot_assets.cli.main",
         "pinot_assets.resources.pinot -> pinot_assets.sensors",
         "pinot_assets.core.text -> kazoo",
     ):

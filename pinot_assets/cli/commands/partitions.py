@@ -20,8 +20,7 @@ from pinot_assets.table_spec import TableSpec
 
 if TYPE_CHECKING:
     from pinot_assets.assets.history import TableHistory
-    from pinot_assets.assets.partition_events import PartitionEvents
-    from pinot_assets.assets.respread import Spread
+    from pinot_assets.assets.partition_events import PartitionEvents, Spread
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -127,6 +126,6 @@ def _tell(history: TableHistory, target: PartitionEvents) -> None:
 
 
 def _open(spec: TableSpec) -> AbstractContextManager[Spread]:
-    from pinot_assets.assets.respread import open_spread  # here, since it brings Dagster along
+    from pinot_assets.assets.partition_events import open_spread  # here, since it brings Dagster along
 
     return open_spread(spec)

@@ -172,7 +172,7 @@ def _decided(table: Watched, outside: Outside) -> tuple[Watched, bool]:
     seen, inventory = outside.look(table.spec)
     now_s = outside.now_s()
     tick = decide_tick(table.spec, inventory, seen, table.files_cursor, now_s)
-    verdict = decide_session(table.spec, seen, (), table.session_cursor, now_s)
+    verdict = decide_session(table.spec, seen, {}, table.session_cursor, now_s)
     decided = replace(table, files_cursor=tick.cursor, session_cursor=verdict.cursor)
     if verdict.launch and not tick.launch:
         return replace(decided, message=verdict.message), True

@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import dagster as dg
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
@@ -17,7 +17,7 @@ from fakes.tables import write_files, write_table
 from pinot_assets.assets.history import STAGED
 from pinot_assets.assets.keys import partitions_name
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.assets.table import table_assets
+from pinot_assets.code_location import build_table_definitions
 from pinot_assets.definitions import build_definitions
 from pinot_assets.pinot import HttpPinotClient
 from pinot_assets.pinot.client.broker import NoResult
@@ -80,9 +80,10 @@ class Table:
         :param check: stands where the gate does.
         """
         self.instance.add_dynamic_partitions(partitions_name(self.spec), [ALL_FILES])
-        table = table_assets(self.spec)
+        table = build_table_definitions(self.spec)
+        gate, *_ = table.asset_checks or ()
         return dg.materialize(
-            [*table.assets, check or table.check],
+            [*cast(Sequence[dg.AssetsDefinition | dg.AssetSpec], table.assets), check or gate],
             selection=selection,
             resources=self.definitions.resources,
             instance=self.instance,

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from fakes.realtime.kafka_table import Clicks, schema
 
-from pinot_assets.code_location.table import build_realtime_definitions
+from pinot_assets.code_location import build_realtime_definitions
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.model.state import Copy, SegmentStatus
 from pinot_assets.resources import PinotResource
-from pinot_assets.sensors import realtime_sensor
+from pinot_assets.sensors.health import realtime_sensor
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables
 
 pytestmark = pytest.mark.integration

@@ -14,9 +14,9 @@ import dagster as dg
 import pytest
 
 from pinot_assets.assets.keys import keys_of
-from pinot_assets.assets.table import table_assets
 from pinot_assets.resources import PinotResource
-from pinot_assets.sensors import files_sensor, health_sensor
+from pinot_assets.sensors.files import files_sensor
+from pinot_assets.sensors.health import health_sensor
 
 pytestmark = pytest.mark.integration
 
@@ -27,7 +27,7 @@ class Dagster:
     def __init__(self, world: Any, instance: dg.DagsterInstance) -> None:
         self.now = time.time()
         self._instance, self._world = instance, world
-        self._files = files_sensor(table_assets(world.spec))
+        self._files = files_sensor(world.spec)
         self._health = health_sensor(world.spec)
         self._cursor: str | None = None
 

@@ -42,7 +42,7 @@ def test_the_job_makes_all_checks_in_one_run_that_succeeds_whatever_they_find(
 ) -> None:
     answers = tuple(answer(c.name, passed=n > 1) for n, c in enumerate(CHECKS))
     answers = (answer(CHECKS[0].name, passed=False, severity=Severity.ERROR), *answers[1:])
-    monkeypatch.setattr("pinot_assets.assets.health.examine_table", lambda *_: answers)
+    monkeypatch.setattr("pinot_assets.health.examine_table", lambda *_: answers)
     definitions = dg.Definitions(
         asset_checks=[table_health(spec)], jobs=[health_job(spec)], resources={"pinot": HALF_SET}
     )

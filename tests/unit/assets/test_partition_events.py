@@ -12,12 +12,11 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.loader import LoadingContextForTest
 from fakes.tables import APPEND, SYNC, write_table
 
-from pinot_assets.assets.budget import Budget
-from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.history import Budget, TableHistory
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.assets.partitions import ALL_FILES
-from pinot_assets.assets.table import table_assets
+from pinot_assets.code_location import build_table_definitions
 from pinot_assets.resources import profile_resources
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output, Receipt
@@ -94,8 +93,8 @@ class World:
 
     def stale(self) -> dict[str, bool]:
         """What the page of `segments` says of every partition that is materialized."""
-        own = dg.Definitions(assets=table_assets(self.spec).assets, resources=dict(profile_resources()))
-        graph = own.resolve_asset_graph()
+        own = dg.Definitions(resources=dict(profile_resources()))
+        graph = dg.Definitions.merge(own, build_table_definitions(self.spec)).resolve_asset_graph()
         resolver = CachingStaleStatusResolver(self.instance, graph, LoadingContextForTest(self.instance))
         key = keys_of(self.spec).segments
         there = self.history.partitions() & set(self.history.materialized())

@@ -8,7 +8,7 @@ from typing import Any, cast
 import dagster as dg
 import pytest
 
-from pinot_assets.assets.run_driver import RunLog
+from pinot_assets.assets.runs import RunLog
 from pinot_assets.snapshot.receipt import Failure, Receipt
 from pinot_assets.source import Fingerprint
 

@@ -7,8 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from pinot_assets.assets.run_driver import SLACK_S, trigger, wait_out
-from pinot_assets.assets.runs import SENSOR_TAG
+from pinot_assets.assets.runs import SENSOR_TAG, SLACK_S, trigger, wait_out
 from pinot_assets.core.connections import Waits
 from pinot_assets.session.values.state import Owner
 

@@ -13,9 +13,9 @@ from fakes.tables import write_table
 from pinot_assets.assets.keys import TABLE_TAG, pool_of
 from pinot_assets.assets.runs import (
     is_asked_for,
-    job_tags,
     runs_under_way,
     sensor_trigger_of,
+    table_job,
     trigger_of,
     works_on,
 )
@@ -48,7 +48,7 @@ def created(instance: dg.DagsterInstance, pool: str | None, tags: dict[str, str]
 def test_runs_of_the_job_and_of_picked_assets_are_the_tables(
     spec: TableSpec, instance: dg.DagsterInstance
 ) -> None:
-    mine = [created(instance, None, job_tags(spec)), created(instance, pool_of(spec))]
+    mine = [created(instance, None, dict(table_job(spec).tags or {})), created(instance, pool_of(spec))]
     created(instance, None)
     created(instance, "pinot_table_other")
     created(instance, None, {TABLE_TAG: "other"})
@@ -57,7 +57,7 @@ def test_runs_of_the_job_and_of_picked_assets_are_the_tables(
 
 def test_runs_that_have_ended_are_not_under_way(spec: TableSpec, instance: dg.DagsterInstance) -> None:
     for status in (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED):
-        run = dg.DagsterRun("job", run_id=status.value, tags=job_tags(spec), status=status)
+        run = dg.DagsterRun("job", run_id=status.value, tags=table_job(spec).tags, status=status)
         instance.add_run(run)
         assert works_on(run, spec)
     assert runs_under_way(instance, spec) == []

@@ -14,8 +14,7 @@ from fakes.tables import APPEND, SYNC, write_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.assets.partitions import ALL_FILES, choose, path_of
-from pinot_assets.assets.source_rows import SourceRows
+from pinot_assets.assets.partitions import ALL_FILES, SourceRows, choose, path_of
 from pinot_assets.snapshot.manifest import PublishedFile, PublishedFiles, Snapshot, files_to_parquet
 from pinot_assets.source import Fingerprint, SourceFile
 from pinot_assets.source.file_table import FileTable

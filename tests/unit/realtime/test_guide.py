@@ -9,7 +9,7 @@ import pytest
 from fakes.project import ROOT
 from typer.main import get_group
 
-from pinot_assets.assets.realtime.operations import CONFIRMED, OPERATIONS
+from pinot_assets.assets.realtime import OPERATIONS
 from pinot_assets.cli.realtime.group import app
 from pinot_assets.realtime.health.checks import CHECKS
 from pinot_assets.realtime.model.settings import table_settings
@@ -43,13 +43,13 @@ def test_every_check_that_can_fail_leads_to_a_row() -> None:
 
 
 def test_every_job_is_listed() -> None:
-    for operation in (*OPERATIONS, *CONFIRMED):
+    for operation in OPERATIONS:
         assert f"clicks_realtime_{operation.name}" in GUIDE or f"…_{operation.name.split('_')[-1]}" in GUIDE
 
 
 def test_every_command_that_does_something_has_a_job() -> None:
     reads = {"status", "health"}  # an asset with observations; a job and a sensor of their own
-    jobs = {operation.name for operation in (*OPERATIONS, *CONFIRMED)}
+    jobs = {operation.name for operation in OPERATIONS}
     for command in get_group(app).commands.keys() - reads:
         assert any(job.startswith(command.replace("-", "_")) for job in jobs), command
 

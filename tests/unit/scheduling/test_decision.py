@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fakes.tables import APPEND, SWAP, SYNC, write_table
 
-from pinot_assets.scheduling.decision import FIRST_WAIT_S, LONGEST_WAIT_S, FilesCursor, FilesTick, decide_tick
+from pinot_assets.scheduling.decision import FIRST_WAIT_S, LONGEST_WAIT_S, FilesCursor, Tick, decide_tick
 from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.hold import NO_HOLD, Hold
@@ -69,7 +69,7 @@ class Table:
         tokens = {name: Fingerprint(size, 0).token for name, size in versions.items()}
         self.seen = replace(self.seen, failures=failures, failed_versions=tokens)
 
-    def tick(self, inventory: Inventory, now_s: int = NOW) -> FilesTick:
+    def tick(self, inventory: Inventory, now_s: int = NOW) -> Tick:
         tick = decide_tick(self.spec, inventory, self.seen, self.cursor, now_s)
         self.cursor = tick.cursor
         return tick

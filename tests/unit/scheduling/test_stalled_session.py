@@ -13,15 +13,8 @@ import pytest
 from fakes.tables import SWAP, SYNC, write_table
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.scheduling.stalled_session import (
-    DEAD_S,
-    FIRST_WAIT_S,
-    LONGEST_WAIT_S,
-    PATIENCE_S,
-    SessionTick,
-    StallCursor,
-    decide_session,
-)
+from pinot_assets.scheduling.decision import FIRST_WAIT_S, LONGEST_WAIT_S, Tick
+from pinot_assets.scheduling.stalled_session import DEAD_S, PATIENCE_S, StallCursor, decide_session
 from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.hold import NO_HOLD
@@ -66,8 +59,9 @@ class Table:
     def runs(self, status: dg.DagsterRunStatus, run_id: str = "run-me") -> None:
         self.running = [dg.DagsterRun(job_name="t_ingest", run_id=run_id, status=status)]
 
-    def tick(self, now_s: int) -> SessionTick:
-        verdict = decide_session(self.spec, self.seen, self.running, self.cursor, now_s)
+    def tick(self, now_s: int) -> Tick:
+        running = {run.run_id: run.status.value for run in self.running}
+        verdict = decide_session(self.spec, self.seen, running, self.cursor, now_s)
         self.cursor = verdict.cursor
         return verdict
 

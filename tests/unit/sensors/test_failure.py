@@ -19,7 +19,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors import failure
-from pinot_assets.sensors import webhook as delivery
+from pinot_assets.sensors import notice as delivery
 from pinot_assets.sensors.failure import failure_sensor
 from pinot_assets.table_spec import AnyTableSpec
 

@@ -14,17 +14,16 @@ import dagster as dg
 import pytest
 from fakes.tables import SYNC, write_table
 
-from pinot_assets.assets.budget import TICK_S
 from pinot_assets.assets.health import table_health
-from pinot_assets.assets.history import TableHistory
+from pinot_assets.assets.history import TICK_S, TableHistory
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.partition_events import PartitionEvents
-from pinot_assets.assets.table import table_assets
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, PinotAssetsError, SessionError, SourceError
 from pinot_assets.resources import PinotResource
 from pinot_assets.scheduling.decision import FilesCursor
-from pinot_assets.sensors import files, files_sensor
+from pinot_assets.sensors import files
+from pinot_assets.sensors.files import files_sensor
 from pinot_assets.session.detect.listing import KeptParts
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.hold import NO_HOLD
@@ -55,7 +54,7 @@ class Table:
     def sensor(self) -> dg.SensorDefinition:
         """That of the code location, which lives as long as the table spec stays as it is."""
         if self._sensor is None or self._spec is not self.spec:
-            self._sensor, self._spec = files_sensor(table_assets(self.spec)), self.spec
+            self._sensor, self._spec = files_sensor(self.spec), self.spec
         return self._sensor
 
     def tick(self) -> str:

@@ -48,7 +48,7 @@ def test_it_is_off_until_somebody_wants_it(spec: TableSpec) -> None:
 def test_a_look_that_does_not_end_is_told_while_the_tick_still_counts(
     spec: TableSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pinot_assets.assets.budget.LOOK_S", 0.1)
+    monkeypatch.setattr("pinot_assets.sensors.health.LOOK_S", 0.1)
     end = threading.Event()
     monkeypatch.setattr("pinot_assets.health.examine_table", lambda *_: end.wait(60))
     with dg.DagsterInstance.ephemeral() as instance:
@@ -75,7 +75,7 @@ def test_every_tick_becomes_history_of_the_checks_without_a_run(
         instance.report_runless_asset_event(dg.AssetMaterialization(table))
         for failing in ("", "orphans"):
             found = answers(failing)
-            monkeypatch.setattr("pinot_assets.sensors.health.examine_table", lambda *_: found)  # noqa: B023
+            monkeypatch.setattr("pinot_assets.health.examine_table", lambda *_: found)  # noqa: B023
             result = tick(spec, instance)
             for event in result.asset_events:  # as the sensor daemon does
                 instance.report_runless_asset_event(event)

@@ -13,12 +13,12 @@ from fakes.realtime.memory import FakeRealtime
 from fakes.realtime.specs import write_realtime_table
 
 from pinot_assets.assets.keys import TABLE_TAG
-from pinot_assets.assets.realtime.assets import realtime_jobs
+from pinot_assets.assets.realtime import realtime_jobs
 from pinot_assets.assets.runs import WHY_TAG
 from pinot_assets.errors import SessionError
 from pinot_assets.realtime.health.checks import CHECKS, RealtimeView, examine
 from pinot_assets.resources import PinotResource
-from pinot_assets.sensors import realtime_sensor
+from pinot_assets.sensors.health import realtime_sensor
 from pinot_assets.session.values.state import Owner
 from pinot_assets.table_spec import RealtimeTableSpec
 
@@ -51,7 +51,7 @@ class Remembered:
 @pytest.fixture
 def remembered(monkeypatch: pytest.MonkeyPatch) -> Remembered:
     made = Remembered()
-    monkeypatch.setattr("pinot_assets.sensors.realtime.open_operations", made.opened)
+    monkeypatch.setattr("pinot_assets.sensors.health.open_operations", made.opened)
     return made
 
 
@@ -66,7 +66,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, remembered: Remembered) -> FakeRealtim
         state = made.look()
         return RealtimeView(state, examine(state))
 
-    monkeypatch.setattr("pinot_assets.sensors.realtime.look", seen)
+    monkeypatch.setattr("pinot_assets.sensors.health.look", seen)
     return made
 
 
@@ -159,9 +159,9 @@ def test_a_look_that_does_not_end_is_told_while_the_tick_still_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Six brokers of Kafka behind a silent firewall take a minute; Dagster has ended the tick by then."""
-    monkeypatch.setattr("pinot_assets.assets.budget.LOOK_S", 0.1)
+    monkeypatch.setattr("pinot_assets.sensors.health.LOOK_S", 0.1)
     end = threading.Event()
-    monkeypatch.setattr("pinot_assets.sensors.realtime.look", lambda *_: end.wait(60))
+    monkeypatch.setattr("pinot_assets.sensors.health.look", lambda *_: end.wait(60))
     spec = write_realtime_table(tmp_path, dagster={"repairLimit": 3})
     with dg.DagsterInstance.ephemeral() as instance:
         result = tick(spec, instance)

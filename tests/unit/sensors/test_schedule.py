@@ -18,9 +18,8 @@ from fakes.tables import SYNC, write_table
 
 from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.assets.runs import SENSOR_TAG, TO_START
-from pinot_assets.assets.table import table_assets
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.sensors.schedule import table_schedule
+from pinot_assets.sensors.session import table_schedule
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 
 def scheduled(folder: Path, **options: Any) -> dg.ScheduleDefinition:
-    schedule = table_schedule(table_assets(write_table(folder, "my-table", {**SYNC, **options})))
+    schedule = table_schedule(write_table(folder, "my-table", {**SYNC, **options}))
     assert schedule is not None
     return schedule
 
@@ -43,7 +42,7 @@ def tick(schedule: dg.ScheduleDefinition, instance: dg.DagsterInstance) -> Any:
 
 
 def test_a_table_without_a_schedule_has_none(tmp_path: Path) -> None:
-    assert table_schedule(table_assets(write_table(tmp_path, "t"))) is None
+    assert table_schedule(write_table(tmp_path, "t")) is None
 
 
 def test_it_is_pinots_in_unix_cron(tmp_path: Path) -> None:

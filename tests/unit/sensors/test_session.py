@@ -15,7 +15,6 @@ from fakes.tables import write_table
 
 from pinot_assets.assets.keys import TABLE_TAG, keys_of
 from pinot_assets.assets.runs import SENSOR_TAG
-from pinot_assets.assets.table import table_assets
 from pinot_assets.errors import SessionError
 from pinot_assets.resources import PinotResource
 from pinot_assets.scheduling.stalled_session import DEAD_S, PATIENCE_S
@@ -34,10 +33,10 @@ class Sensor:
 
     def __init__(self, folder: Path, instance: dg.DagsterInstance, patch: pytest.MonkeyPatch) -> None:
         self.instance = instance
-        self.table = table_assets(write_table(folder, "t"))
+        self.spec = write_table(folder, "t")
         self.now_s = NOW
         self.cursor: str | None = None
-        fingerprint = self.table.spec.config_fingerprint(WRITER_VERSION)
+        fingerprint = self.spec.config_fingerprint(WRITER_VERSION)
         session = Session("cp2-bbbbbb", 2, Mode.SYNC, fingerprint, 0, ObjectRef("k", "0"), State.IN_PROGRESS)
         pointer = Pointer("cp2", epoch=5, owner=Owner("dead-run", "host", 7, 0))
         self.seen = Observation(pointer, session, (), {}, None, None, NO_HOLD)
@@ -53,7 +52,7 @@ class Sensor:
         with dg.build_sensor_context(
             instance=self.instance, cursor=self.cursor, resources={"pinot": pinot}
         ) as context:
-            data = module.session_sensor(self.table).evaluate_tick(context)
+            data = module.session_sensor(self.spec).evaluate_tick(context)
         self.cursor = data.cursor
         return data
 
@@ -133,21 +132,21 @@ class Shown:
     """A publication of a snapshot without files; something happens while its partitions are told."""
 
     def __init__(self, sensor: Sensor, meanwhile: Callable[[], None]) -> None:
-        self.keys = keys_of(sensor.table.spec)
+        self.keys = keys_of(sensor.spec)
         self.meanwhile = meanwhile
         ref, snapshot = SnapshotRef("k", "0"), Snapshot(1, "t", "cp1", "SYNC", "e", None, "", "", 0, ())
         pointer = replace(sensor.seen.pointer, current_snapshot=ref)
         sensor.seen = replace(sensor.seen, pointer=pointer, session=None, snapshot=snapshot)
 
-    def partitions(self, history: Any) -> Iterator[dg.AssetMaterialization]:
+    def picture(self, history: Any) -> Shown:
+        return self
+
+    def publications(self, history: Any) -> Iterator[dg.AssetMaterialization]:
         yield dg.AssetMaterialization(self.keys.segments, partition="F1.csv")
         self.meanwhile()
 
-    def switch(self) -> dg.AssetMaterialization:
-        return dg.AssetMaterialization(self.keys.snapshot)
-
-    def table(self) -> dg.AssetMaterialization:
-        return dg.AssetMaterialization(self.keys.table)
+    def event(self, key: dg.AssetKey) -> dg.AssetMaterialization:
+        return dg.AssetMaterialization(key)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from fakes.monitoring.webhook import SECRET, Hook, webhook
 from tenacity import wait_none
 
 from pinot_assets.errors import PinotAssetsError
-from pinot_assets.sensors import webhook as module
-from pinot_assets.sensors.webhook import NoticeRefused, Webhook
+from pinot_assets.sensors import notice as module
+from pinot_assets.sensors.notice import NoticeRefused, Webhook
 
 NOTICE = {"table": "flights", "rows": 3}
 NOBODY = f"http://127.0.0.1:1/services/{SECRET}"

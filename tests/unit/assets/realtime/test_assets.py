@@ -10,9 +10,9 @@ from fakes.realtime.memory import S1, S2, FakeRealtime
 from fakes.realtime.specs import write_realtime_table
 from fakes.tables import write_table
 
-from pinot_assets.assets.keys import TABLE_TAG
-from pinot_assets.assets.realtime.assets import key_of, observed
-from pinot_assets.code_location.table import build_realtime_definitions
+from pinot_assets.assets.keys import TABLE_TAG, table_key
+from pinot_assets.assets.realtime import observed
+from pinot_assets.code_location import build_realtime_definitions
 from pinot_assets.definitions import build_definitions
 from pinot_assets.realtime.health.checks import CHECKS, RealtimeView
 from pinot_assets.realtime.preflight.facts import Aim, Facts
@@ -47,10 +47,10 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRealtime:
     def facts(pinot: object, table: str, config: dict, aim: Aim | None = None) -> Facts:
         return gather(pinot, table, config, aim, lambda _: StreamRetention(7 * 86_400_000))  # type: ignore[arg-type]
 
-    monkeypatch.setattr("pinot_assets.assets.realtime.assets.look", seen)
-    monkeypatch.setattr("pinot_assets.assets.realtime.assets.look", seen)
-    monkeypatch.setattr("pinot_assets.assets.realtime.operations.RealtimePinot", lambda _: made.pinot())
-    monkeypatch.setattr("pinot_assets.assets.realtime.operations.gather", facts)
+    monkeypatch.setattr("pinot_assets.assets.realtime.look", seen)
+    monkeypatch.setattr("pinot_assets.assets.realtime.look", seen)
+    monkeypatch.setattr("pinot_assets.assets.realtime.RealtimePinot", lambda _: made.pinot())
+    monkeypatch.setattr("pinot_assets.assets.realtime.gather", facts)
     return made
 
 
@@ -137,4 +137,4 @@ def test_jobs_of_a_table_are_tagged_and_alone(spec: RealtimeTableSpec) -> None:
         assert job.tags["dagster/max_retries"] == "0"
         (node,) = job.nodes
         assert node.definition.pool == "pinot_table_clicks_realtime"
-    assert key_of(spec) == KEY
+    assert table_key(spec) == KEY

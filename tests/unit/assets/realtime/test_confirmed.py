@@ -12,8 +12,8 @@ from fakes.realtime.memory import S1, S2, FakeRealtime
 from fakes.realtime.specs import write_realtime_table
 from fakes.zookeeper.memory import FakeZooKeeper
 
-from pinot_assets.assets.realtime import operations
-from pinot_assets.assets.realtime.operations import BREAK, CONFIRMED, LOAD_FROM_PEERS, MEND, OperationInputs
+from pinot_assets.assets import realtime as operations
+from pinot_assets.assets.realtime import BREAK, LOAD_FROM_PEERS, MEND, OPERATIONS, OperationInputs
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.realtime.lease import OperationsLease, OperationsStore
 from pinot_assets.realtime.operations import table_operation
@@ -23,7 +23,7 @@ from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import Settings
 
 PINOT = PinotResource(controller_url="http://controller:9000", zookeeper="127.0.0.1:1", cluster="test")
-RESTART, DRILL = CONFIRMED
+*_, RESTART, DRILL = OPERATIONS
 
 
 @pytest.fixture

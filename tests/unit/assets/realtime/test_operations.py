@@ -11,9 +11,8 @@ from fakes.realtime.specs import write_realtime_table
 from fakes.zookeeper.memory import FakeZooKeeper
 from fakes.zookeeper.opened import opened_zookeeper
 
-from pinot_assets.assets.realtime import operations
-from pinot_assets.assets.realtime.assets import realtime_jobs
-from pinot_assets.assets.realtime.operations import OPERATIONS, OperationInputs
+from pinot_assets.assets import realtime as operations
+from pinot_assets.assets.realtime import OPERATIONS, OperationInputs, realtime_jobs
 from pinot_assets.realtime.health.checks import RealtimeView, examine
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.operations import table_operation
@@ -43,7 +42,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, zookeeper: FakeZooKeeper) -> FakeRealt
         state = made.look()
         return RealtimeView(state, examine(state))
 
-    monkeypatch.setattr("pinot_assets.assets.realtime.assets.look", seen)
+    monkeypatch.setattr("pinot_assets.assets.realtime.look", seen)
     for name, stand_in in {
         "RealtimePinot": lambda _: made.pinot(),
         "open_deep_store": lambda _: None,

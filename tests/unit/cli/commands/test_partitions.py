@@ -13,7 +13,7 @@ import pytest
 from fakes.tables import SYNC, write_files, write_table
 from typer.testing import CliRunner
 
-from pinot_assets.assets import respread
+from pinot_assets.assets import partition_events
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import TABLE_TAG, partitions_name
 from pinot_assets.assets.partition_events import PartitionEvents
@@ -52,9 +52,9 @@ def grouped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Grouped
     home.mkdir()
     (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
     monkeypatch.setenv("DAGSTER_HOME", str(home))
-    monkeypatch.setattr(respread, "load_settings", lambda: None)
-    monkeypatch.setattr(respread, "open_session_store", lambda spec, settings: nullcontext())
-    monkeypatch.setattr(respread, "observe", lambda store, staging: SimpleNamespace(snapshot=None))
+    monkeypatch.setattr(partition_events, "load_settings", lambda: None)
+    monkeypatch.setattr(partition_events, "open_session_store", lambda spec, settings: nullcontext())
+    monkeypatch.setattr(partition_events, "observe", lambda store, staging: SimpleNamespace(snapshot=None))
     with dg.DagsterInstance.get() as instance:
         yield Grouped(tmp_path, instance)
 

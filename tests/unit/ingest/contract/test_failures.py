@@ -158,7 +158,7 @@ from pathlib import Path
 import pyarrow as pa
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.formats.read import read_batches
-from pinot_assets.ingest.contract.build_spec import trouble_of
+from pinot_assets.ingest.contract.failures import trouble_of
 from pinot_assets.core.machine import limit_memory
 
 def taken():

@@ -1,27 +1,40 @@
-"""What is done to a REALTIME table by a job: preflight, repair, pauseless, rebalance, restart, drill.
+"""A REALTIME table in Dagster: an external asset, observations of its segments, its checks and its jobs.
 
-Each does what the command of the same name does, under the table's lease where it changes something, and says
-what it did; what went wrong is an error. The bulk delete and the drill are done only where the run says the
-table's name once more. The drill's commands are the code location's own, from its environment: whoever may
-launch a run need not be allowed to run any command there.
+Nothing here makes the table: its servers do, without a run. What a look finds becomes one observation with
+numbers to plot and one evaluation of each check, whoever looked: a run, or `sensors/health.py`.
+
+There is one job for each operation, one at a time, with a look at the table after it. Each does what the
+command of the same name does, under the table's lease where it changes something, and says what it did; what
+went wrong is an error. The bulk delete and the drill are done only where the run says the table's name once
+more. The drill's commands are the code location's own, from its environment: whoever may launch a run need
+not be allowed to run any command there.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations themselves.
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import dagster as dg
 
+from pinot_assets.assets.health import health_checks
+from pinot_assets.assets.keys import asset_attributes, table_key
+from pinot_assets.assets.metadata import Metadata, cell, first_rows
+from pinot_assets.assets.operations import operation_job
+from pinot_assets.core.check_result import CheckResult
 from pinot_assets.core.effects import recording
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, SpecDrift, SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
+from pinot_assets.realtime.health.checks import CHECKS, RealtimeView, look
+from pinot_assets.realtime.health.metrics import numbers, segment_rows
 from pinot_assets.realtime.model.settings import table_settings
+from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.operations.drill import Drill, Lengths, runs
 from pinot_assets.realtime.operations.pauseless import Do, Goal, PauselessChange
 from pinot_assets.realtime.operations.rebalance import End, Rebalance
@@ -34,11 +47,64 @@ from pinot_assets.realtime.preflight.judge import before_drain, judge, refuse_un
 from pinot_assets.realtime.read.reading import open_deep_store
 from pinot_assets.realtime.repair.apply import preview
 from pinot_assets.realtime.repair.model import SUBJECT, USUAL_LIMITS, RepairLimits, RepairPlan, manual
+from pinot_assets.resources import PinotResource
 from pinot_assets.settings.environment import Settings
 from pinot_assets.table_spec import RealtimeTableSpec
 
 _UPLOAD_ROUNDS = 20
 """Plans of a repair before a rebalance; the guard refuses where they were not enough."""
+
+
+def realtime_asset(spec: RealtimeTableSpec) -> dg.AssetSpec:
+    """The table as queries see it."""
+    settings = table_settings(spec.table_json)
+    stream = settings.streams[0].get("streamType", "") if settings.streams else ""
+    return dg.AssetSpec(
+        table_key(spec),
+        metadata={
+            "replication": settings.replication,
+            "pauseless": settings.pauseless,
+            "peer_scheme": settings.peer_scheme or "none",
+            "streams": len(settings.streams),
+        },
+        **asset_attributes(
+            spec,
+            spec.dagster.description or f"The Pinot table {spec.name_with_type}, as queries see it.",
+            *("pinot", "table", *([stream.lower()] if stream else [])),
+        ),
+    )
+
+
+def realtime_health(spec: RealtimeTableSpec) -> dg.AssetChecksDefinition:
+    """The health of the table."""
+
+    def look_at(
+        _: dg.DagsterInstance, pinot: PinotResource
+    ) -> tuple[Iterable[dg.AssetObservation], Iterable[CheckResult]]:
+        looked = look(spec.name, pinot.settings)
+        return observations(spec, looked), looked.answers
+
+    what = f"What should hold of {spec.name_with_type} at any time. Reads only."
+    return health_checks(spec, CHECKS, what, look_at)
+
+
+def observations(spec: RealtimeTableSpec, looked: RealtimeView) -> list[dg.AssetObservation]:
+    """The look as an observation of the table; none where it could not be read."""
+    if looked.state is None:
+        return []
+    return [dg.AssetObservation(table_key(spec), metadata=observed(looked.state))]
+
+
+def observed(state: RealtimeState) -> Metadata:
+    """Numbers to plot, the segments that something is wrong with, and what was not read."""
+    values: dict[str, dg.MetadataValue | str | int | float] = {**numbers(state)}
+    rows = [(r.segment, r.status, r.copy, cell(r.note)) for r in segment_rows(state) if r.note]
+    if rows:
+        values["troubled_segments"] = first_rows(("segment", "status", "copy", "note"), rows)
+    if state.unread:
+        lines = [f"- {part}: {why}" for part, why in sorted(state.unread.items())]
+        values["not_read"] = dg.MetadataValue.md("\n".join(lines))
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +189,7 @@ def _tell(log: dg.DagsterLogManager, found: RepairPlan) -> None:
         log.info(f"{waiting.subject} waits: {waiting.why}")
 
 
-def _enable(work: OperationInputs) -> str:
-    return _drain(work, Goal.ON)
-
-
-def _disable(work: OperationInputs) -> str:
-    return _drain(work, Goal.OFF)
-
-
-def _drain(work: OperationInputs, goal: Goal) -> str:
+def _drain(goal: Goal, work: OperationInputs) -> str:
     """The spec first: the next `tables apply` would take back what it does not say.
 
     :raises SpecDrift: the spec says otherwise.
@@ -183,59 +241,6 @@ def _rebalance(work: OperationInputs) -> str:
     if report.end in (End.FAILED, End.UNFINISHED):
         raise dg.Failure(f"the rebalance {report.end}: {report.text}", allow_retries=False)
     return f"{report.end}: {report.text}"
-
-
-_PATIENCE = dg.Field(
-    float, default_value=3600.0, description="Seconds; what is unfinished then goes on with the next run."
-)
-OPERATIONS = (
-    Operation(
-        "preflight",
-        "Look whether what the table spec switches on would hold; fails where a rule refuses. Reads only.",
-        _preflight,
-    ),
-    Operation(
-        "repair",
-        "Mend what can be mended now: upload, finish, reset, re-ingest, each read back. Without `apply` the "
-        "plan is only shown in the log.",
-        _repair,
-        {
-            "apply": dg.Field(bool, default_value=False, description="Do it."),
-            "limit": dg.Field(int, default_value=USUAL_LIMITS.steps, description="At most so many steps."),
-        },
-    ),
-    Operation(
-        "pauseless_enable",
-        "Preflight, drain, switch pauseless consumption on, and watch the first commits.",
-        _enable,
-        {"patience": _PATIENCE},
-    ),
-    Operation(
-        "pauseless_disable",
-        "Drain, switch pauseless consumption off, and watch the first commits.",
-        _disable,
-        {"patience": _PATIENCE},
-    ),
-    Operation(
-        "rebalance",
-        "Pinot's rebalance, refused where rows that only servers have might go. Without `apply`, what would "
-        "move and what speaks against it are only shown in the log.",
-        _rebalance,
-        {
-            "apply": dg.Field(bool, default_value=False, description="Do it."),
-            "upload_first": dg.Field(
-                bool, default_value=False, description="Mend first: what only servers have is uploaded."
-            ),
-            "options": dg.Field(
-                dg.Map(str, str),  # type: ignore[no-untyped-call]
-                default_value={},
-                description="Query parameters of Pinot's rebalance.",
-            ),
-            "patience": _PATIENCE,
-        },
-    ),
-)
-"""In the order of the commands."""
 
 
 BREAK: Final = "PINOT_ASSETS_DRILL_BREAK"
@@ -298,8 +303,56 @@ def _drill(work: OperationInputs) -> str:
     return told
 
 
+_PATIENCE = dg.Field(
+    float, default_value=3600.0, description="Seconds; what is unfinished then goes on with the next run."
+)
 _CONFIRM = dg.Field(str, default_value="", description="The table's name once more: yes, do it.")
-CONFIRMED: Final = (
+OPERATIONS = (
+    Operation(
+        "preflight",
+        "Look whether what the table spec switches on would hold; fails where a rule refuses. Reads only.",
+        _preflight,
+    ),
+    Operation(
+        "repair",
+        "Mend what can be mended now: upload, finish, reset, re-ingest, each read back. Without `apply` the "
+        "plan is only shown in the log.",
+        _repair,
+        {
+            "apply": dg.Field(bool, default_value=False, description="Do it."),
+            "limit": dg.Field(int, default_value=USUAL_LIMITS.steps, description="At most so many steps."),
+        },
+    ),
+    Operation(
+        "pauseless_enable",
+        "Preflight, drain, switch pauseless consumption on, and watch the first commits.",
+        partial(_drain, Goal.ON),
+        {"patience": _PATIENCE},
+    ),
+    Operation(
+        "pauseless_disable",
+        "Drain, switch pauseless consumption off, and watch the first commits.",
+        partial(_drain, Goal.OFF),
+        {"patience": _PATIENCE},
+    ),
+    Operation(
+        "rebalance",
+        "Pinot's rebalance, refused where rows that only servers have might go. Without `apply`, what would "
+        "move and what speaks against it are only shown in the log.",
+        _rebalance,
+        {
+            "apply": dg.Field(bool, default_value=False, description="Do it."),
+            "upload_first": dg.Field(
+                bool, default_value=False, description="Mend first: what only servers have is uploaded."
+            ),
+            "options": dg.Field(
+                dg.Map(str, str),  # type: ignore[no-untyped-call]
+                default_value={},
+                description="Query parameters of Pinot's rebalance.",
+            ),
+            "patience": _PATIENCE,
+        },
+    ),
     Operation(
         "restart_from",
         "Delete lost segments and all later ones of their partitions, and read them again in order: the last "
@@ -324,3 +377,18 @@ CONFIRMED: Final = (
     ),
 )
 """In the order of the commands."""
+
+
+def realtime_jobs(spec: RealtimeTableSpec) -> tuple[dg.JobDefinition, ...]:
+    """`<name>_realtime_preflight`, and so forth."""
+    return tuple(_job(spec, operation) for operation in OPERATIONS)
+
+
+def _job(spec: RealtimeTableSpec, operation: Operation) -> dg.JobDefinition:
+    def act(context: dg.OpExecutionContext, pinot: PinotResource) -> Iterator[dg.AssetObservation]:
+        run = f"run {context.run.run_id}"
+        work = OperationInputs(spec, pinot.settings(), run, context.op_config or {}, context.log)
+        context.log.info(operation.act(work))
+        yield from observations(spec, look(spec.name, pinot.settings))
+
+    return operation_job(spec, operation.name, operation.description, operation.config, act)

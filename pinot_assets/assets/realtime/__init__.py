@@ -1,1 +1,0 @@
-"""Assets, jobs and operations of REALTIME tables."""

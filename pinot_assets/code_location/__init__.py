@@ -1,1 +1,0 @@
-"""Definitions of one table: assets, checks, jobs, sensors."""
