@@ -21,6 +21,8 @@ def main() -> int:
         either.
     """
     name = sys.argv[1] if len(sys.argv) > 1 else "story"
+    if name not in FOLDERS:
+        sys.exit(f"there is no demo {name!r}; there are {', '.join(FOLDERS)}")
     # A log has no width of its own: wide enough for the table at the end.
     console = Terminal(width=None if sys.stdout.isatty() else 120, soft_wrap=name == "realtime")
     take_signals()

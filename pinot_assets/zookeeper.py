@@ -146,8 +146,7 @@ def _check_tls(hosts: str, tls: Tls) -> None:
         ) from None
     refusals = []
     for address in collect_hosts(hosts)[0]:
-        refusal = _refused_handshake(address, context)
-        if refusal is None:
+        if (refusal := _refused_handshake(address, context)) is None:
             return
         refusals.append(refusal)
     raise SessionError(
@@ -267,8 +266,7 @@ def addresses_in(name: str, record: bytes) -> Iterator[str]:
         ports = {str(value) for key, value in simple.items() if key.lower().endswith(_PORT)}
     except (ValueError, KeyError, TypeError, AttributeError):
         return
-    kind = next((kind for kind in _KINDS if name.startswith(kind)), None)
-    if kind is None:
+    if (kind := next((kind for kind in _KINDS if name.startswith(kind)), None)) is None:
         return
     host = host.removeprefix(kind).lower()
     for port in ports:

@@ -114,8 +114,7 @@ def _due(
     told = cursor.tables
     since = dg.RunStatusChangeRecordsFilter(dg.DagsterEventType.RUN_FAILURE, after_storage_id=cursor.after)
     for failure in instance.fetch_run_status_changes(since, limit=LOOKED_AT, ascending=True).records:
-        run = instance.get_run_by_id(failure.run_id)
-        if run is None:
+        if (run := instance.get_run_by_id(failure.run_id)) is None:
             continue
         of_run = [spec for spec in specs if label_of(spec) not in told and works_on(run, spec)]
         for spec in of_run[:-1]:

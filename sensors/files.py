@@ -51,8 +51,7 @@ def files_sensor(spec: TableSpec) -> dg.SensorDefinition:
     )
     def sensor(context: dg.SensorEvaluationContext, pinot: PinotResource) -> dg.SensorResult:
         began = time.monotonic()
-        running = runs_under_way(context.instance, spec)
-        if running:
+        if running := runs_under_way(context.instance, spec):
             return _skip(f"paused: run {running[0].run_id} of {spec.name} is under way", context.cursor)
         try:
             cursor, now_s = FilesCursor.read(context.cursor or ""), int(time.time())

@@ -129,8 +129,7 @@ def _run_url(run: dg.DagsterRun, base_url: str) -> str | None:
 
 
 def _error(event: dg.DagsterEvent) -> str:
-    error = event.step_failure_data.error
-    if error is None:
+    if (error := event.step_failure_data.error) is None:
         return _shorten(event.message or "")
     while error.cause is not None:  # Dagster wraps what the step raised
         error = error.cause

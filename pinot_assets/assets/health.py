@@ -191,8 +191,7 @@ WARN_SHARE = 0.75
 
 def freshness_policy(spec: TableSpec) -> dg.FreshnessPolicy | None:
     """What Dagster itself watches of the table asset; None where no freshness is promised."""
-    promised = spec.dagster.freshness_hours
-    if promised is None:
+    if (promised := spec.dagster.freshness_hours) is None:
         return None
     warn = timedelta(hours=promised * WARN_SHARE)
     return dg.FreshnessPolicy.time_window(

@@ -257,8 +257,7 @@ class SourceRows:
 
     def _lines(self, rows: pa.Table) -> _Lines:
         paths = without_root(rows.column("uri"), len(self.spec.input_uri()) + 1).cast(pa.binary())
-        escaped = b"%" in bytes(text_of(paths))
-        if escaped:
+        if escaped := b"%" in bytes(text_of(paths)):
             told = (path_of(self.spec, uri).encode(errors="surrogatepass") for uri in rows["uri"].to_pylist())
             paths = pa.array(told, pa.binary())
         ends = pc.binary_join_element_wise(rows.column("version").cast(pa.binary()), b"", _LINE_END)

@@ -98,8 +98,7 @@ def observations(spec: RealtimeTableSpec, looked: RealtimeView) -> list[dg.Asset
 def observed(state: RealtimeState) -> Metadata:
     """Numbers to plot, the segments that something is wrong with, and what was not read."""
     values: dict[str, dg.MetadataValue | str | int | float] = {**numbers(state)}
-    rows = [(r.segment, r.status, r.copy, cell(r.note)) for r in segment_rows(state) if r.note]
-    if rows:
+    if rows := [(r.segment, r.status, r.copy, cell(r.note)) for r in segment_rows(state) if r.note]:
         values["troubled_segments"] = first_rows(("segment", "status", "copy", "note"), rows)
     if state.unread:
         lines = [f"- {part}: {why}" for part, why in sorted(state.unread.items())]
@@ -172,8 +171,7 @@ def _repair(work: OperationInputs) -> str:
         with table.hold(work.run) as lease:
             found, outcomes = table.repair(lease, limits).round()
     _tell(work.log, found)
-    failed = [f"{one.step}: {one.result}; {one.text}" for one in outcomes if not one.helped]
-    if failed:
+    if failed := [f"{one.step}: {one.result}; {one.text}" for one in outcomes if not one.helped]:
         raise dg.Failure("\n".join(failed), allow_retries=False)
     return "nothing to mend" if found.all_well and not outcomes else f"{plural(len(outcomes), 'step')} done"
 
@@ -277,8 +275,7 @@ def _drill(work: OperationInputs) -> str:
             hint="repeat the table's name there, if it is one that may be broken",
         )
     said = {name: os.environ.get(name, "") for name in (BREAK, MEND, LOAD_FROM_PEERS)}
-    missing = [name for name in (BREAK, MEND) if not said[name]]
-    if missing:
+    if missing := [name for name in (BREAK, MEND) if not said[name]]:
         raise PinotAssetsError(
             f"no drill on {work.table}",
             why=f"{' and '.join(missing)} of the code location's environment not set",

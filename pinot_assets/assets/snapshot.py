@@ -86,8 +86,7 @@ def publication(
 
 
 def _revert_until_ms(spec: TableSpec, pinot: PinotClient, staging: Staging, snapshot: Snapshot) -> int | None:
-    former = before(staging, snapshot)
-    if former is None:
+    if (former := before(staging, snapshot)) is None:
         return None
     return revert_until_ms(spec, pinot, snapshot, former.snapshot, time.time_ns() // 1_000_000)
 

@@ -206,8 +206,7 @@ def _groups_left_out(who: str, rows: int) -> PinotError:
 
 def _value(tally: Tally, group: Group, place: int, fold: str) -> float | None:
     """The value, None for MIN and MAX of no rows, which a server answers with an infinity."""
-    values = tally.get(group)
-    if values is None:
+    if (values := tally.get(group)) is None:
         return _OF_NO_ROWS.get(fold)
     return values[place] if fold in _OF_NO_ROWS or not math.isinf(values[place]) else None
 

@@ -269,8 +269,7 @@ class Rewritten:
 
         Where no receipt of that is kept, a column that the new version lacks counts as one that had some.
         """
-        former = self.former
-        if former is None:
+        if (former := self.former) is None:
             return self.suspects
         return tuple(name for name in self.suspects if _had_values(former, name, self.receipt))
 

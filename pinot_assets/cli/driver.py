@@ -12,7 +12,6 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from pinot_assets.cli.terminal import new_console
 from pinot_assets.core.interrupts import saying
 from pinot_assets.lineage_events.sending import lineage_after
-from pinot_assets.metrics.pushing import pushed_after
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.clients import open_clients
 from pinot_assets.session.values.report import Pace
@@ -87,6 +86,7 @@ def open_driver(spec: TableSpec, command: str) -> Iterator[Driver]:
     # Imported here: half of this command's start-up time is PySpark's, and most commands never build.
     from pinot_assets.ingest.spark.builder import SparkBuilder
     from pinot_assets.ingest.spark.environment import environment_context, environment_session
+    from pinot_assets.metrics.pushing import pushed_after  # Prometheus' library
 
     settings = load_settings()
     with (

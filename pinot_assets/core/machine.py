@@ -192,8 +192,7 @@ def find_java() -> Java:
 
     :raises LocalStackError: there is none, it does not run, or it is older than `MINIMUM_JAVA`.
     """
-    java_home = os.environ.get("JAVA_HOME")
-    if java_home:
+    if java_home := os.environ.get("JAVA_HOME"):
         executable = Path(java_home) / "bin" / "java"
         if not os.access(executable, os.X_OK):
             raise LocalStackError(
@@ -202,8 +201,7 @@ def find_java() -> Java:
                 hint="unset JAVA_HOME to use the java on PATH, or point it at a JDK",
             )
     else:
-        on_path = shutil.which("java")
-        if on_path is None:
+        if (on_path := shutil.which("java")) is None:
             raise LocalStackError(
                 "no Java was found", why="JAVA_HOME is not set and no java is on PATH", hint=_INSTALL
             )

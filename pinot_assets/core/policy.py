@@ -307,8 +307,7 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _among(url: str, allowed: Iterable[str]) -> bool:
-    origin = service_of(url)
-    if origin is None:
+    if (origin := service_of(url)) is None:
         return False
     host = urlsplit(url).hostname or ""
     return any(is_loopback(host) if one == LOOPBACK else service_of(one) == origin for one in allowed)

@@ -96,8 +96,7 @@ def head_room(probe: TableProbe) -> CheckResult:
 
 
 def _quota(probe: TableProbe) -> Iterator[Room]:
-    quota = quota_bytes(probe.table_config)
-    if quota is None:
+    if (quota := quota_bytes(probe.table_config)) is None:
         return
     replication = replication_of(probe.table_config)
     used = probe.table_bytes
@@ -108,8 +107,7 @@ def _quota(probe: TableProbe) -> Iterator[Room]:
 
 
 def _staging(probe: TableProbe) -> Iterator[Room]:
-    disk = probe.staging_disk()
-    if disk is None:
+    if (disk := probe.staging_disk()) is None:
         return
     swap = probe.spec.mode == "swap"
     more = probe.snapshot.tar_bytes if swap and probe.snapshot else 0

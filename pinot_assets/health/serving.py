@@ -206,8 +206,7 @@ def rollback_window(probe: TableProbe) -> CheckResult:
     if entry is not None and before_switch(table, current, entry) != set(before.segments):
         return answer(f"the newest switch was a way back itself: another one goes {again}")
     others = Lineage(tuple(e for e in lineage if not of_session(table, e, session)))
-    reasons = why_not_revert(others, segments, current.lineage_entry_id)
-    if reasons:
+    if reasons := why_not_revert(others, segments, current.lineage_entry_id):
         lost = CheckProblem(
             f"the switch of {current.session} cannot be reverted though it is only {age} h old: "
             + "; ".join(reasons),

@@ -214,8 +214,7 @@ def version_of(source: ObjectStore, uri: str) -> Fingerprint:
     :raises SourceError: it is not, or the store cannot say.
     """
     key = source.key_of(uri)
-    found = source.stat(key)
-    if found is None:
+    if (found := source.stat(key)) is None:
         if source.is_folder(key):
             raise BecameFolder(
                 f"{uri} was a file and became a folder",

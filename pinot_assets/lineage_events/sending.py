@@ -86,8 +86,7 @@ def refuse_settings(env: Mapping[str, str]) -> None:
 
     :raises SpecError: they are too large or too deep, or no YAML.
     """
-    file = _settings_file(env)
-    if file is None:
+    if (file := _settings_file(env)) is None:
         return
     _, problems = read_document(file, "write transport: with type: and url: below it, or remove the file")
     for problem in problems:

@@ -137,8 +137,7 @@ def _session(table: str, session: Session | None, max_retries: int) -> Iterator[
 
 def _audit(table: str, seen: Seen) -> Iterator[Sample]:
     """Of the open session where it was audited, else the one that opened the gate for what is published."""
-    audit = _newest_audit(seen)
-    if audit is None:
+    if (audit := _newest_audit(seen)) is None:
         return
     yield AUDITED_AT.of(seconds(audit.at_ms), table)
     yield AUDIT_PASSED.of(audit.passed, table)

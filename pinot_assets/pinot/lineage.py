@@ -157,8 +157,7 @@ def why_not_start(
 
 def why_not_end(lineage: Lineage, segments: Collection[str], entry_id: str) -> list[str]:
     """What now stands in the way of ending the entry (docs/design/lineage.md#endreplacesegments)."""
-    entry = lineage.get(entry_id)
-    if entry is None:
+    if (entry := lineage.get(entry_id)) is None:
         return [f"there is no entry {entry_id}"]
     if entry.state is not LineageState.IN_PROGRESS:
         return [f"the entry is {entry.state.value}"]
@@ -168,8 +167,7 @@ def why_not_end(lineage: Lineage, segments: Collection[str], entry_id: str) -> l
 
 def why_not_revert(lineage: Lineage, segments: Collection[str], entry_id: str) -> list[str]:
     """What now stands in the way of reverting the entry (docs/design/lineage.md#revertreplacesegments)."""
-    entry = lineage.get(entry_id)
-    if entry is None:
+    if (entry := lineage.get(entry_id)) is None:
         return [f"there is no entry {entry_id}"]
     reasons = []
     if entry.state is not LineageState.COMPLETED:

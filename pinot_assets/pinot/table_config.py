@@ -24,8 +24,7 @@ def setting(config: JsonMapping, *path: str) -> JsonValue:
 
 def is_refresh(config: JsonMapping) -> bool:
     """Whether Pinot treats the table as REFRESH; the older `segmentPushType` counts where it stands alone."""
-    kind = setting(config, "ingestionConfig", "batchIngestionConfig", "segmentIngestionType")
-    if kind is None:
+    if (kind := setting(config, "ingestionConfig", "batchIngestionConfig", "segmentIngestionType")) is None:
         kind = setting(config, "segmentsConfig", "segmentPushType")
     return isinstance(kind, str) and kind.upper() == "REFRESH"
 

@@ -90,8 +90,7 @@ def decide_session(
         return _beside(running, seen, watch, now_s)
     if session is None:
         return Tick(False, "no session is open", watch.write())
-    reason = _waits(spec, session, seen)
-    if reason:
+    if reason := _waits(spec, session, seen):
         return Tick(False, f"session {session.id} {reason}", watch.write())
     return _try_again(session, watch, now_s) if seen.passing else _go_on(session, watch, now_s)
 

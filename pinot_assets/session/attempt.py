@@ -269,8 +269,7 @@ def renamed(staging: Staging, table: str, plan: Plan, receipts: Mapping[int, Rec
     """
 
     def taken(row: Row) -> Row:
-        old = receipts.get(row.ordinal)
-        if old is None:
+        if (old := receipts.get(row.ordinal)) is None:
             return row
         name = partial(segment_name, table, plan.session, plan.attempt, row.ordinal)
         outputs = tuple(staging.put_renamed(output, name(k)) for k, output in enumerate(old.outputs))

@@ -352,8 +352,7 @@ class Driver:
     @_watched
     def resume(self, context: TriggerContext) -> bool:
         """Let go of what a rollback holds back; whether anything was held."""
-        held = context.lease.pointer.hold is not None
-        if held:
+        if held := context.lease.pointer.hold is not None:
             context.lease.write(pointer=replace(context.lease.pointer, hold=None))
         return held
 

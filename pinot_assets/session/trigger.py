@@ -124,8 +124,7 @@ def _finished(context: TriggerContext) -> Session | None:
     """The open session, once what an earlier run left half way is finished."""
     catch_up(context)
     forget_former_table(context)
-    session = context.active_session()
-    if session is None:
+    if (session := context.active_session()) is None:
         return None
     if session.mode is Mode.ROLLBACK:
         finish_rollback(context, session)

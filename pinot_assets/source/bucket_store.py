@@ -275,8 +275,7 @@ class BucketObjectStore(RootedStore):
         :raises StoreConflict: other content.
         :raises SourceError: nothing.
         """
-        found = self.stat(key)
-        if found is None:
+        if (found := self.stat(key)) is None:
             why = "another object stood there and was deleted meanwhile"
             if isinstance(error, AlreadyExistsError):
                 raise SourceError(f"Cannot write {self.uri_of(key)}", why=why, hint="try again") from None

@@ -122,8 +122,7 @@ def diff(
     """
     new, rewritten, unchanged, touched = [], [], [], []
     for uri, file in sorted(listed.items()):
-        before = published.get(uri)
-        if before is None:
+        if (before := published.get(uri)) is None:
             new.append(file)
         elif file.fingerprint == before:
             unchanged.append(file)

@@ -175,8 +175,7 @@ class _Translator:
                 return one(char, self.ignore_case)
 
     def _quantifier(self) -> str:
-        found = _QUANTIFIER.match(self.pattern, self.i - 1)
-        if found is None:
+        if (found := _QUANTIFIER.match(self.pattern, self.i - 1)) is None:
             raise self._refuse("'{' starts no repetition; write \\{")
         if not self.out or self.out[-1] in _NOTHING:
             raise self._refuse("a repetition of nothing")
@@ -196,8 +195,7 @@ class _Translator:
     def _group(self) -> str:
         if not self.pattern.startswith("?", self.i):
             return "("
-        found = _GROUP.match(self.pattern, self.i)
-        if found is None:
+        if (found := _GROUP.match(self.pattern, self.i)) is None:
             raise self._refuse("a look-around, an atomic group, or flags that do not stand at the start")
         self.i = found.end()
         if name := found["name"]:

@@ -261,8 +261,7 @@ def _is_link(name: str, place: int) -> bool:
 def _is_dead(temporary: str, age_s: float) -> bool:
     """Whether the writer of an unfinished file will not go on: one of another host, of which only the age
     tells, had nothing to write for a day."""
-    writer = _TEMPORARY.fullmatch(temporary)
-    if writer is None:
+    if (writer := _TEMPORARY.fullmatch(temporary)) is None:
         return False
     if writer["host"] == socket.gethostname():
         return not psutil.pid_exists(int(writer["pid"]))

@@ -127,8 +127,7 @@ def unknown_settings(scheme: str, names: Collection[str]) -> list[str]:
 def incomplete_settings(scheme: str, names: Collection[str]) -> Iterator[tuple[str, list[str]]]:
     """A setting that is given, and those that it needs and that are not."""
     for name in names:
-        lacking = [other for other in NEEDS[scheme].get(name, ()) if other not in names]
-        if lacking:
+        if lacking := [other for other in NEEDS[scheme].get(name, ()) if other not in names]:
             yield name, lacking
             return  # the others of a pair lack the same
 

@@ -70,11 +70,9 @@ def parse_root(uri: str) -> Root:
     :raises SettingError: another scheme, a relative path, a query or fragment, a segment that is not one.
     """
     shown = _USER_INFO.sub("//…@", uri)
-    found = _SCHEME.match(uri)
-    if found is None:
+    if (found := _SCHEME.match(uri)) is None:
         return _local_root(uri, shown)
-    scheme = _SCHEMES.get(found[1].lower())
-    if scheme is None:
+    if (scheme := _SCHEMES.get(found[1].lower())) is None:
         raise SettingError(
             f"Cannot use {shown}",
             why=f"the scheme {found[1]} is not supported",
@@ -105,8 +103,7 @@ def adls_names(authority: str) -> tuple[str, str, str]:
 
     :raises SettingError: it is not of that form.
     """
-    found = _CONTAINER.fullmatch(authority)
-    if found is None:
+    if (found := _CONTAINER.fullmatch(authority)) is None:
         raise SettingError("The URI names no container and account of ADLS", hint=f"write {_ADLS_EXAMPLE}")
     container, account, domain = found.groups()
     return container, account, f"{account}.blob.{domain}"

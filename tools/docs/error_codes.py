@@ -143,8 +143,8 @@ KINDS: Final = {
         "see Spark's UI or log; what is built stays, and the next run goes on",
     ),
     "ingest.spark.query.ExpressionFailed": Meaning("`EXPRESSION`", _OF_FILE),
-    "ingest.contract.build_spec.Vanished": Meaning("`VANISHED`", _OF_FILE),
-    "ingest.contract.build_spec.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
+    "ingest.contract.failures.Vanished": Meaning("`VANISHED`", _OF_FILE),
+    "ingest.contract.failures.BecameFolder": Meaning("`BECAME_FOLDER`", _OF_FILE),
     "sizing.quantities.QuantityError": Meaning(
         "a quantity that was typed cannot be read, or makes no sense", "see `--help` of the command"
     ),
@@ -164,7 +164,7 @@ KINDS: Final = {
     "pinot.client.broker.NoResult": Meaning(
         "a broker has nothing to ask: the table is empty, or has no routing yet", "run again"
     ),
-    "sensors.webhook.NoticeRefused": Meaning(
+    "sensors.notice.NoticeRefused": Meaning(
         "the webhook is up and will never take this notice",
         "correct its [address](configuration.md), or what listens there",
     ),

@@ -123,8 +123,7 @@ def block_of(found: FoundSettings, told: list[ImportNote], secrets: Secrets) -> 
     """
     block: JsonObject = {}
     for key, value in found.settings.items():
-        why = _no_use(key, value)
-        if why is not None:
+        if (why := _no_use(key, value)) is not None:
             told.append(dropped(key, why))
             continue
         block[key] = secrets.taken_out(value, key, key)

@@ -177,8 +177,7 @@ def _is_file(uri: str, props: Mapping[str, str], policy: Policy) -> bool:
 
 def _file(store: ObjectStore, uri: str) -> ObjectInfo:
     key = store.key_of(uri)
-    fingerprint = store.stat(key)
-    if fingerprint is None:
+    if (fingerprint := store.stat(key)) is None:
         raise SourceError(f"there is no file {uri}", hint="name files of one folder, or one folder alone")
     return ObjectInfo(key, uri, fingerprint)
 

@@ -123,8 +123,7 @@ def _ingestion(proposal: Proposal, shape: CsvShape | None) -> Iterator[str]:
         if field.source:
             names = f"{_comment(field.name)} is {_comment(field.source)}"
             yield f"  # {names} in the files: Pinot takes no blank in a name."
-    made = {field.name: field.transform for field in proposal.fields if field.transform}
-    if made:
+    if made := {field.name: field.transform for field in proposal.fields if field.transform}:
         yield '  # Spark reads the files for these: pip install "pinot-assets[sql]".'
         yield from _settings(made, "transforms.")
 

@@ -1,1 +1,1 @@
-"""One file a command."""
+"""One file for commands of a kind."""

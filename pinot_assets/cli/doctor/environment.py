@@ -27,7 +27,6 @@ from pinot_assets.core.policy import POLICY
 from pinot_assets.core.untrusted import ANSWER, OBJECT, RECEIPT, RECEIPTS, REPLY, most_values
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.health.serving import owned
-from pinot_assets.metrics.pushing import PASSWORD, USER
 from pinot_assets.pinot import HttpPinotClient, Timeouts, versions
 from pinot_assets.pinot.lineage import LineageEntry, LineageState
 from pinot_assets.session.values.state import seq_of
@@ -49,7 +48,10 @@ from pinot_assets.zookeeper import cluster_client
 _TIMEOUTS: Final = Timeouts(connect=1.0, call=3.0)
 _PATIENCE_S: Final = 3.0
 _URLS: Final = (*S3_ENDPOINTS, "PINOT_ASSETS_WEBHOOK_URL", "DAGSTER_WEBSERVER_URL")
-_HALVES: Final = (("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), (USER, PASSWORD))
+_HALVES: Final = (
+    ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+    ("PINOT_ASSETS_PUSHGATEWAY_USER", "PINOT_ASSETS_PUSHGATEWAY_PASSWORD"),
+)
 _KNOWN: Final = frozenset(variable.name for section in VARIABLES.values() for variable in section)
 _PREFIX: Final = "PINOT_ASSETS_"
 """Begins variables of this project's alone; others may well be called PINOT_ as well."""

@@ -1,1 +1,1 @@
-"""`pinot-assets realtime …`; the files are named as those of `pinot_assets.realtime` that do the work."""
+"""`pinot-assets realtime …`; one file for commands of a kind."""

@@ -198,8 +198,7 @@ def _floored(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
 
     Arrow's cast goes towards 1970, and its `floor_temporal` overflows at the ends of its calendar.
     """
-    finer = _FINER_UNITS.get(column.type.unit)
-    if finer is None:
+    if (finer := _FINER_UNITS.get(column.type.unit)) is None:
         return column.cast(target)
     ticks = column.cast(pa.int64())
     millis = pc.divide(ticks, finer)

@@ -115,12 +115,10 @@ def conform(table: pa.Table, wanted: TargetSchema, rows: Sequence[int], verdicts
     columns = []
     found = {name: plain(table.column(name)) for name in wanted.present(table.column_names)}
     for field in wanted.schema:
-        column = found.get(field.name)
-        if column is None:
+        if (column := found.get(field.name)) is None:
             columns.append(pa.chunked_array([pa.nulls(table.num_rows, field.type)]))
             continue
-        cast = cast_for(column.type, field, wanted)
-        if cast is None:
+        if (cast := cast_for(column.type, field, wanted)) is None:
             raise _no_way(column.type, field, wanted)
         try:
             columns.append(cast(column))

@@ -99,8 +99,7 @@ class BadRowAllowance:
 
         :raises ValueError: it is neither; goes on from the key's name.
         """
-        found = _LIMIT.fullmatch(text.strip())
-        if found is None:
+        if (found := _LIMIT.fullmatch(text.strip())) is None:
             raise ValueError("is neither a number of rows nor a percentage; write 100 or 0.5%")
         if found[1]:
             return cls(rows=int(found[1]))

@@ -63,8 +63,7 @@ class CsvSettings:
 
         :raises ReaderSettings: a setting is unknown, not supported or contradicts another.
         """
-        unknown = sorted(k for k in reader if k not in _KEYS and reader[k].lower() != _FIXED.get(k))
-        if unknown:
+        if unknown := sorted(k for k in reader if k not in _KEYS and reader[k].lower() != _FIXED.get(k)):
             raise ReaderSettings(
                 f"csv reader settings {', '.join(unknown)} are not supported",
                 hint="; ".join(
@@ -164,8 +163,7 @@ def character_problem(text: str) -> str | None:
 
 
 def _character(reader: Mapping[str, str], key: str) -> str | None:
-    text = reader.get(key)
-    if text is None:
+    if (text := reader.get(key)) is None:
         return None
     if problem := character_problem(text):
         raise ReaderSettings(f"{key} {text!r} {problem}")

@@ -51,8 +51,7 @@ def columns_of(
             "the file has none of the table's columns", why=f"its columns are {', '.join(names)[:200]}"
         )
     counted = Counter(names)
-    twice = [name for name in present if counted[name] > 1]
-    if twice:
+    if twice := [name for name in present if counted[name] > 1]:
         raise Unreadable(f"the file has two columns {', '.join(twice)}")
     verdicts.lacks(wanted.missing(names))
     return present

@@ -71,8 +71,7 @@ def text_blocks(path: Path, input_format: str, limits: FileLimits = DEFAULTS) ->
     :raises TooLarge: it unpacks to too much.
     """
     blocks = _blocks(path, limits)
-    first = next((block for block in blocks if block.removeprefix(_BOM).strip()), None)
-    if first is not None:
+    if (first := next((block for block in blocks if block.removeprefix(_BOM).strip()), None)) is not None:
         first = first.removeprefix(_BOM)
         _check_text(first, input_format)
         yield first
@@ -135,8 +134,7 @@ class Readable(io.RawIOBase):
         """So many bytes, fewer only at the end."""
         parts, count = [self._left], len(self._left)
         while count < size or size < 0:
-            block = next(self._blocks, None)
-            if block is None:
+            if (block := next(self._blocks, None)) is None:
                 break
             parts.append(block)
             count += len(block)
@@ -147,8 +145,7 @@ class Readable(io.RawIOBase):
 
 
 def _open(path: Path) -> IO[bytes]:
-    kind = packing(path)
-    if kind is None:
+    if (kind := packing(path)) is None:
         return path.open("rb")
     if kind == "gzip":
         return cast(IO[bytes], igzip.open(path))  # type: ignore[no-untyped-call]

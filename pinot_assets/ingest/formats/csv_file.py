@@ -49,8 +49,7 @@ def read_csv(
     """
     if settings.comment is not None:
         blocks = without_comments(blocks, settings)
-    start = next(blocks, None)
-    if start is None:
+    if (start := next(blocks, None)) is None:
         return
     names, rows, offset = _header(start, settings)
     limits.check_columns(len(names))
@@ -62,8 +61,7 @@ def read_csv(
         )
     verdicts.lacks(wanted.missing(names))
     body = chain([start[offset:]], blocks)
-    first = next((block for block in body if block.strip()), None)
-    if first is not None:
+    if (first := next((block for block in body if block.strip()), None)) is not None:
         yield from _Rows(names, wanted, settings, verdicts, 1 + rows).read(chain([first], body))
 
 

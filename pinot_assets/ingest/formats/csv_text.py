@@ -85,8 +85,7 @@ class Quotes:
                 yield data  # which the parser refuses
                 yield from blocks
                 return
-            end = self._regular_end(data)
-            if end is None:
+            if (end := self._regular_end(data)) is None:
                 done, end = self._walked(data, instead)
                 yield from done
             elif end:

@@ -36,8 +36,7 @@ def document_blocks(blocks: Iterator[bytes]) -> Iterator[bytes]:
     :param blocks: the file, not blank at its start.
     :raises Unreadable: an array around the documents is broken, or a document is too long.
     """
-    first = next(blocks, None)
-    if first is None:
+    if (first := next(blocks, None)) is None:
         return
     start = first.lstrip()
     if start.startswith(b"["):
@@ -209,8 +208,7 @@ def check_lines(lines: bytes, first: int) -> int:
     for start in _suspects(lines):
         end = _END.search(lines, start)
         line = lines[start : end.start() if end else len(lines)].decode()
-        behind = _behind(line)
-        if behind:
+        if behind := _behind(line):
             raise Unreadable(
                 f"line {first + _ends(lines[:start])}: {shown(behind)} follows the value of the line",
                 why="Spark reads the first value of a line and leaves out the rest without a word",

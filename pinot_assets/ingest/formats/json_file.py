@@ -131,8 +131,7 @@ class _Reader:
 
     def _by_arrow(self, block: bytes) -> pa.Table:
         # Most documents are short; the rest of the block need not become text for the first one.
-        first = next(members_of(block[:_LOOK_AHEAD].decode(errors="surrogateescape")), None)
-        if first is None:
+        if (first := next(members_of(block[:_LOOK_AHEAD].decode(errors="surrogateescape")), None)) is None:
             raise _NotForArrow
         self._limits.check_columns(len(first))
         # What Arrow makes of an object is not its text, so these columns alone are read document by document.
@@ -182,8 +181,7 @@ class _Reader:
                 self._note(members)
             if self._unseen:
                 self._seen(members)
-            values = self._cells(row, members, text, bad)
-            if values is not None:
+            if (values := self._cells(row, members, text, bad)) is not None:
                 rows.append(row)
                 for column, value in zip(cells, values, strict=True):
                     column.append(value)

@@ -133,8 +133,7 @@ def _outcome(job: Future[list[FileResult]], description: str) -> list[FileResult
     try:
         return job.result()
     except Exception as error:
-        death = death_of(str(error))
-        if death is not None:
+        if (death := death_of(str(error))) is not None:
             raise JobDied(death, cause_of(error)) from error
         raise BuildError(
             f"Spark gave up building {description}",

@@ -44,8 +44,7 @@ def environment_session(
     :raises PinotAssetsError: no master is set, or the file of properties cannot be used.
     :raises LocalStackError: there is no Java for a Spark in this process, or it is too old.
     """
-    settings = _asked(own, profile, environ)
-    if settings is None:
+    if (settings := _asked(own, profile, environ)) is None:
         from pinot_assets.ingest.spark.jvm import local_session
 
         return local_session(APP_NAME, os.cpu_count() or 1)
@@ -62,8 +61,7 @@ def environment_context(
     environ: Mapping[str, str] | None = None,
 ) -> SparkContext:
     """The context of this process, as `environment_session` but without what SQL needs."""
-    settings = _asked(own, profile, environ)
-    if settings is None:
+    if (settings := _asked(own, profile, environ)) is None:
         from pinot_assets.ingest.spark.jvm import local_context
 
         return local_context(APP_NAME, os.cpu_count() or 1)
@@ -145,8 +143,7 @@ def _read(path: Path) -> dict[str, str]:
     for number, line in enumerate(map(str.strip, lines), 1):
         if not line or line.startswith("#"):
             continue
-        found = _PROPERTY.fullmatch(line)
-        if found is None:
+        if (found := _PROPERTY.fullmatch(line)) is None:
             raise PinotAssetsError(
                 f"line {number} of {path} is no property of Spark", hint="write `spark.key value`"
             )

@@ -193,8 +193,7 @@ def forget_what_is_gone() -> bool:
 
 def is_stopped(context: SparkContext) -> bool:
     """Whether a context takes no jobs any more."""
-    java = context._jsc
-    if java is None:
+    if (java := context._jsc) is None:
         return True
     try:
         return bool(java.sc().isStopped())
@@ -207,8 +206,7 @@ def exit_of_jvm() -> int | None:
 
     One that dies stops its context first, so it is waited for.
     """
-    process = getattr(SparkContext._gateway, "proc", None)
-    if process is None:
+    if (process := getattr(SparkContext._gateway, "proc", None)) is None:
         return None
     try:
         return int(process.wait(_ENDING_S))

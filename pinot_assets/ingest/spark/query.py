@@ -306,8 +306,7 @@ def _unsteady(kind: type[BuildError], what: str) -> BuildError:
 
 def _inner(plan: JavaObject) -> Iterator[JavaObject]:
     """The plan's nodes but for the file itself."""
-    children = items_of(plan.children())
-    if children:
+    if children := items_of(plan.children()):
         yield plan
     for child in children:
         yield from _inner(child)

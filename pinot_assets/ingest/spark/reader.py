@@ -97,7 +97,7 @@ def check_readers(session: SparkSession, build_spec: BuildSpec) -> None:
         raise refusal.error(build_spec.source_uri)
     jvm: JavaObject = session._jvm
     loader = session._jsparkSession.sharedState().jarClassLoader()
-    if build_spec.source_uri.startswith("s3:") and not _succeeds(lambda: loader.loadClass(_S3A)):
+    if build_spec.source_uri.startswith("s3:") and not _has(lambda: loader.loadClass(_S3A), Py4JJavaError):
         raise BuildError(
             "Spark cannot read s3 by itself",
             why=f"{_S3A} is not on its class path",
@@ -107,7 +107,8 @@ def check_readers(session: SparkSession, build_spec: BuildSpec) -> None:
     # Spark 4 has some of the classes without the data source.
     formats = jvm.org.apache.spark.sql.execution.datasources.DataSource
     conf = session._jsparkSession.sessionState().conf()
-    if build_spec.input_format == "avro" and not _succeeds(lambda: formats.lookupDataSource("avro", conf)):
+    is_avro = build_spec.input_format == "avro"
+    if is_avro and not _has(lambda: formats.lookupDataSource("avro", conf), AnalysisException):
         raise BuildError(
             "Spark cannot read Avro by itself",
             why="spark-avro is not on its class path",
@@ -238,8 +239,7 @@ def _csv(reader: DataFrameReader, build_spec: BuildSpec, path: str) -> DataFrame
         **({"comment": settings.comment} if settings.comment else {}),
     }
     has_header = settings.header is None or settings.skip_header
-    names = settings.header
-    if names is None:
+    if (names := settings.header) is None:
         # With a schema Spark neither infers one, which takes the name for a pattern, nor reads on.
         cells = reader.options(**options, header=False).schema(f"first string, `{CORRUPT}` string")
         first = cells.csv(path).head(1)
@@ -265,9 +265,10 @@ def _header(cell: str | None, row: str | None, settings: CsvSettings) -> tuple[s
         raise Unreadable("the file has no header that could be read", why=one_line(error)) from error
 
 
-def _succeeds(look_up: Callable[[], object]) -> bool:
+def _has(look_up: Callable[[], object], absent: type[Exception]) -> bool:
+    """Whether Spark has what is looked up; any other error than `absent` comes out."""
     try:
         look_up()
-    except (AnalysisException, Py4JJavaError):
+    except absent:
         return False
     return True

@@ -175,8 +175,7 @@ def write_file(
         verdicts.lacks(missing)
         named = (batch.rename_columns(columns) for batch in batches)
         numbered = yield from _rows(named, build_spec, wanted, verdicts)
-        footer = footer_rows(local, build_spec.input_format)
-        if footer is not None:
+        if (footer := footer_rows(local, build_spec.input_format)) is not None:
             verdicts.rows = footer
         elif build_spec.query is None or not build_spec.query.drops_rows:
             verdicts.rows = numbered  # of text; a filter may have taken the last ones

@@ -364,6 +364,5 @@ def _millis(text: str | None) -> int | None:
 def _check_names(segments_from: Collection[str], segments_to: Collection[str]) -> None:
     if not segments_from and not segments_to:
         raise ValueError("a replacement of nothing by nothing")
-    torn = sorted(name for name in {*segments_from, *segments_to} if "," in name or not name)
-    if torn:
+    if torn := sorted(name for name in {*segments_from, *segments_to} if "," in name or not name):
         raise ValueError(f"segment names that the lineage node would tear in two: {torn}")

@@ -80,8 +80,7 @@ class Nodes(TableCalls):
         :raises PinotNotFound: there is none.
         """
         stat = Stat.from_json(self._get("/zk/stat", path=self._full(path)))
-        found = self.node(path)
-        if found is None:
+        if (found := self.node(path)) is None:
             raise PinotNotFound(f"there is no node {self._full(path)}")
         return replace(found, version=stat.version)
 

@@ -50,8 +50,7 @@ def missing(pinot: PinotClient, table: str, outputs: Sequence[Output]) -> list[O
     :raises PushRefused: one is there with another content.
     """
     crcs = pinot.segment_crcs(table)
-    other = [output for output in outputs if crcs.get(output.segment, output.crc) != output.crc]
-    if other:
+    if other := [output for output in outputs if crcs.get(output.segment, output.crc) != output.crc]:
         first = other[0]
         raise PushRefused(
             f"there already with another content: {plural(len(other), 'segment')} of table {table}",
@@ -83,8 +82,7 @@ def await_no_partial_uploads(
     if left and not pinot.takes_over_half_uploads():
         before_write()
         pinot.delete_segments(table, left)
-        left = _not_cleaned_up(pinot, table, left)
-        if left:
+        if left := _not_cleaned_up(pinot, table, left):
             raise PushRefused(
                 f"half there from an earlier upload: {plural(len(left), 'segment')} of table {table}",
                 why=f"{min(left)} has metadata and no place in the ideal state, and was deleted in vain",
@@ -133,8 +131,7 @@ class UploadLoop:
         """Push what is not there yet of these; see `pinot_assets.pinot.api.PinotClient.push`."""
         started = time.monotonic()
         _check_names(outputs)
-        absent = missing(self._pinot, self._table, outputs)
-        if absent:
+        if absent := missing(self._pinot, self._table, outputs):
             await_no_partial_uploads(self._pinot, self._table, absent, self._before_upload)
             self._push(absent)
         pushed = dict.fromkeys(output.segment for output in absent)
@@ -311,8 +308,7 @@ class UploadLoop:
 
 
 def _check_names(outputs: Sequence[Output]) -> None:
-    twice = [name for name, count in Counter(output.segment for output in outputs).items() if count > 1]
-    if twice:
+    if twice := [name for name, count in Counter(output.segment for output in outputs).items() if count > 1]:
         raise ValueError(f"segments named twice in one push: {sorted(twice)}")
 
 

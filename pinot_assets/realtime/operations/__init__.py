@@ -1,1 +1,1 @@
-"""What a person starts on a REALTIME table: each a pure plan and its execution."""
+"""What a person starts on a REALTIME table: in each a function decides from a state, and a class does it."""

@@ -143,8 +143,7 @@ def stored_decimals(values: pa.Array) -> Decimals:
     :param values: integers, decimals or texts, none of them null.
     :raises ValueError: a text is no decimal number, has too many digits or a scale that Pinot cannot store.
     """
-    found = _fitting(values)
-    if found is None:
+    if (found := _fitting(values)) is None:
         parts = [_parts(_stripped(value)) for value in values.to_pylist()]
         found = Decimals(
             _objects([unscaled for unscaled, _ in parts]), np.array([s for _, s in parts], dtype=np.int64)

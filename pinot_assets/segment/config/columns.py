@@ -96,8 +96,7 @@ def _problems(field: JsonMapping, field_type: FieldType) -> list[tuple[Feature, 
         (field.get("transformFunction"), Feature.INGESTION, "transformFunction"),
         (field.get("virtualColumnProvider"), Feature.OLD_FIELDS, "virtualColumnProvider"),
     ]
-    data_type = DataType.__members__.get(str(field.get("dataType")))
-    if data_type is None:
+    if (data_type := DataType.__members__.get(str(field.get("dataType")))) is None:
         wrong.append((True, Feature.NEEDS_BUILDER, f"data type {field.get('dataType')}"))
     elif field_type is FieldType.METRIC and data_type not in METRIC_TYPES:
         wrong.append((True, Feature.COLUMN_INVALID, f"a metric of type {data_type}"))
@@ -257,8 +256,7 @@ def _dictionary(given: ColumnSettings) -> tuple[bool, bool]:
     raw = not listed.isdisjoint(("noDictionaryColumns", "noDictionaryConfig"))
     raw = raw or str(given.entry.get("encodingType") or "").upper() == "RAW"
     variable_length = "varLengthDictionaryColumns" in listed
-    settings = given.nested.get("dictionary")
-    if settings is not None:
+    if (settings := given.nested.get("dictionary")) is not None:
         for key in settings.keys() - _DICTIONARY_KEYS:
             given.refuse(Feature.NEEDS_BUILDER, f"indexes.dictionary.{key}")
         if raw or listed:

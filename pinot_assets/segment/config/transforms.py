@@ -190,8 +190,7 @@ class _Parser:
     def _call(self, name: str, arguments: list[Argument]) -> Argument:
         if name in _LOGICAL:
             return _logical(name, arguments)
-        function = FUNCTIONS.get((name, len(arguments)))
-        if function is None:
+        if (function := FUNCTIONS.get((name, len(arguments)))) is None:
             raise NotTranslated(
                 f"the function {name} of {len(arguments)} values, which is not translated{_meant(name)},"
             )
@@ -303,8 +302,7 @@ def read_transforms(config: JsonMapping) -> Transforms:
         if translated is not None:
             found[column] = translated
     dropped, where = None, "ingestionConfig.filterConfig"
-    condition = (ingestion.get("filterConfig") or {}).get("filterFunction")
-    if condition is not None:
+    if (condition := (ingestion.get("filterConfig") or {}).get("filterFunction")) is not None:
         dropped = _translate(where, str(condition), findings)
         if dropped is not None and not dropped.is_boolean:
             findings.refuse(where, Feature.TRANSFORM_INVALID, f"{condition} is neither true nor false")

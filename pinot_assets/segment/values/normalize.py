@@ -104,8 +104,7 @@ def normalize(column: Column, data: pa.ChunkedArray | None, rows: int, fill: Def
             codes = np.where(is_null, np.int32(len(values)), codes)
     else:
         codes, lengths, is_null = filled_rows(codes, lengths, len(values))
-    has_null = bool(is_null.any())
-    if has_null:
+    if has_null := bool(is_null.any()):
         values = _with_fill(values, fill)
     sanitised = _sanitised(column, values)
     cut = NOTHING

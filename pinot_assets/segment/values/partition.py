@@ -217,8 +217,7 @@ def _partitioning(entry: JsonMapping | None, column: Column, min_server: tuple[i
         raise ValueError("no settings")
     name, count = str(entry.get("functionName")), entry.get("numPartitions")
     config = entry.get("functionConfig")
-    function = _FUNCTIONS.get(name.lower())
-    if function is None:
+    if (function := _FUNCTIONS.get(name.lower())) is None:
         raise ValueError(f"no function {name}")
     if not column.single_value:
         raise ValueError("multi-value column")
@@ -255,8 +254,7 @@ def _check_settings(how: Partitioning) -> None:
         if seed and not (re.fullmatch("[+-]?[0-9]+", seed) and -(2**31) <= int(seed) < 2**31):
             raise ValueError(f"seed {seed}")
     if how.function is PartitionFunction.BOUNDED_COLUMN_VALUE:
-        missing = {"columnValues", "columnValuesDelimiter"} - dict(how.config or ()).keys()
-        if missing:
+        if missing := {"columnValues", "columnValuesDelimiter"} - dict(how.config or ()).keys():
             raise ValueError(f"no {' and no '.join(sorted(missing))}")
         if how.count != len(how.bounded_values) + 1:
             raise ValueError(f"numPartitions {how.count} for {len(how.bounded_values)} values")

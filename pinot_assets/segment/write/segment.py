@@ -351,8 +351,7 @@ def uses_dictionary(column: Column, cardinality: int, rows: int) -> bool:
     encoding = column.encoding
     if not encoding.has_dictionary or encoding.optimize is None:
         return encoding.has_dictionary
-    size = _SIZES.get(column.data_type)
-    if size is None:
+    if (size := _SIZES.get(column.data_type)) is None:
         ratio = encoding.optimize.cardinality_ratio
         return ratio is None or ratio * rows > cardinality
     with_dictionary = cardinality * size + -(-rows * bits_per_value(cardinality) // 8)

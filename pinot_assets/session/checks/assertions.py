@@ -105,8 +105,7 @@ def _kept_outputs(context: TriggerContext, kept: Sequence[str]) -> list[Output]:
     """
     current = context.current_snapshot()
     known = current.segments if current is not None else {}
-    foreign = [name for name in kept if name not in known]
-    if foreign:
+    if foreign := [name for name in kept if name not in known]:
         raise PinotError(
             f"a shadow table cannot hold what {context.table} will be",
             why=f"of what stays {counted(len(foreign), 'segment was', 'segments were')} not published "

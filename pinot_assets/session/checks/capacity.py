@@ -77,8 +77,7 @@ def require_capacity(context: TriggerContext, switch: Switch) -> None:
 
 
 def _require_quota(context: TriggerContext, needed: int, freed: int, replication: int, way_out: str) -> None:
-    quota = quota_bytes(context.table_config)
-    if quota is None:
+    if (quota := quota_bytes(context.table_config)) is None:
         return
     present = context.pinot.table_bytes(context.table)
     if present - freed + needed > quota * replication:

@@ -39,8 +39,7 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
     :returns: the session, in SWITCH; when no segment comes or goes, DONE with outcome NOOP, or IN_PROGRESS
         with an audit that it did not pass.
     """
-    current = context.current_snapshot()
-    if current is not None:
+    if (current := context.current_snapshot()) is not None:
         context.switcher.undo_delayed_starts(
             current.segments
         )  # before an entry of ours is taken for stale (R1)

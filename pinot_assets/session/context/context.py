@@ -154,8 +154,7 @@ class TriggerContext:
 
         :raises SnapshotCorrupt: the pointer names an object that is not there (rule R18).
         """
-        ref = self.lease.pointer.current_snapshot
-        if ref is None:
+        if (ref := self.lease.pointer.current_snapshot) is None:
             return None
         if self._read is None or self._read[0] != ref:
             self._read = ref, self.staging.snapshot(ref)

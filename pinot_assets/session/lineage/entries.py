@@ -70,8 +70,7 @@ class LineageEntries:
         :param former: id of this session's entry for an earlier switch, "" if it had none.
         :raises SwitchConflict: somebody else's entry names the same segments; it is never forced away.
         """
-        twin = self.open_twin(switch)
-        if twin is not None:
+        if (twin := self.open_twin(switch)) is not None:
             return twin.id if self._is_fresh(twin) else self.renew(switch, twin.id)
         self.before_write()
         before = self.fetch()
@@ -160,8 +159,7 @@ class LineageEntries:
             return new[-1].id
 
     def _refuse_foreign(self, entries: Collection[LineageEntry], switch: Switch) -> None:
-        foreign = [e for e in entries if e.overlaps(switch.segments_from, switch.names_to)]
-        if foreign:
+        if foreign := [e for e in entries if e.overlaps(switch.segments_from, switch.names_to)]:
             raise SwitchConflict(
                 f"{self.table} is paused: another replacement of the same segments is open",
                 why=f"lineage entry {foreign[0].id} → {', '.join(sorted(foreign[0].segments_to)[:3])}",

@@ -57,8 +57,7 @@ def look(table: str, clients: TableClients, pointer: Pointer, session: Session |
         return Behind(newer)
     known = _segments_of(clients.staging, pointer.current_snapshot)
     later = [*_later(table, clients, pointer, session, newer, changed=visible != known)]
-    seen = next((ref for ref, names in later if names == visible), None)
-    if seen is not None:
+    if (seen := next((ref for ref, names in later if names == visible), None)) is not None:
         return Behind(newer, published(table, clients.pinot, clients.staging, pointer, visible - known), seen)
     if session is not None and session.switch_object is not None:
         known |= frozenset(clients.staging.switch(session.switch_object).names_to)

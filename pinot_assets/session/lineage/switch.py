@@ -44,8 +44,7 @@ class Switcher(LineageEntries):
 
         :raises SessionError: some of them are visible and published, and the pointer does not know of it.
         """
-        present = self.clients.pinot.all_segments(self.table).intersection(names)
-        if present:
+        if present := self.clients.pinot.all_segments(self.table).intersection(names):
             self.before_write()
             self.before_delete(present)
             self.before_write()  # that look may have taken long

@@ -257,8 +257,7 @@ def _with_segments(context: TriggerContext, planned: PlannedRun, visible: frozen
     refused: PinotAssetsError | None
     try:
         refuse_too_many(context, plan, seen.current)
-        refused = why_paused(context, plan, seen.current, visible)
-        if refused is None:
+        if (refused := why_paused(context, plan, seen.current, visible)) is None:
             switch = with_placeholder(context, plan, seen.current, switch, visible)
     except (PushRefused, SwitchConflict) as error:
         refused = error

@@ -27,8 +27,7 @@ def sweep(context: TriggerContext, session: Session | None, current: Snapshot | 
         note_foreign(context, {s for s in visible if not is_ours(context.table, s)})
     if beside := beside_first(context, current, visible):
         context.note(rows_twice(beside))
-    strays = strays_of(context, session, current, visible)
-    if strays:
+    if strays := strays_of(context, session, current, visible):
         refuse_undone(context, strays, current)
         context.switcher.delete(strays)
         context.note(f"deleted {len(strays)} stray segments that no snapshot knows, first {min(strays)}")
@@ -99,8 +98,7 @@ def resolve_interrupted(context: TriggerContext, session: Session) -> Session | 
 
     :returns: None when it was published after all (and is recorded now), else the session, still open.
     """
-    left = unpublished(context, session)
-    if left is None:
+    if (left := unpublished(context, session)) is None:
         finalize(context, session)
         context.note(f"session {session.id} had been switched before its driver died; recorded now")
     elif is_lost(context, left):

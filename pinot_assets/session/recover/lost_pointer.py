@@ -56,8 +56,7 @@ def rebuild_if_lost(context: TriggerContext) -> Snapshot | None:
     """
     if is_fresh(context.lease.pointer) and ours_of(context.table, context.pinot.all_segments(context.table)):
         close_lost_entries(context)
-        visible = ours_of(context.table, context.pinot.visible_segments(context.table))
-        if visible:
+        if visible := ours_of(context.table, context.pinot.visible_segments(context.table)):
             _rebuild(context, visible, "the pointer in ZooKeeper was lost")
     return context.current_snapshot()
 
@@ -100,8 +99,7 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
     kept = [k for k in outlines(staging, snapshot_refs(staging)) if k.snapshot.owner in ours]
     refs = [k.ref for k in kept]
     exactly = next((ref for ref, names in segments_of(staging, refs) if names == visible), None)
-    same = next((k for k in kept if k.ref == exactly), None)
-    if same is not None:
+    if (same := next((k for k in kept if k.ref == exactly), None)) is not None:
         hold = hold_of_last_rollback(context, kept, staging.snapshot(same.ref))
         _point_to(context, same.ref, seq, hold, same.snapshot.format)
         context.note(
@@ -148,8 +146,7 @@ def _point_to(
         hold=hold,
         format=max(number, before.format),
     )
-    session = context.active_session()
-    if session is not None:
+    if (session := context.active_session()) is not None:
         session = close(session, Outcome.CLEARED, context.clients.now_ms())
     context.lease.write(pointer=pointer, session=session)
 
@@ -345,8 +342,7 @@ def _hold(context: TriggerContext, kept: Iterable[StoredSnapshot], now: Snapshot
 
 def _closed(context: TriggerContext, session: Session, kept: Iterable[StoredSnapshot]) -> Session:
     """The session that the pointer takes for open, as it ended."""
-    own = next((k.snapshot for k in kept if k.snapshot.session == session.id), None)
-    if own is not None:
+    if (own := next((k.snapshot for k in kept if k.snapshot.session == session.id), None)) is not None:
         published = replace(session, lineage_entry_id=own.lineage_entry_id, last_error="")
         return close(published, Outcome.PUBLISHED, own.published_ms)
     lost = replace(session, last_error="a later session has published; this one came from a restored backup")

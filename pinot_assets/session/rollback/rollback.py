@@ -211,8 +211,7 @@ def _is_reverted(
     context: TriggerContext, session: Session, current: StoredSnapshot, target: StoredSnapshot
 ) -> bool:
     """Whether the switch is undone; where Pinot has forgotten it, what is visible tells."""
-    entry = context.pinot.lineage(context.table).get(session.lineage_entry_id)
-    if entry is not None:
+    if (entry := context.pinot.lineage(context.table).get(session.lineage_entry_id)) is not None:
         return entry.state is LineageState.REVERTED
     visible = context.pinot.visible_segments(context.table)
     there, back = set(current.snapshot.segments), set(target.snapshot.segments)
@@ -301,8 +300,7 @@ def republish(
     :returns: the session, published and not yet closed, and the target's files as they stand now.
     :raises RollbackRefused: the tars or the audit do not allow it; the session is to be given up.
     """
-    left = unpublished(context, session)
-    if left is not None:
+    if (left := unpublished(context, session)) is not None:
         left = _switched(context, _with_names_left(context, left), target)
     done = left or session
     if done.switch_object is None:

@@ -230,8 +230,7 @@ def rollback_plans(spec: TableSpec, clients: TableClients, newest: int) -> Itera
 
     :param newest: how many to look at.
     """
-    ref = clients.store.pointer().current_snapshot
-    if ref is None:
+    if (ref := clients.store.pointer().current_snapshot) is None:
         return
     staging, facts = clients.staging, rollback_facts(spec, clients)
     current = StoredSnapshot(ref, staging.snapshot(ref))

@@ -82,8 +82,7 @@ class SessionStore:
 
         :raises SessionError: no such session, or its node cannot be parsed.
         """
-        data = self.content(node)
-        if data is None:
+        if (data := self.content(node)) is None:
             raise SessionError(f"{self.table} has no session {node}")
         return self._parse(node, session_from_bytes, data)
 
@@ -181,14 +180,12 @@ class SessionStore:
                 if not (self.lease_is_ours() and self.pointer() == mine):
                     continue
                 results = []
-            failure = first_error(results)
-            if failure is None:
+            if (failure := first_error(results)) is None:
                 # An owner that released its lease took its name off the pointer, too.
                 died = was_set and pointer.owner is not None
                 return Lease(self, mine, self.version(), took_over_from=pointer.owner if died else None)
             if isinstance(failure, NodeExistsError):
-                holder = self.holder()
-                if holder is None:
+                if (holder := self.holder()) is None:
                     continue
                 raise SessionHeld(
                     f"{self.table} is paused",

@@ -225,8 +225,7 @@ class StagedFiles:
         return receipt
 
     def _valid_receipt(self, key: str) -> Receipt | None:
-        receipt = self.readable_receipt(key)
-        if receipt is None:
+        if (receipt := self.readable_receipt(key)) is None:
             return None
         whole = all(
             self._is_whole(output, token)

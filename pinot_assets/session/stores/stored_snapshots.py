@@ -146,8 +146,7 @@ def published(staging: Staging, current: StoredSnapshot) -> Iterator[StoredSnaps
     older = (h for h in snapshot_headers(staged(staging, "snapshots")) if h.seq < current.snapshot.seq)
     for _, same in groupby(older, key=lambda header: header.seq):
         refs = sorted((header.ref for header in same), key=lambda ref: ref not in named)
-        kept = next(of_its_cluster(read_snapshots(staging, refs), current.snapshot), None)
-        if kept is not None:
+        if (kept := next(of_its_cluster(read_snapshots(staging, refs), current.snapshot), None)) is not None:
             named |= came_from(kept.snapshot)
             yield kept
 
@@ -166,8 +165,7 @@ def find_target(staging: Staging, current: StoredSnapshot, wanted: str) -> Store
     """
     table = current.snapshot.table.removesuffix("_OFFLINE")
     if not wanted:
-        parent = before(staging, current.snapshot)
-        if parent is None:
+        if (parent := before(staging, current.snapshot)) is None:
             first = current.snapshot.parent is None
             raise RollbackRefused(
                 f"{table} is at its first snapshot" if first else f"{table} is at its oldest snapshot",
@@ -234,8 +232,7 @@ def why_not_ours(
         )
     there = {header.ref: staging.outline(header.ref) for header in snapshot_headers(listed)}
     known = _led_back_to(there, current)
-    strange = sorted(ref.key for ref, one in there.items() if one.owner != owner and ref not in known)
-    if strange:
+    if strange := sorted(ref.key for ref, one in there.items() if one.owner != owner and ref not in known):
         return (
             f"not provably of this cluster: {plural(len(strange), 'snapshot')} in {uri}, first {strange[0]}; "
             "move away what nobody needs of them"

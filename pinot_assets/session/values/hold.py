@@ -190,8 +190,7 @@ def without_held(changes: Changes, hold: Hold) -> Changes:
 def _renewed(held: _Versions, file: SourceFile, sha256_of: Callable[[SourceFile], str]) -> _Versions:
     """The held versions of a file, with the listed one first if it is one of them."""
     now = file.fingerprint
-    found = next((version for version in held if version.token == now.token), None)
-    if found is None:
+    if (found := next((version for version in held if version.token == now.token), None)) is None:
         contents = {version.sha256 for version in held if version.size == now.size} - {""}
         sha256 = sha256_of(file) if contents else ""
         if sha256 not in contents:

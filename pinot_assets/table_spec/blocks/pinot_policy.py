@@ -310,7 +310,8 @@ def _in_task(path: KeyPath, text: str, table: str, policy: Policy) -> PolicyRefu
     """What a task may not work on: a query reads any table, with the rights of Pinot's minions."""
     key = _plain(path[-1])
     if re.search("tables?$|tablenames?(?:withtype)?$", key):
-        if all(raw_table_name(name.strip()) in ("", table) for name in text.split(",")):
+        names = filter(None, map(str.strip, text.split(",")))
+        if all(raw_table_name(name) == table for name in names):
             return None
         return PolicyRefusal("names another table than its own", f"write {table}, or remove it")
     is_query = (
@@ -337,6 +338,7 @@ def _first(judge: Callable[[str], PolicyRefusal | None], text: str) -> PolicyRef
 
 
 def _plain(key: object) -> str:
+    """A key as it is compared; a newline at its end must not hide what it ends with."""
     return re.sub(r"[._\n-]", "", str(key)).lower()
 
 

@@ -98,9 +98,9 @@ def apply_plan(plan: ApplyPlan, store: PinotClient) -> None:
     :raises PinotError: Pinot refused (a column removed or its type changed, for one); says what is left.
     :raises SpecDrift: Pinot accepted everything and holds something else, so that every run would refuse.
     """
-    with recording(store, f"`pinot-assets tables apply {plan.spec.name}` does what is left") as door:
-        refuse_unless_valid(plan, door)
-        left = _applied(plan, door)
+    with recording(store, f"`pinot-assets tables apply {plan.spec.name}` does what is left") as pinot:
+        refuse_unless_valid(plan, pinot)
+        left = _applied(plan, pinot)
     if left:
         raise SpecDrift(
             f"Pinot took the configs of {plan.spec.name} but did not keep all of them:{_listed(left)}",
