@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
@@ -18,6 +18,7 @@ from pinot_assets.cli.commands.simulate import simulate
 from pinot_assets.cli.commands.watch import watch
 from pinot_assets.cli.doctor.doctor import doctor
 from pinot_assets.cli.program import Program, arrange, reflow, run_program
+from pinot_assets.core.json_object import Foreign
 
 app = typer.Typer(
     cls=Program,
@@ -31,7 +32,7 @@ app = typer.Typer(
 class _RealtimeGroup(TyperGroup):
     """Hands everything to `pinot_assets.cli.realtime.group`, loaded when one of its commands is asked for.
 
-    `Any`: typer's own types are private, and not the same in its releases.
+    `Foreign`: typer's own types are private, and not the same in its releases.
     """
 
     @cached_property
@@ -40,11 +41,11 @@ class _RealtimeGroup(TyperGroup):
 
         return get_group(app)
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Foreign) -> list[str]:
         """All names, as the other group has them."""
         return self._whole.list_commands(ctx)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: Foreign, cmd_name: str) -> Foreign:
         """One command of the other group."""
         return self._whole.get_command(ctx, cmd_name)
 

@@ -17,7 +17,6 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import typer
 from rich.markup import escape
@@ -26,7 +25,7 @@ from typer.core import TyperGroup
 from pinot_assets.cli.terminal import new_console, show_json
 from pinot_assets.core import interrupts
 from pinot_assets.core.exit_codes import ExitCode, code_of
-from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.json_object import Foreign, JsonObject
 from pinot_assets.errors import PinotAssetsError, TypedWrong
 
 JSON = "--json"
@@ -77,7 +76,7 @@ def _name(command: typer.models.CommandInfo) -> str:
 class Program(TyperGroup):
     """The program's own group of commands."""
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Foreign) -> Foreign:
         """Run a command; one that is interrupted ends with one line on standard error."""
         try:
             return super().invoke(ctx)

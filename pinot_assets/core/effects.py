@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from kazoo.exceptions import KazooException
 
+from pinot_assets.core.json_object import JsonValue
 from pinot_assets.core.text import plural
 from pinot_assets.errors import (
     LeaseLost,
@@ -137,7 +138,7 @@ _OF_SEGMENTS: Final = {"push": 1, "delete_segments": 1, "delete_from": 1}
 _STARTS: Final = {"start_replace_segments": 2, "force_start_replace_segments": 2}
 
 
-def _effect(name: str, args: Sequence[Any], answer: object) -> Effect:
+def _effect(name: str, args: Sequence[JsonValue], answer: object) -> Effect:
     if name in _STARTS:
         return Effect(name, str(answer or ""), len(args[_STARTS[name]]))
     if name.endswith("_replace_segments") or name in _OF_SERVERS:

@@ -1,4 +1,4 @@
-"""What a JSON document is to types: the one place where its values may be anything."""
+"""JSON documents, and objects of libraries without types: the one place where a value may be anything."""
 
 from __future__ import annotations
 
@@ -11,3 +11,5 @@ JsonMapping = Mapping[str, Any]
 """The same where it is only read."""
 JsonValue = Any
 """One value of a document, of any of JSON's kinds."""
+Foreign = Any
+"""What a library without types gives, or one that keeps them private: boto3, kafka-python, typer."""

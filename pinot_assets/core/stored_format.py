@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -162,7 +162,7 @@ def structured(kind: type[T], values: JsonValue, what: str) -> T:
         values = {**values, FORMAT: Marks.of(values).require_known(what)}
     cached: type = kind
     try:
-        value: T = _adapter(cached).validate_python(values)
+        value = cast("T", _adapter(cached).validate_python(values))
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
@@ -171,7 +171,7 @@ def structured(kind: type[T], values: JsonValue, what: str) -> T:
 
 
 @cache
-def _adapter(kind: type) -> TypeAdapter[Any]:
+def _adapter(kind: type) -> TypeAdapter[object]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, Final, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pinot_assets.core.json_object import JsonObject, JsonValue
 from pinot_assets.errors import NeedsNewerRelease, PinotAssetsError
@@ -151,7 +151,7 @@ class BoundedHeader(tarfile.TarInfo):
 
 
 T = TypeVar("T")
-ValueCheck = Callable[[Any], bool]
+ValueCheck = Callable[[object], bool]
 
 _LONG: Final = 2**63
 _SHOWN: Final = 300
@@ -272,7 +272,7 @@ def _checks(kind: type) -> tuple[tuple[str, ValueCheck], ...]:
 
 
 @cache
-def _check(hint: Any) -> ValueCheck:
+def _check(hint: object) -> ValueCheck:
     """Whether a value is of a type, for the types that stored values have."""
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any or hint is object:
@@ -306,10 +306,12 @@ def _check(hint: Any) -> ValueCheck:
         )
     if hint is None or hint is types.NoneType:
         return lambda value: value is None
-    if issubclass(hint, Enum) or not (is_dataclass(hint) or hasattr(hint, "_fields")):
-        return lambda value: isinstance(value, hint)
+    kind: type = cast("type", hint)
+    is_single = issubclass(kind, Enum) or not (is_dataclass(kind) or hasattr(kind, "_fields"))
+    if is_single:
+        return lambda value: isinstance(value, kind)
     return lambda value: (
-        isinstance(value, hint) and all(check(getattr(value, name)) for name, check in _checks(hint))
+        isinstance(value, kind) and all(check(getattr(value, name)) for name, check in _checks(kind))
     )
 
 

@@ -170,6 +170,8 @@ def forget(store: SessionStore) -> bool:
     return True
 
 
+# --- for people and programs -----------------------------------------------------------------------
+
 SHOWN = 3
 """Names that a line shows."""
 

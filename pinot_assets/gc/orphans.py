@@ -189,6 +189,8 @@ def _object(facts: TableFacts, kind: OrphanKind, key: str, why: str) -> Orphan:
     return Orphan(kind, key, why, version.size, facts.now_ms - version.mtime_us // 1000)
 
 
+# --- what is looked at -----------------------------------------------------------------------------
+
 GRACE_HOURS = 24
 """How old an orphan has to be before it goes, where nobody says otherwise: no upload, no call to Pinot and no
 executor that outlived its driver lasts so long."""

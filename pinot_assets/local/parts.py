@@ -347,7 +347,10 @@ PINOT = (
     StackPart("controller", "pinot", ("http",), ("zookeeper",), _controller_arguments, _controller_missing),
     *(
         StackPart(
-            *(name, "pinot", ("http",), ("controller",)),
+            name,
+            "pinot",
+            ("http",),
+            ("controller",),
             partial(_broker_arguments, name),
             partial(_broker_missing, name),
         )
@@ -355,7 +358,10 @@ PINOT = (
     ),
     *(
         StackPart(
-            *(name, "pinot", ("netty", "admin", "grpc"), ("controller",)),
+            name,
+            "pinot",
+            ("netty", "admin", "grpc"),
+            ("controller",),
             partial(_server_arguments, name),
             partial(_server_missing, name),
         )

@@ -7,11 +7,12 @@ of docs/reference/configuration.md.
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from pinot_assets.core.connections import Waits
+from pinot_assets.core.json_object import Foreign
 
 DEFAULT_CLUSTER: Final = "pinot"
 MOST_SECONDS: Final = 3600
@@ -49,7 +50,7 @@ def _field(
     default: str = "",
     unit: str = "",
     empty: str | bool | int | list[str] = "",
-) -> Any:
+) -> Foreign:
     """A field, and its variable for `variables_of`.
 
     :param empty: what the field holds where nothing is set.
@@ -71,7 +72,7 @@ def _as_field(variable: Variable, unset: str) -> str:
     return _VARIABLE.sub(lambda found: f"`{found[1].lower()}`", said)
 
 
-def _wait(name: str, unit: str, highest: int, usual: float, meaning: str) -> Any:
+def _wait(name: str, unit: str, highest: int, usual: float, meaning: str) -> Foreign:
     return _field(name, f"1 to {highest}", meaning, f"{usual:g}", unit, empty=0)
 
 

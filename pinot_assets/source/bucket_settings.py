@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from pinot_assets.core.connections import s3_endpoint
+from pinot_assets.core.json_object import Foreign
 from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SettingError, SourceError
 from pinot_assets.source.settings import allow_http, resolve
@@ -54,13 +55,13 @@ class BucketSettings:
     :ivar credentials: None where obstore finds them: in `config`, or by the cloud's standard chain.
     """
 
-    make: Callable[..., Any]
+    make: Callable[..., Foreign]
     bucket: str
     config: Mapping[str, object]
     allow_http: bool
     credentials: Credentials | None = None
 
-    def client(self, timeout: timedelta) -> Any:
+    def client(self, timeout: timedelta) -> Foreign:
         """Obstore's own store."""
         return self.make(
             self.bucket,
@@ -96,8 +97,8 @@ def _s3(bucket: str, values: Mapping[str, str]) -> BucketSettings:
         config["server_side_encryption"] = values["serverSideEncryption"]
     if "ssekmsKeyId" in values:
         config["sse_kms_key_id"] = values["ssekmsKeyId"]
-    is_plain = allow_http("S3", endpoint, values, "accessKey and secretKey")
-    return BucketSettings(S3Store, bucket, config, is_plain, credentials)
+    lets_http = allow_http("S3", endpoint, values, "accessKey and secretKey")
+    return BucketSettings(S3Store, bucket, config, lets_http, credentials)
 
 
 def _s3_credentials(values: Mapping[str, str]) -> tuple[Credentials, str | None]:
@@ -159,7 +160,7 @@ def _gcs(bucket: str, values: Mapping[str, str]) -> BucketSettings:
     return BucketSettings(_gcs_store, bucket, config, allow_http("GCS", endpoint, values, "gcpKey"))
 
 
-def _gcs_store(bucket: str, **options: Any) -> GCSStore:
+def _gcs_store(bucket: str, **options: Foreign) -> GCSStore:
     try:
         return GCSStore(bucket, **options)
     except (BaseError, OSError, ValueError):
@@ -184,8 +185,8 @@ def _adls(bucket: str, values: Mapping[str, str]) -> BucketSettings:
             "client_secret": values["clientSecret"],
             "credential_type": "client_secret",  # else a key in the environment would go first
         }
-    is_plain = allow_http("ADLS", endpoint, values, "accessKey or sasToken")
-    return BucketSettings(AzureStore, container, config, is_plain, credentials)
+    lets_http = allow_http("ADLS", endpoint, values, "accessKey or sasToken")
+    return BucketSettings(AzureStore, container, config, lets_http, credentials)
 
 
 def _adls_credentials(values: Mapping[str, str]) -> Credentials | None:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import obstore
 import pyarrow as pa
@@ -29,7 +28,7 @@ from obstore.exceptions import (
     UnauthenticatedError,
 )
 
-from pinot_assets.core.json_object import JsonMapping
+from pinot_assets.core.json_object import Foreign, JsonMapping
 from pinot_assets.core.policy import Policy
 from pinot_assets.core.untrusted import OBJECT, ByteLimit
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
@@ -233,11 +232,11 @@ class BucketObjectStore(RootedStore):
         return bucket_settings(self.root, self._props, self._policy)
 
     @cached_property
-    def _calls(self) -> Any:
+    def _calls(self) -> Foreign:
         return self.settings.client(CALL_TIMEOUT)
 
     @cached_property
-    def _transfers(self) -> Any:
+    def _transfers(self) -> Foreign:
         return self.settings.client(TRANSFER_TIMEOUT)
 
     def _full(self, key: str) -> str:

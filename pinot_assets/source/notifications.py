@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote_plus, urlsplit
 
+from pinot_assets.core.json_object import Foreign
 from pinot_assets.core.policy import Policy
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import MESSAGE_BYTES, read_json
@@ -118,7 +119,7 @@ class SqsHints:
         return any(bucket == self._root.bucket and key.startswith(folder) for bucket, key in objects_of(body))
 
     @cached_property
-    def _client(self) -> Any:
+    def _client(self) -> Foreign:
         import boto3
         from botocore.config import Config
 

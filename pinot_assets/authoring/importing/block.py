@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Set
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from pinot_assets.authoring.importing.settings_found import (
     FILE_INGESTION,
@@ -18,7 +18,7 @@ from pinot_assets.authoring.importing.settings_found import (
     ImportNote,
     dropped,
 )
-from pinot_assets.core.json_object import JsonMapping, JsonObject
+from pinot_assets.core.json_object import JsonMapping, JsonObject, JsonValue
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.source.settings import is_reference
 from pinot_assets.table_spec.blocks.ingestion import KNOWN_KEYS, UNUSED_KEYS, family_of
@@ -44,7 +44,7 @@ class Secrets:
         """Names of the variables that must be set."""
         return tuple(self._values)
 
-    def taken_out(self, value: Any, path: str = "", key: str = "") -> Any:
+    def taken_out(self, value: JsonValue, path: str = "", key: str = "") -> JsonValue:
         """The same JSON value with references in place of literal secrets, each of them told.
 
         :param path: where the value stands, for people.

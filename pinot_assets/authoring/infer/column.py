@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial, reduce
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,8 @@ from pinot_assets.core.untrusted import read_json
 from pinot_assets.ingest.cast.casts import plain
 from pinot_assets.ingest.formats.json_values import Real
 from pinot_assets.segment.functions.time_format import PATTERNS, parse_date
+
+T = TypeVar("T")
 
 
 class ValueKind(StrEnum):
@@ -288,7 +290,7 @@ def _with_times(column: SampledColumn, array: pa.ChunkedArray) -> SampledColumn:
     return replace(column, earliest=earliest, latest=latest)
 
 
-def of_members(values: Sequence[Any], kind_of: Callable[[Any], ValueKind] = of_member) -> SampledColumn:
+def of_members(values: Sequence[T], kind_of: Callable[[T], ValueKind] = of_member) -> SampledColumn:
     """A member of JSON documents, or other values of a format that knows lists; None where one is missing."""
     there = [value for value in values if value is not None]
     is_list = any(isinstance(value, list) for value in there)
@@ -305,7 +307,7 @@ def of_members(values: Sequence[Any], kind_of: Callable[[Any], ValueKind] = of_m
     return replace(seen, multi=multi, rows=len(values), nulls=len(values) - len(there))
 
 
-def _singles(values: Sequence[Any], kind_of: Callable[[Any], ValueKind]) -> SampledColumn:
+def _singles(values: Sequence[T], kind_of: Callable[[T], ValueKind]) -> SampledColumn:
     kind = reduce(together, map(kind_of, values), ValueKind.NOTHING)
     texts = [
         value if isinstance(value, str) else str(value) for value in values if isinstance(value, Hashable)

@@ -154,14 +154,15 @@ class LeadControllers:
         return url if url is not None and self._is_usable(url, table) else configured
 
     def _is_usable(self, url: str, table: str) -> bool:
+        """Whether it may be asked: our credentials go along with every call."""
         connection = self._clients.connection
         if url in self._usable:
             return True
         here, host = urlsplit(connection.controller_url).hostname or "", urlsplit(url).hostname or ""
         # What a controller calls loopback is its own machine, not ours.
-        is_itself = may_be_loopback(host) and not may_be_loopback(here)
-        if url == connection.controller_url or is_itself or self._clients.guard.refusal(url) is not None:
-            return False  # our credentials go along with every call
+        is_its_own = may_be_loopback(host) and not may_be_loopback(here)
+        if url == connection.controller_url or is_its_own or self._clients.guard.refusal(url) is not None:
+            return False
         if self._clock() - self._refused.get(url, -math.inf) < TRY_AGAIN_SECONDS:
             return False
         if same_cluster(self._clients, connection.controller_url, url, table):

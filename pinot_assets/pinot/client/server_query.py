@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from secrets import randbits
-from typing import Any, Final
+from typing import Final
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from pinot_assets.core.connections import PinotConnection
+from pinot_assets.core.json_object import Foreign
 from pinot_assets.core.untrusted import ANSWER
 from pinot_assets.errors import PinotError, PinotUnreachable, SpecError
 from pinot_assets.pinot.client.data_table import DataTable, read_data_table
@@ -155,7 +156,7 @@ def _refusal(address: str, error: grpc.RpcError, connection: PinotConnection) ->
     )
 
 
-def _messages() -> tuple[Any, Any]:
+def _messages() -> tuple[Foreign, Foreign]:
     """`ServerRequest` and `ServerResponse`, as far as they are needed."""
     file = descriptor_pb2.FileDescriptorProto(
         name="pinot_assets/server.proto", package=_PACKAGE, syntax="proto3"

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from pinot_assets.core.json_object import JsonObject
+from pinot_assets.core.json_object import Foreign, JsonObject
 from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.model.state import PARTITIONS_A_STREAM, StreamPartition
 from pinot_assets.settings.environment import tables_directory
@@ -158,7 +158,7 @@ def _read(stream: Mapping[str, str], first: int, seconds: float) -> Iterator[Str
 
 
 @contextmanager
-def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: bool) -> Iterator[Any]:
+def open_client(kind: str, stream: Mapping[str, str], seconds: float, **more: bool) -> Iterator[Foreign]:
     """One of kafka-python's clients for a stream, closed at the end.
 
     :param kind: `KafkaConsumer` or `KafkaAdminClient`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,7 @@ class Decimals:
     :ivar unscaled: 64-bit integers, or Python's (dtype object) where one does not fit.
     """
 
-    unscaled: npt.NDArray[Any]
+    unscaled: npt.NDArray[np.int64] | npt.NDArray[np.object_]
     scales: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class Decimals:
         """Some of them."""
         return Decimals(self.unscaled[places], self.scales[places])
 
-    def keys(self) -> npt.NDArray[Any]:
+    def keys(self) -> npt.NDArray[np.int64] | npt.NDArray[np.object_]:
         """Values that compare as the decimals do."""
         shift = int(self.scales.max()) - self.scales
         if self.unscaled.dtype != object and shift.max() <= _FITTING_DIGITS:
@@ -210,7 +210,7 @@ def _check_scale(scales: npt.NDArray[np.int64]) -> None:
         raise ValueError(f"a scale beyond {MAX_SCALE} cannot be stored")
 
 
-def _objects(values: list[int] | list[Decimal]) -> npt.NDArray[Any]:
+def _objects(values: list[int] | list[Decimal]) -> npt.NDArray[np.object_]:
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found

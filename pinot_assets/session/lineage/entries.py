@@ -288,7 +288,8 @@ class LineageEntries:
         return self.clients.now_ms() - entry.timestamp_ms < self.entry_max_age_ms
 
     def _is_of_ours(self, entry: LineageEntry, switch: Switch) -> bool:
-        """By its outputs. One without any counts that replaces our segments and stands in the way: of a start
-        that arrived when its session had been given up. Nobody else removes what is ours."""
+        """By its outputs. An entry without outputs counts if it replaces segments of ours and stands in the
+        way: it is of a start that arrived when its session had been given up. Nobody else removes what is
+        ours."""
         ours = all(is_ours(self.table, s) for s in entry.segments_to or entry.segments_from)
         return ours and (bool(entry.segments_to) or entry.overlaps(switch.segments_from, ()))

@@ -98,7 +98,7 @@ def resolve_interrupted(context: TriggerContext, session: Session) -> Session | 
 
     :returns: None when it was published after all (and is recorded now), else the session, still open.
     """
-    if (left := unpublished(context, session)) is None:
+    if (left := adopt_open_entry(context, session)) is None:
         finalize(context, session)
         context.note(f"session {session.id} had been switched before its driver died; recorded now")
     elif is_lost(context, left):
@@ -107,8 +107,8 @@ def resolve_interrupted(context: TriggerContext, session: Session) -> Session | 
     return left
 
 
-def unpublished(context: TriggerContext, session: Session) -> Session | None:
-    """The session with the entry that is open for it, None when its switch has happened."""
+def adopt_open_entry(context: TriggerContext, session: Session) -> Session | None:
+    """The session with the entry that is open for it, which is stored; None when its switch has happened."""
     if session.switch_object is None:
         return session
     switch = load_switch(context, session)

@@ -253,6 +253,9 @@ def _output(staging: Staging, metadata: SegmentMetadata, receipt: Receipt | None
     )
 
 
+# --- a pointer that is behind -----------------------------------------------------------------------
+
+
 def catch_up(context: TriggerContext) -> None:
     """Before a step decides anything by the pointer: make sure that it is not that of a restored backup.
 
@@ -262,7 +265,7 @@ def catch_up(context: TriggerContext) -> None:
     :raises SessionError: what queries see is neither the pointer's nor a newer snapshot's; says what can be
         done.
     """
-    if behind := catch_up_as_chosen(context):
+    if behind := catch_up_if_clear(context):
         raise stop(context.table, context.lease.pointer, behind.unknown, behind.newer)
 
 
@@ -288,8 +291,8 @@ def ledger_to_leave(
     return seen or pointer.current_snapshot
 
 
-def catch_up_as_chosen(context: TriggerContext) -> Behind | None:
-    """The same before a rollback to a snapshot that a person named: that is one of the choices.
+def catch_up_if_clear(context: TriggerContext) -> Behind | None:
+    """As `catch_up`, but for the choice: before a rollback to a snapshot that a person named, which is one.
 
     :returns: what is left to be chosen, None where nothing is.
     """

@@ -34,8 +34,8 @@ from pinot_assets.session.close import abandon, confirm, is_lost, load_switch, s
 from pinot_assets.session.commit.gate import audit
 from pinot_assets.session.commit.one_switch import end_switch, stage_switch
 from pinot_assets.session.context.context import TriggerContext, next_seq
-from pinot_assets.session.recover.interrupted import sweep, unpublished
-from pinot_assets.session.recover.lost_pointer import catch_up, catch_up_as_chosen, rebuild_if_lost
+from pinot_assets.session.recover.interrupted import adopt_open_entry, sweep
+from pinot_assets.session.recover.lost_pointer import catch_up, catch_up_if_clear, rebuild_if_lost
 from pinot_assets.session.rollback.rollback_plan import (
     RollbackPlan,
     RollbackWay,
@@ -66,7 +66,7 @@ def rollback(context: TriggerContext, wanted: str = "", shown: RollbackPlan | No
     :raises RollbackRefused: there is no safe way back; the text says why and what else can be done.
     """
     context.goal = wanted = shown.target.snapshot.session if shown else wanted
-    (catch_up_as_chosen if wanted else catch_up)(context)
+    (catch_up_if_clear if wanted else catch_up)(context)
     rebuild_if_lost(context)
     way = rollback_plan(context.spec, context.clients, wanted)
     if shown is not None and way.promise != shown.promise:
@@ -126,15 +126,14 @@ def clear_rollback(context: TriggerContext, session: Session) -> Session | None:
     current, target = ends_of(context.clients, session, context.lease.pointer)
     left: Session | None = session
     if not is_revert(session):
-        left = unpublished(context, session)
+        left = adopt_open_entry(context, session)
     elif _is_reverted(context, session, current, target):
         left = None
     if left is None:
         finish_rollback(context, session)
         return None
-    if (
-        is_revert(session) and left.revert_sent
-    ):  # of the other way, what is reverted is what was staged for it
+    # Of the other way, what is reverted is what was staged for it.
+    if is_revert(session) and left.revert_sent:
         raise RollbackRefused(
             f"the rollback of {context.table} to {target.snapshot.session} cannot be given up any more",
             why="its revert was sent to Pinot, gave no answer, and may still happen",
@@ -300,7 +299,7 @@ def republish(
     :returns: the session, published and not yet closed, and the target's files as they stand now.
     :raises RollbackRefused: the tars or the audit do not allow it; the session is to be given up.
     """
-    if (left := unpublished(context, session)) is not None:
+    if (left := adopt_open_entry(context, session)) is not None:
         left = _switched(context, _with_names_left(context, left), target)
     done = left or session
     if done.switch_object is None:

@@ -74,4 +74,5 @@ def first_error(results: list[object]) -> Exception | None:
     """What failed in a transaction; None when all of it was done."""
     # The operations around the failed one answer RolledBackError and RuntimeInconsistency.
     errors = [r for r in results if isinstance(r, Exception)]
-    return min(errors, key=lambda e: isinstance(e, RolledBackError | RuntimeInconsistency), default=None)
+    real = [e for e in errors if not isinstance(e, RolledBackError | RuntimeInconsistency)]
+    return next(iter(real or errors), None)

@@ -191,6 +191,8 @@ def find_target(staging: Staging, current: StoredSnapshot, wanted: str) -> Store
     )
 
 
+# --- whose they are --------------------------------------------------------------------------------
+
 MARKS = "owners"
 """Folder of the marks."""
 

@@ -149,7 +149,7 @@ _PLACES: Final = ("inputDirURI", "output.segment.dir.uri")
 _STORES: Final = ("s3:", "s3a:", "s3n:", "gs:", "abfs:", "abfss:")
 _IN_NEED: Final = [f"{family}.{name}" for family in (INPUT_PROP, OUTPUT_PROP) for name in IN_NEED]
 _PUSH: Final = ("consistentPushEnabled", "consistentPushSwapEnabled", "enableAtomicUpload", "ingestionMode")
-_BESIDE: Final = {
+_BESIDE: Final = {  # by the key of the finding: those of one key share them
     **dict.fromkeys(("", "consistentPushEnabled", "enableAtomicUpload", "consistentPushMaxRetries"), _PUSH),
     "ingestionMode": ("consistentPushSwapEnabled",),
     "consistentPushSwapEnabled": ("ingestionMode",),
