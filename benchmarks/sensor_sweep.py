@@ -41,7 +41,7 @@ from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.machine import take_memory_from_system
 from pinot_assets.core.policy import UNLIMITED
-from pinot_assets.scheduling.decision import FilesCursor, decide_tick, settlement
+from pinot_assets.scheduling.files_tick import FilesCursor, decide_tick, settlement
 from pinot_assets.session.detect.listing import (
     CompleteListing,
     KeptParts,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pinot_assets.core.stored_format import Stored, plain, structured
 from pinot_assets.core.untrusted import read_json
 from pinot_assets.core.waiting import doubled
-from pinot_assets.scheduling.decision import FIRST_WAIT_S, LONGEST_WAIT_S, Tick, audit_failed, trouble_of
+from pinot_assets.scheduling.files_tick import FIRST_WAIT_S, LONGEST_WAIT_S, Tick, audit_failed, trouble_of
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.state import Mode, Session, utc_text
 from pinot_assets.session.values.trouble import again_ms, since_ms

@@ -18,7 +18,7 @@ from fakes.stores.memory import new_memory
 
 from pinot_assets.core.stored_format import NEWEST, Stored, plain
 from pinot_assets.ingest.contract.task_outputs import CutValues
-from pinot_assets.scheduling.decision import FilesCursor
+from pinot_assets.scheduling.files_tick import FilesCursor
 from pinot_assets.scheduling.stalled_session import StallCursor
 from pinot_assets.segment.values.normalize import Cut
 from pinot_assets.session.detect.listing import ListingCursor

@@ -19,7 +19,7 @@ from model.world.table import CLUSTER, TABLE, Table, clear, run
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import RELEASES, metadata_of, table_of
-from pinot_assets.scheduling.decision import decide_tick
+from pinot_assets.scheduling.files_tick import decide_tick
 from pinot_assets.scheduling.stalled_session import decide_session
 from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.session.driver import Driver

@@ -166,7 +166,7 @@ def look_at(table: Watched, outside: Outside, interval_s: int) -> Watched:
 
 def _decided(table: Watched, outside: Outside) -> tuple[Watched, bool]:
     # Imported here: beside the decisions lie Dagster's sensors, which take a second to load.
-    from pinot_assets.scheduling.decision import decide_tick
+    from pinot_assets.scheduling.files_tick import decide_tick
     from pinot_assets.scheduling.stalled_session import decide_session
 
     seen, inventory = outside.look(table.spec)

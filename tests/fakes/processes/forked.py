@@ -15,7 +15,7 @@ context = multiprocessing.get_context("forkserver")
 _PRELOADED = (
     "crash.driver", "obstore.store", "httpcore", "pandas", "dagster", "prometheus_client", "simpy",
     "pinot_assets.cli.main", "pinot_assets.ingest.spark.builder", "pinot_assets.cli.realtime.group",
-    "pinot_assets.scheduling.decision", "pinot_assets.metrics.collector",
+    "pinot_assets.scheduling.files_tick", "pinot_assets.metrics.collector",
     "pinot_assets.assets.partition_events",
 )  # fmt: skip
 

@@ -19,7 +19,7 @@ from fakes.monitoring.pushgateway import pushgateway
 from pinot_assets.assets.keys import ATTEMPT_TAG, SESSION_TAG, TABLE_TAG
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.metrics.pushing import GATEWAY
-from pinot_assets.scheduling.decision import FilesCursor
+from pinot_assets.scheduling.files_tick import FilesCursor
 from pinot_assets.session.stores.clients import open_session_store
 from pinot_assets.session.values.state import Owner
 from pinot_assets.settings.environment import load_settings

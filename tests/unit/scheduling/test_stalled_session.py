@@ -13,7 +13,7 @@ import pytest
 from fakes.tables import SWAP, SYNC, write_table
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.scheduling.decision import FIRST_WAIT_S, LONGEST_WAIT_S, Tick
+from pinot_assets.scheduling.files_tick import FIRST_WAIT_S, LONGEST_WAIT_S, Tick
 from pinot_assets.scheduling.stalled_session import DEAD_S, PATIENCE_S, StallCursor, decide_session
 from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation

@@ -21,7 +21,7 @@ from pinot_assets.assets.partition_events import PartitionEvents
 from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, PinotAssetsError, SessionError, SourceError
 from pinot_assets.resources import PinotResource
-from pinot_assets.scheduling.decision import FilesCursor
+from pinot_assets.scheduling.files_tick import FilesCursor
 from pinot_assets.sensors import files
 from pinot_assets.sensors.files import files_sensor
 from pinot_assets.session.detect.listing import KeptParts

@@ -20,7 +20,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import NEWEST, RELEASES, metadata_of, plain, structured, table_of
 from pinot_assets.errors import NeedsNewerRelease, SnapshotCorrupt
 from pinot_assets.ingest.contract.task_outputs import CutValues
-from pinot_assets.scheduling.decision import FilesCursor
+from pinot_assets.scheduling.files_tick import FilesCursor
 from pinot_assets.scheduling.stalled_session import StallCursor
 from pinot_assets.session.stores.staging import Staging, plan_from_parquet, plan_to_parquet
 from pinot_assets.session.values.state import (

@@ -24,7 +24,7 @@ from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import NodeUnreadable, PinotAssetsError, SessionError, SnapshotCorrupt
 from pinot_assets.ingest.contract.task_outputs import file_id
 from pinot_assets.realtime.lease import OperationsStore
-from pinot_assets.scheduling.decision import FilesCursor
+from pinot_assets.scheduling.files_tick import FilesCursor
 from pinot_assets.scheduling.stalled_session import StallCursor
 from pinot_assets.session.detect.listing import ListingCursor
 from pinot_assets.session.detect.observe import UnreadableSession, kept_sessions, observe, session_values

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fakes.tables import APPEND, SWAP, SYNC, write_table
 
-from pinot_assets.scheduling.decision import FIRST_WAIT_S, LONGEST_WAIT_S, FilesCursor, Tick, decide_tick
+from pinot_assets.scheduling.files_tick import FIRST_WAIT_S, LONGEST_WAIT_S, FilesCursor, Tick, decide_tick
 from pinot_assets.session.context.context import WRITER_VERSION
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.hold import NO_HOLD, Hold
