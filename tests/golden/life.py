@@ -90,7 +90,9 @@ def load(values: JsonObject, pool: Pool) -> Table:
     _fill(table.staging, values["staging"], pool)
     found, pinot = table.pinot._tables[TABLE], values["pinot"]
     found.segments = {o["segment"]: Output(**o) for o in pinot["segments"]}
-    found.metadata = {m["segment"]: SegmentMetadata(**m) for m in pinot["metadata"]}
+    # Until 0.2.0 the fake kept `push_ms`, too, which nothing reads.
+    metadata = [{key: value for key, value in one.items() if key != "push_ms"} for one in pinot["metadata"]]
+    found.metadata = {m["segment"]: SegmentMetadata(**m) for m in metadata}
     for entry in pinot["entries"]:
         names = {key: frozenset(entry[key]) for key in ("segments_from", "segments_to")}
         state = LineageState(entry["state"])
