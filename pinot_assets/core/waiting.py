@@ -152,13 +152,20 @@ def run_with_timeout(act: Callable[[], None], seconds: float, why: Callable[[Exc
     :param why: an error in words.
     :returns: why it was not done, "" if it was.
     """
-    try:
-        Patience().wait_for(act, seconds)
-    except Late:
-        return f"it has not answered within {seconds:g} s"
-    except Exception as error:
-        return why(error)
-    return ""
+    outcome = [f"it has not answered within {seconds:g} s"]
+
+    def acted() -> None:
+        try:
+            act()
+            outcome[0] = ""
+        except Exception as error:  # put into words here: handed to another thread, it keeps its socket open
+            outcome[0] = why(error)
+
+    # A daemon: one that hangs beyond every time-out must not keep the process from ending.
+    thread = threading.Thread(target=acted, name="at the end", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return outcome[0]
 
 
 class Late(Exception):

@@ -161,9 +161,9 @@ def _write(target: Path, text: str, way_out: str) -> None:
     """:raises SpecError: it cannot be written, is there, or would take another table with it."""
     try:
         write_new_spec(target, text)
-    except FileExistsError:
-        raise SpecError(f"{target} is there already", hint="give --out, or edit that file") from None
     except OSError as error:
+        if isinstance(error, FileExistsError) and target.exists():  # else a folder's place is taken by a file
+            raise SpecError(f"{target} is there already", hint="give --out, or edit that file") from None
         raise SpecError(f"{target} cannot be written", why=error.strerror, hint=way_out) from error
 
 

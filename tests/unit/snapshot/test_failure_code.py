@@ -9,7 +9,7 @@ from fakes.project import ROOT
 
 import pinot_assets.ingest
 from pinot_assets.core.file_errors import FileRejected
-from pinot_assets.ingest.contract import build_spec
+from pinot_assets.ingest.contract import failures
 from pinot_assets.session.commit import per_file_push
 from pinot_assets.snapshot.receipt import CODES, is_transient
 from tools.docs import error_codes
@@ -54,7 +54,7 @@ def test_what_time_alone_may_mend_is_transient_and_nothing_else(code: str) -> No
 def test_every_code_that_a_file_can_fail_with_is_listed() -> None:
     for module in pkgutil.walk_packages(pinot_assets.ingest.__path__, "pinot_assets.ingest."):
         importlib.import_module(module.name)
-    codes = {kind.code for kind in _kinds(FileRejected)} | {code for _, code in build_spec._CODES}
+    codes = {kind.code for kind in _kinds(FileRejected)} | {code for _, code in failures._CODES}
     assert codes | {per_file_push.REFUSED} <= CODES.keys()
 
 
