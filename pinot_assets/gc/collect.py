@@ -6,7 +6,7 @@ takes away what is left.
 
 Nodes of tables that Pinot does not have any more go, too. Pinot 0.11 leaves them when it deletes a table.
 They are of no use: a table that is made again under the same name begins anew in any case
-(`session/recover/former_table.py`), and numbers of sessions go on beyond those in the staging area. What is
+(`session/recover/interrupted.py`), and numbers of sessions go on beyond those in the staging area. What is
 staged for such a table stays: where it lies, only its spec knows.
 """
 
@@ -87,8 +87,8 @@ def collect(driver: Driver, grace_ms: int, told: OnProgress) -> Collected:
 
 def _collect(context: TriggerContext, grace_ms: int, told: OnProgress) -> Collected:
     catch_up(context)
-    context.clients.staging.store.probe()  # a disk clears away what killed writers left unfinished
-    now_ms = store_now_ms(context.clients.staging.store)
+    context.staging.store.probe()  # a disk clears away what killed writers left unfinished
+    now_ms = store_now_ms(context.staging.store)
     garbage = look(context.spec, context.clients, context.lease.pointer, grace_ms, now_ms)
     failed = dict[str, str]()
     for done, (name, why) in enumerate(_work(context, garbage), 1):
@@ -98,7 +98,9 @@ def _collect(context: TriggerContext, grace_ms: int, told: OnProgress) -> Collec
     return Collected(garbage, failed)
 
 
-_STAGED = {OrphanKind.ROWS, OrphanKind.TAR, OrphanKind.SESSION, OrphanKind.LISTING, OrphanKind.PROBE}
+_STAGED: Final = frozenset(
+    (OrphanKind.ROWS, OrphanKind.TAR, OrphanKind.SESSION, OrphanKind.LISTING, OrphanKind.PROBE)
+)
 """Objects of the staging area that are deleted by themselves; their names are their keys."""
 
 
@@ -112,7 +114,7 @@ def _work(context: TriggerContext, garbage: Garbage) -> Iterator[tuple[str, str]
     }
     for kind, act in acts.items():
         yield from _together(context, [o.name for o in garbage.old if o.kind is kind], act)
-    staging = context.clients.staging
+    staging = context.staging
     left = [o.name for o in garbage.old if o.kind in _STAGED]
     yield from take_away(
         staging.store,

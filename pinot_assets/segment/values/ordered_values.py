@@ -236,11 +236,11 @@ _LONG = 256  # bytes of a value from which on hashing it takes longer than Arrow
 
 
 def unordered_values(column: Column, cleaned: Normalized) -> OrderedValues:
-    """As `rank`, with texts and bytes in no order and possibly repeated among the entries.
+    """As `order_values`, with texts and bytes in no order and possibly repeated among the entries.
 
     Numbers are put in order all the same: that costs no more than to look at them.
 
-    :raises BuildError: see `rank`.
+    :raises BuildError: see `order_values`.
     """
     values = cleaned.values
     if isinstance(values, (np.ndarray, Decimals)) or (column.data_type.is_text and has_halves(values)):

@@ -292,7 +292,7 @@ def _partition_group(value: object) -> object:
 
 
 _MOST_LOOSE: Final = 2
-"""As `regular.MOST_LOOSE`, for an expression that Python looks for at every place of every path."""
+"""As `regex_cost.MOST_LOOSE`, for an expression that Python looks for at every place of every path."""
 
 
 def _with_one_group(text: str, expression: str) -> str:

@@ -1,4 +1,4 @@
-"""YAML that this project writes, such that its own reader (`spec.document`) reads the same values.
+"""YAML that this project writes, such that its own reader (`table_spec.yaml.document`) reads the same values.
 
 PyYAML quotes texts by YAML 1.1: `0099`, `08` and `1e5` stay bare, and are numbers to a reader of YAML 1.2.
 """

@@ -32,6 +32,9 @@ AT_LEAST: Final = 930
 PAGE: Final = re.compile(r"\bdocs/[\w/-]+\.md(?:#[\w-]+(?:[,;]?(?: and| to)?\s+#[\w-]+)*)?")
 """`docs/design/lineage.md#races`, or several anchors of one page: `docs/design/realtime.md#s4 and #v2`."""
 
+MODULE: Final = re.compile(r"`([\w/-]*\w\.py)(?::[\w.]+)?`")
+"""`session/close.py`, with or without the name of something in it."""
+
 CODE: Final = re.compile(r'(?<![\w.#/-])(?!(?<=")E\d+")(?:[RWIE][1-9]\d?|[Tt]raps? \d+)(?!\w|[.-]\w)')
 """`R2`, `W5`, `I12`, `E16`, `trap 27`. `"E1"` alone between quotes is the name of a file in tests."""
 
@@ -105,6 +108,19 @@ def test_every_page_and_anchor_that_is_cited_exists() -> None:
         if leads_nowhere(ROOT / page, anchor)
     }
     assert wrong == {}
+
+
+def test_every_module_that_is_cited_exists() -> None:
+    """`session/close.py` is cited from the package's top, or from any folder that the reader is in."""
+    modules = {f"/{path.relative_to(ROOT)}" for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
+    wrong = {
+        (name, cited)
+        for name, text in TEXTS.items()
+        if not name.startswith("docs/adr/")  # they tell of what was
+        for cited in MODULE.findall(text)
+        if not any(module.endswith(f"/{cited}") for module in modules)
+    }
+    assert wrong == set()
 
 
 def test_every_code_has_its_paragraph() -> None:
