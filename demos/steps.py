@@ -1,7 +1,7 @@
 """What the demos under load have in common: files and what queries must answer, steps, the load, its end.
 
-The expected answers are counted from the rows themselves with the standard library (`sample.totals`): nothing
-of the product has a part in them.
+The expected answers are counted from the rows themselves with the standard library (`sample_data.totals`):
+nothing of the product has a part in them.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ CHECK = "table_spec"
 """The check that fails as long as the spec is wrong."""
 
 
-@disable_dagster_warnings()
+@disable_dagster_warnings()  # backfill policies are beta in Dagster, whose version is pinned
 def build_table_definitions(spec: TableSpec) -> dg.Definitions:
     """Everything that Dagster needs of one table, but for resources: for a code location of your own.
 
@@ -47,7 +47,6 @@ def build_table_definitions(spec: TableSpec) -> dg.Definitions:
 
     It asks for the resources `pinot` and `push` (`profile_resources` has both) and wants the in-process
     executor for its assets: the steps of one trigger share a process, which holds the table's lease.
-    Backfill policies are beta in Dagster, whose version is pinned.
     """
     schedule = table_schedule(spec)
     return dg.Definitions(

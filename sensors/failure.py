@@ -62,7 +62,6 @@ def failure_sensor(
             newest = instance.fetch_run_status_changes(dg.DagsterEventType.RUN_FAILURE, limit=1).records
             return _skip(message, FailureCursor(newest[0].storage_id if newest else 0))
         cursor, told, end = known, list[str](), time.monotonic() + BUDGET_S
-
         for run, spec, afterwards in _due(instance, specs, cursor):
             if time.monotonic() > end:
                 break
@@ -113,8 +112,10 @@ def _due(
     """What is to be told, oldest first, and the cursor once it was; no table for a run that is not ours."""
     told = cursor.tables
     since = dg.RunStatusChangeRecordsFilter(dg.DagsterEventType.RUN_FAILURE, after_storage_id=cursor.after)
-    for failure in instance.fetch_run_status_changes(since, limit=LOOKED_AT, ascending=True).records:
-        if (run := instance.get_run_by_id(failure.run_id)) is None:
+    failures = instance.fetch_run_status_changes(since, limit=LOOKED_AT, ascending=True).records
+    # All of them before the first is told: a database that fails later would have it told again.
+    for failure, run in [(one, instance.get_run_by_id(one.run_id)) for one in failures]:
+        if run is None:
             continue
         of_run = [spec for spec in specs if label_of(spec) not in told and works_on(run, spec)]
         for spec in of_run[:-1]:

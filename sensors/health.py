@@ -19,7 +19,7 @@ from pinot_assets.assets.health import evaluations, with_lasting
 from pinot_assets.assets.history import TICK_S
 from pinot_assets.assets.keys import TABLE_TAG, table_key
 from pinot_assets.assets.realtime import observations
-from pinot_assets.assets.runs import UNDER_WAY, WHY_TAG
+from pinot_assets.assets.runs import UNDER_WAY, WHY_TAG, job_name
 from pinot_assets.core.check_result import unknown
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import Late, Patience
@@ -75,7 +75,7 @@ def _blind(why: str, next_step: str) -> tuple[CheckResult, ...]:
 
 def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
     """The health sensor of one REALTIME table."""
-    repair, patience = f"{spec.asset_name}_repair", Patience()
+    repair, patience = job_name(spec, "repair"), Patience()
 
     @dg.sensor(
         name=f"{spec.asset_name}_health",
@@ -115,7 +115,7 @@ def repair_request(spec: RealtimeTableSpec, why: str) -> dg.RunRequest:
 
     :param why: shown as a tag of the run.
     """
-    repair = f"{spec.asset_name}_repair"
+    repair = job_name(spec, "repair")
     config = {"apply": True, "limit": spec.dagster.repair_limit}
     return dg.RunRequest(
         job_name=repair,

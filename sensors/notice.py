@@ -55,7 +55,7 @@ def of_run(
         if entry.dagster_event is not None
     ]
     steps = [{"step": e.step_key, "error": _error(e)} for e in events if e.is_step_failure]
-    where = f" in {', '.join(str(e.step_key) for e in events if e.is_step_failure)}" if steps else ""
+    where = f" in {', '.join(str(step['step']) for step in steps)}" if steps else ""
     ends = [e.message or "" for e in events if e.event_type is dg.DagsterEventType.RUN_FAILURE]
     return {
         "text": f"{table}: run {run.run_id} failed{where}; {served['text']}",

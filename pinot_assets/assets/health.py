@@ -24,10 +24,12 @@ from pinot_assets import health
 from pinot_assets.assets.history import checked_materialization
 from pinot_assets.assets.keys import table_key
 from pinot_assets.assets.metadata import Metadata
+from pinot_assets.assets.runs import job_name
+from pinot_assets.core.check_result import HealthCheck
 from pinot_assets.health import CHECKS, CheckResult, source
-from pinot_assets.health.check import HealthCheck
-from pinot_assets.realtime.health.check import RealtimeCheck
+from pinot_assets.health.table_probe import TableProbe
 from pinot_assets.realtime.health.checks import CHECKS as REALTIME_CHECKS
+from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import AnyTableSpec, RealtimeTableSpec, TableSpec
 
@@ -114,6 +116,7 @@ def metadata_of(answer: CheckResult) -> Metadata:
     return values
 
 
+AnyHealthCheck = HealthCheck[TableProbe] | HealthCheck[RealtimeState]
 Look = Callable[
     [dg.DagsterInstance, PinotResource], tuple[Iterable[dg.AssetObservation], Iterable[CheckResult]]
 ]
@@ -121,7 +124,10 @@ Look = Callable[
 
 
 def health_checks(
-    spec: AnyTableSpec, checks: Iterable[HealthCheck | RealtimeCheck], description: str, look: Look
+    spec: AnyTableSpec,
+    checks: Iterable[AnyHealthCheck],
+    description: str,
+    look: Look,
 ) -> dg.AssetChecksDefinition:
     """One check each, all of one look."""
     table = table_key(spec)
@@ -172,13 +178,13 @@ def health_job(spec: AnyTableSpec) -> UnresolvedAssetJobDefinition:
 
     Without the table's tag: it only reads, and keeps no run of the table waiting.
     """
-    checks: Iterable[HealthCheck | RealtimeCheck] = CHECKS
+    checks: Iterable[AnyHealthCheck] = CHECKS
     what = f"the standing health of {spec.name}"
     if isinstance(spec, RealtimeTableSpec):
         checks, what = REALTIME_CHECKS, f"the health of {spec.name_with_type}"
     keys = [dg.AssetCheckKey(table_key(spec), check.name) for check in checks]
     return dg.define_asset_job(
-        f"{spec.asset_name}_health",
+        job_name(spec, "health"),
         selection=dg.AssetSelection.checks(*keys),
         executor_def=dg.in_process_executor,
         description=f"One look at {what}; changes nothing.",

@@ -39,10 +39,8 @@ ABSENT = "absent"
 """Data version of segments that were published once and are no longer."""
 _OLD_OBSERVATIONS = 50
 """How far back a rolled-back version is looked for; beyond, the partition shows as stale, which it is."""
-
-
 TICK_S = 15.0
-"""What a tick may spend on it, beside its look at source and session."""
+"""What a tick of a sensor may spend on writing events, beside its look at source and session."""
 
 T = TypeVar("T")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 import dagster as dg
@@ -15,6 +16,8 @@ from pinot_assets.session.detect.observe import counts_text
 from pinot_assets.session.values.report import TriggerReport, small
 from pinot_assets.session.values.state import Checked, Session, utc_text
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
+
+T = TypeVar("T")
 
 Metadata = Mapping[str, dg.MetadataValue | str | int | float]
 
@@ -61,8 +64,9 @@ def of_report(report: TriggerReport) -> Metadata:
     if report.session is not None:
         values |= {"session": report.session.id, **of_session(report.session)}
     if report.failed:
-        failed = [(cell(f.uri), cell(f.code), cell(f.reason)) for f in report.failed]
-        values["failed_files"] = first_rows(("file", "code", "reason"), failed)
+        values["failed_files"] = first_rows(
+            ("file", "code", "reason"), report.failed, lambda f: (cell(f.uri), cell(f.code), cell(f.reason))
+        )
     if report.notes:
         values["notes"] = dg.MetadataValue.md("\n".join(f"- {plain(n)}" for n in report.notes))
     return values
@@ -153,10 +157,12 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def first_rows(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> dg.MetadataValue:
-    """The first of some rows as a table, and how many there are besides."""
-    more = f"\n\nand {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
-    return dg.MetadataValue.md(table_of(head, rows[:SHOWN]) + more)
+def first_rows(
+    head: tuple[str, ...], found: Sequence[T], row_of: Callable[[T], tuple[str, ...]]
+) -> dg.MetadataValue:
+    """The first of what was found as a table, and how many there are besides."""
+    more = f"\n\nand {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return dg.MetadataValue.md(table_of(head, map(row_of, found[:SHOWN])) + more)
 
 
 def table_of(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:

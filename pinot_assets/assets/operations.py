@@ -15,8 +15,8 @@ from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import TABLE_TAG, keys_of, pool_of
 from pinot_assets.assets.metadata import Metadata, cell, table_of
 from pinot_assets.assets.partition_events import Event
-from pinot_assets.assets.runs import RunLog, driver_of
-from pinot_assets.assets.snapshot import data_version_of, publication_by
+from pinot_assets.assets.runs import RunLog, driver_of, job_name
+from pinot_assets.assets.snapshot import publication_by
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.gc.collect import collect, lines
@@ -68,7 +68,7 @@ def operation_job(
 ) -> dg.JobDefinition:
     """`<table>_<operation>`, which writes to the table: it runs beside no other run of the table."""
     op = dg.op(
-        name=f"{spec.asset_name}_{operation}_op",
+        name=f"{job_name(spec, operation)}_op",
         out={},
         pool=pool_of(spec),
         description=description,
@@ -191,7 +191,7 @@ def _job(spec: TableSpec, operation: _Operation) -> dg.JobDefinition:
         context.log.info(told)
         shown = publication_by(driver, push.pinot.settings())
         history = TableHistory(context.instance, spec)
-        if shown is not None and history.published() != data_version_of(shown.snapshot):
+        if shown is not None and history.published() != shown.data_version:
             shown = replace(shown, metadata={**shown.metadata, operation.name: dg.MetadataValue.md(told)})
             yield from shown.picture(history).publications(history)
             yield shown.event(keys_of(spec).snapshot)
@@ -204,7 +204,7 @@ def plan_job(spec: TableSpec) -> dg.JobDefinition:
     """The job. Without the table's tag and pool: it only reads, and keeps no run of the table waiting."""
 
     @dg.op(
-        name=f"{spec.asset_name}_plan_op",
+        name=f"{job_name(spec, 'plan')}_op",
         out={},
         description="Reads, decides and adds up; writes nothing.",
     )

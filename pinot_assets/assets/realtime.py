@@ -98,8 +98,12 @@ def observations(spec: RealtimeTableSpec, looked: RealtimeView) -> list[dg.Asset
 def observed(state: RealtimeState) -> Metadata:
     """Numbers to plot, the segments that something is wrong with, and what was not read."""
     values: dict[str, dg.MetadataValue | str | int | float] = {**numbers(state)}
-    if rows := [(r.segment, r.status, r.copy, cell(r.note)) for r in segment_rows(state) if r.note]:
-        values["troubled_segments"] = first_rows(("segment", "status", "copy", "note"), rows)
+    if noted := [row for row in segment_rows(state) if row.note]:
+        values["troubled_segments"] = first_rows(
+            ("segment", "status", "copy", "note"),
+            noted,
+            lambda r: (r.segment, r.status, r.copy, cell(r.note)),
+        )
     if state.unread:
         lines = [f"- {part}: {why}" for part, why in sorted(state.unread.items())]
         values["not_read"] = dg.MetadataValue.md("\n".join(lines))

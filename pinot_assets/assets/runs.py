@@ -43,9 +43,9 @@ SLACK_S = 5
 """How much longer than its time-out a dead run's lease is waited for: ZooKeeper ends sessions in ticks."""
 
 
-def job_name(spec: TableSpec) -> str:
-    """The table's job: one trigger."""
-    return f"{spec.asset_name}_ingest"
+def job_name(spec: AnyTableSpec, operation: str = "ingest") -> str:
+    """What a job of the table is called; `ingest` is the one that brings it up to its files."""
+    return f"{spec.asset_name}_{operation}"
 
 
 def table_job(spec: TableSpec) -> UnresolvedAssetJobDefinition:
@@ -127,7 +127,7 @@ def works_on(run: dg.DagsterRun, spec: AnyTableSpec) -> bool:
 class RunLog:
     """Tells a run's log how a driver gets on.
 
-    :param on_building: is called when a build begins: the session stands by then.
+    :param on_building: is called when a build begins: the session exists by then.
     """
 
     def __init__(

@@ -8,6 +8,7 @@ What Dagster is told once a snapshot is published is the same, whoever published
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import dagster as dg
 from dagster._core.definitions.data_version import DATA_VERSION_TAG
@@ -48,10 +49,15 @@ class Publication:
         """The partitions, as if the source held just what is published."""
         return PartitionEvents.of_ledger(self.spec, self.snapshot, history.partitions())
 
+    @cached_property
+    def data_version(self) -> str:
+        """As `data_version_of`, worked out once."""
+        return data_version_of(self.snapshot)
+
     def event(self, key: dg.AssetKey) -> dg.AssetMaterialization:
         """Of the Pinot table, or of the switch where it was not made by the asset's own step."""
         return dg.AssetMaterialization(
-            key, metadata=self.metadata, tags={DATA_VERSION_TAG: data_version_of(self.snapshot)}
+            key, metadata=self.metadata, tags={DATA_VERSION_TAG: self.data_version}
         )
 
 
@@ -135,7 +141,7 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         yield _gate_again(context.instance, shown, len(driver.last_failures()))
         yield dg.MaterializeResult(
             metadata=shown.metadata,
-            data_version=dg.DataVersion(data_version_of(shown.snapshot)),
+            data_version=dg.DataVersion(shown.data_version),
             tags=history.switched_tags(),
         )
 

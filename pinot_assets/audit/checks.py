@@ -2,10 +2,10 @@
 
 Each check is one pure function of what was built and what Pinot shows now.
 
-The last ones tell how the rows that queries see would change by a switch (tier 1). Files that lose their rows
-or a column keep the gate shut without configuration. A file cut off by its writer looks like a small file,
-and a filter or a pattern with a slip in it takes rows of files that are as they were.
-A check of that name with `severity: warn` in the table spec lets the switch through, and still tells.
+Those from `RowsSeen` on tell how the rows that queries see would change by a switch (tier 1). Files that lose
+their rows or a column keep the gate shut without configuration. A file cut off by its writer looks like a
+small file, and a filter or a pattern with a slip in it takes rows of files that are as they were. A check of
+that name with `severity: warn` in the table spec lets the switch through, and still tells.
 What they find is said of the data: a file that is rewritten since is read again, and no retry is spent.
 """
 
@@ -286,7 +286,7 @@ def emptied_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Findi
     """Every rewritten file that had rows still has some."""
     had = [file for file in rewritten if file.rows]
     bad = [(file, row_words(file.seen)) for file in had if not file.receipt.rows]
-    return _of_files("emptied_files", had, bad, "that had rows still have some", bound)
+    return _loss_of_files("emptied_files", had, bad, "that had rows still have some", bound)
 
 
 def shrunk_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
@@ -294,7 +294,7 @@ def shrunk_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Findin
     left = [file for file in rewritten if file.rows and file.receipt.rows]
     bad = [(file, row_words(file.seen)) for file in left if _shrinks(file.seen)]
     good = f"keep {100 - MOST_PERCENT}% of their rows or more"
-    return _of_files("shrunk_files", left, bad, good, bound)
+    return _loss_of_files("shrunk_files", left, bad, good, bound)
 
 
 def vanished_columns(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
@@ -306,7 +306,7 @@ def vanished_columns(rewritten: Collection[Rewritten], bound: Loss | None) -> Fi
         if file.vanished
     ]
     good = "have values in the columns that had some"
-    return _of_files("vanished_columns", rewritten, bad, good, bound)
+    return _loss_of_files("vanished_columns", rewritten, bad, good, bound)
 
 
 def shrunk_table(table: str, seen: RowsSeen, bound: Loss | None, cause: str = "") -> Finding:
@@ -318,7 +318,7 @@ def shrunk_table(table: str, seen: RowsSeen, bound: Loss | None, cause: str = ""
     bad = [f"{table} {row_words(seen)}"] if _shrinks(seen) else []
     good = f"rows of the table's last snapshot are kept or replaced, of which {100 - MOST_PERCENT}% must be"
     finding = finding_of("shrunk_table", seen.now, bad, good, found=min(seen.now, seen.after))
-    return _of("shrunk_table", finding, cause, bound)
+    return _allowed_by("shrunk_table", finding, cause, bound)
 
 
 def _had_values(former: Receipt, name: str, new: Receipt) -> bool:
@@ -331,12 +331,12 @@ def _had_values(former: Receipt, name: str, new: Receipt) -> bool:
         return False
     if not former.facts:
         return True
-    bounds = _bounds(former, name)
-    default = _bounds(new, name)
+    bounds = _lowest_and_highest(former, name)
+    default = _lowest_and_highest(new, name)
     return bool(bounds) and (bounds != default or (None, None) in bounds)
 
 
-def _bounds(receipt: Receipt, name: str) -> set[tuple[str | None, str | None]]:
+def _lowest_and_highest(receipt: Receipt, name: str) -> set[tuple[str | None, str | None]]:
     """Smallest and largest value of a column in each segment."""
     columns = (column for facts in receipt.facts for column in facts.columns)
     return {(column.low, column.high) for column in columns if column.name == name}
@@ -346,7 +346,7 @@ def _shrinks(seen: RowsSeen) -> bool:
     return 100 * (seen.now - seen.after) > MOST_PERCENT * seen.now
 
 
-def _of_files(
+def _loss_of_files(
     name: LossName,
     judged: Collection[Rewritten],
     bad: Collection[tuple[Rewritten, str]],
@@ -359,10 +359,10 @@ def _of_files(
     same = sum(file.same_content for file, _ in bad)
     has = counted(same, "file has", "files have")
     cause = f"{has} the published content, and the table spec was changed" if same else ""
-    return _of(name, finding, cause, bound)
+    return _allowed_by(name, finding, cause, bound)
 
 
-def _of(name: LossName, finding: Finding, cause: str, bound: Loss | None) -> Finding:
+def _allowed_by(name: LossName, finding: Finding, cause: str, bound: Loss | None) -> Finding:
     if finding.passed:
         return finding
     told = f"{finding.message}; {cause}" if cause else finding.message

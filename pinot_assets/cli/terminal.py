@@ -56,8 +56,8 @@ def fields(pairs: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
     return (f"[bold]{label:<{width}}[/]  {text}" for label, text in pairs)
 
 
-def told_aside(as_json: bool) -> AbstractContextManager[object]:
-    """With JSON, what is told to people meanwhile goes to standard error: standard output is JSON alone."""
+def notes_to_stderr(as_json: bool) -> AbstractContextManager[object]:
+    """With JSON, notes for people go to standard error, so that standard output is JSON alone."""
     return redirect_stdout(sys.stderr) if as_json else nullcontext()
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
+
+from pinot_assets.errors import PinotAssetsError, SnapshotCorrupt
 
 HOUR_MS = 3_600_000
 
 T = TypeVar("T")
+Look = TypeVar("Look")
 
 
 class Severity(StrEnum):
@@ -115,7 +118,31 @@ def check_result_of(
 
 
 result_of: Final = partial(check_result_of, "")
-"""The answer of a check of a table's health, which puts its own name in."""
+"""`check_result_of` without a name, which a `HealthCheck` fills in."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck(Generic[Look]):
+    """One check of a table's standing health: a question to one look at the table.
+
+    :ivar promise: what holds when it passes, one sentence.
+    """
+
+    name: str
+    promise: str
+    judge: Callable[[Look], CheckResult]
+
+    def __call__(self, look: Look) -> CheckResult:
+        """Its answer. Never raises."""
+        try:
+            return replace(self.judge(look), name=self.name)
+        except PinotAssetsError as error:
+            # A ledger that is damaged is more than something that does not answer.
+            severity = Severity.ERROR if isinstance(error, SnapshotCorrupt) else Severity.WARN
+            return unknown(self.name, error.reason, error.hint or "", severity)
+        except Exception as error:
+            # A check that breaks is a failed check with its reason, as the gate is.
+            return unknown(self.name, repr(error), "this is a fault of the check itself: please report it")
 
 
 def problem_if(

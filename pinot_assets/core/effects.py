@@ -139,6 +139,7 @@ _STARTS: Final = {"start_replace_segments": 2, "force_start_replace_segments": 2
 
 
 def _effect(name: str, args: Sequence[JsonValue], answer: object) -> Effect:
+    """:param args: of the call: names, lists of names, configs."""
     if name in _STARTS:
         return Effect(name, str(answer or ""), len(args[_STARTS[name]]))
     if name.endswith("_replace_segments") or name in _OF_SERVERS:

@@ -12,4 +12,4 @@ JsonMapping = Mapping[str, Any]
 JsonValue = Any
 """One value of a document, of any of JSON's kinds."""
 Foreign = Any
-"""What a library without types gives, or one that keeps them private: boto3, kafka-python, typer."""
+"""What a library hands over without a type that says more: boto3, obstore, protobuf, kafka-python, typer."""

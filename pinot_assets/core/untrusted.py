@@ -307,8 +307,8 @@ def _check(hint: object) -> ValueCheck:
     if hint is None or hint is types.NoneType:
         return lambda value: value is None
     kind: type = cast("type", hint)
-    is_single = issubclass(kind, Enum) or not (is_dataclass(kind) or hasattr(kind, "_fields"))
-    if is_single:
+    has_no_fields = issubclass(kind, Enum) or not (is_dataclass(kind) or hasattr(kind, "_fields"))
+    if has_no_fields:
         return lambda value: isinstance(value, kind)
     return lambda value: (
         isinstance(value, kind) and all(check(getattr(value, name)) for name, check in _checks(kind))

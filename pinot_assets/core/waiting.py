@@ -1,6 +1,6 @@
-"""Waiting: looks until a deadline, by the clock, since a look may take much longer than the pause before the
-next one; calls in threads, many small ones, some at a time, that Ctrl-C can end; and one that may hang.
+"""Waits that end: looks until a deadline, many calls in threads that Ctrl-C can end, a call that may hang.
 
+A deadline goes by the clock: a look may take much longer than the pause before the next one.
 `concurrent.futures` takes all calls in at once. An interrupt then waits for those that are queued, of which a
 table of a million files has a million; and one that comes amid a `submit` can leave a lock taken that every
 worker then waits for, and the program never ends. A call that hangs must not hold up the end of a run, or a

@@ -105,6 +105,7 @@ def lineage_clean(probe: TableProbe) -> CheckResult:
     stray = [e for e in open_entries if e not in foreign and e not in of_open_session]
     old = [e for e in open_entries if now_ms - e.timestamp_ms > renewed_ms]
     kept_too_long = [e for e in old if e not in foreign and e not in stray]
+    waits_h = hours(now_ms - kept_too_long[0].timestamp_ms) if kept_too_long else 0.0
     hidden = sorted(set(published) & set(segments) - lineage.visible(segments))
     hiding = [e for e in lineage if not e.hidden.isdisjoint(hidden)]
     return result_of(
@@ -128,11 +129,11 @@ def lineage_clean(probe: TableProbe) -> CheckResult:
                 f"{len(stray)} open entries of no open session: {_tell(table, stray, now_ms)}",
                 f"the next switch of {table} reverts them; at once: POST /segments/{table}"
                 "/revertReplaceSegments?type=OFFLINE&forceRevert=true&segmentLineageEntryId="
-                + "".join(e.id for e in stray[:1]),
+                + (stray[0].id if stray else ""),
             ),
             *problem_if(
                 kept_too_long,
-                f"the switch of the open session waits for {_oldest_h(kept_too_long[:1], now_ms)} h",
+                f"the switch of the open session waits for {waits_h} h",
                 f"run {table}: it opens the entry anew before Pinot gives it up",
             ),
         ],

@@ -119,7 +119,7 @@ def failing_files(probe: TableProbe) -> CheckResult:
         problem_if(
             keep,
             f"{plural_are(len(keep), 'file')} failing again and again: {some(told)}",
-            f"repair {some([base_name(uri) for uri in keep[:1]])} or take it away, "
+            f"repair {base_name(keep[0]) if keep else ''} or take it away, "
             f"then run {probe.spec.name}; skipFileIfFailToInitReader leaves unreadable files out",
         ),
         expected=0,

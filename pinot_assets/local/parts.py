@@ -23,9 +23,14 @@ _LOG4J = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.xml')}"
 # What Pinot's own start script opens for the newer versions that PINOT_HOME may name.
 _OPENS = tuple(
     f"--add-opens=java.base/{package}=ALL-UNNAMED"
-    for package in (
-        *("java.nio", "sun.nio.ch", "java.lang", "java.util", "java.lang.reflect", "sun.util.calendar"),
-    )
+    for package in [
+        "java.nio",
+        "sun.nio.ch",
+        "java.lang",
+        "java.util",
+        "java.lang.reflect",
+        "sun.util.calendar",
+    ]
 )
 
 

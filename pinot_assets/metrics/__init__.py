@@ -1,5 +1,5 @@
 """Numbers of tables for Prometheus.
 
-Values become samples in pure functions, one module for each subject; `collector`
-and `pushing` are the edges to whoever asks or is told.
+One module for each subject turns what was looked at into samples; `collector` and `pushing` are the edges to
+whoever asks, or is told.
 """

@@ -1,5 +1,5 @@
-"""What one look at a table tells: answers of the health checks, of OFFLINE and REALTIME tables alike, and
-what the source holds beside what is published. It needs a listing, so it is looked at seldom.
+"""What one look at a table tells: the answers of its health checks, and what the source holds beside what is
+published. For the latter the source is listed, so it is looked at seldom.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def source_samples(table: str, probe: TableProbe) -> Iterator[Sample]:
     Neither a change nor a file that is not ready waits for longer than since the snapshot was published, as a
     copy may keep an old date (`health.source.freshness` says the same).
     """
+    # All readings come first: one that fails leaves out all samples, not the later ones.
     found, modified_ms, unready_ms = probe.difference, probe.waiting_since_ms, probe.unready_since_ms
     published_ms = probe.snapshot.published_ms if probe.snapshot else 0
     yield LISTED.of(found.listed, table)

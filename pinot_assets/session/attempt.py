@@ -20,11 +20,11 @@ from pinot_assets.session.checks.staging_probe import require_staging_reachable
 from pinot_assets.session.close import is_lost, load_switch
 from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
 from pinot_assets.session.decide.decision import Next, Opened
-from pinot_assets.session.decide.next_plan import Receipts, returned, revoked, with_spent_names
+from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
-from pinot_assets.session.values.plan import Changes, Plan, Row, RowStatus, segments_from
+from pinot_assets.session.values.plan import Changes, Plan, Receipts, Row, RowStatus, segments_from
 from pinot_assets.session.values.report import notes_on
 from pinot_assets.session.values.state import Mode, ObjectRef, PushKind, Session, State, new_session_id
 from pinot_assets.session.values.trouble import STALLS
@@ -144,7 +144,7 @@ def go_on(
         trouble_since_ms=trouble_since_ms,
         last_error=(session.last_error or _NO_WORD) if trouble_since_ms else "",
     )
-    context.lease.write(session=session)
+    context.write_session(session)
     if taken:
         # After the write: nobody else has this attempt's names any more.
         plan = renamed(context.staging, context.table, plan, taken)

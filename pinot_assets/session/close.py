@@ -184,7 +184,7 @@ def renewed(context: TriggerContext, session: Session) -> Session:
     :raises SwitchConflict: the entry was ended or lost meanwhile, or a source has gone.
     """
     entry_id = context.switcher.renew(load_switch(context, session), session.lineage_entry_id)
-    return context.stored(replace(session, lineage_entry_id=entry_id))
+    return context.write_session(replace(session, lineage_entry_id=entry_id))
 
 
 def stop_ending(context: TriggerContext, session: Session) -> Session:
@@ -215,6 +215,6 @@ def _reverted(context: TriggerContext, session: Session) -> Session:
     """Written before it is sent: a revert that is given up for lost may arrive when the entry has been ended,
     and take back what that published."""
     if not session.revert_sent:
-        session = context.stored(replace(session, revert_issued=session.lineage_entry_id))
+        session = context.write_session(replace(session, revert_issued=session.lineage_entry_id))
     context.switcher.revert_entry(session.lineage_entry_id)
     return session

@@ -210,7 +210,7 @@ def _build_and_stage(
 ) -> TriggerReport:
     kept = len(plan.done)
     if plan.to_build and session.state is State.INIT:
-        session = context.stored(replace(session, state=State.IN_PROGRESS))
+        session = context.write_session(replace(session, state=State.IN_PROGRESS))
     begun = time.monotonic()
     built, failed = _built(context, session, plan) if plan.to_build else ([], [])
     seconds = time.monotonic() - begun if plan.to_build else 0.0
@@ -225,7 +225,7 @@ def _build_and_stage(
             if trouble.passes(failed)
             else 0,
         )
-        context.lease.write(session=session)
+        context.write_session(session)
     elif plan.to_build:
         session = _built_all(context, session)
     if failed and session.push is not PushKind.PLAIN:

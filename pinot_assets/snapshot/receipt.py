@@ -1,9 +1,9 @@
-"""The receipt of one built file: written by the task after its tars, so a file is done when, and only
-when, its receipt exists (docs/design/session.md#receipt). Or the failure of one that
-was not built, with its code.
+"""What became of one file: the receipt of one that was built, or the failure of one that was not.
 
-It names the version of the file that was read, its fingerprint: what a listing says about one file, and when
-two such sayings mean the same content. The fingerprint wakes, content decides (edge case E3).
+A receipt is written by the task after its tars, so a file is done when, and only when, its receipt exists
+(docs/design/session.md#receipt). A failure has a code, which says what to do. Each names the version of the
+file that was read, its fingerprint: what a listing says about one file, and when two such sayings mean the
+same content. The fingerprint wakes, content decides (edge case E3).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pinot_assets.core.untrusted import read_json
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One code.
+    """Why a file was not built, in a word that stays the same.
 
     :ivar name: what `Failure.code` says.
     :ivar means: what happened to the file.

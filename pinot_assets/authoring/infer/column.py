@@ -94,7 +94,7 @@ def of_text(text: str) -> ValueKind:
 
 
 def of_member(value: object) -> ValueKind:
-    """A single value of a JSON document, as `build.json_values.parsed` gives it; not null."""
+    """A single value of a JSON document, as `ingest.formats.json_values.parsed` gives it; not null."""
     match value:
         case bool():
             return ValueKind.BOOLEAN
@@ -291,7 +291,11 @@ def _with_times(column: SampledColumn, array: pa.ChunkedArray) -> SampledColumn:
 
 
 def of_members(values: Sequence[T], kind_of: Callable[[T], ValueKind] = of_member) -> SampledColumn:
-    """A member of JSON documents, or other values of a format that knows lists; None where one is missing."""
+    """What was seen of a column whose values may be lists.
+
+    :param values: of a member of JSON documents, or of a column of Parquet, Avro or ORC; None where one is
+        missing.
+    """
     there = [value for value in values if value is not None]
     is_list = any(isinstance(value, list) for value in there)
     if not is_list:

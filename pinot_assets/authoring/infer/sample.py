@@ -97,9 +97,8 @@ def _local(store: ObjectStore, info: ObjectInfo, folder: Path) -> tuple[str, Pat
     folder.mkdir()
     path = folder / PurePosixPath(info.key).name
     if store.uri.startswith("file:"):
-        path.symlink_to(
-            Path(parse_root(store.uri).path, info.key)
-        )  # readers unpack beside what they are given
+        # Readers unpack beside what they are given.
+        path.symlink_to(Path(parse_root(store.uri).path, info.key))
     else:
         store.download(info.key, path, info.fingerprint.size)
     return info.key, path

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from pinot_assets.cli.options import AsJson, any_tables, table_names
 from pinot_assets.cli.program import error_values
-from pinot_assets.cli.terminal import new_console, refuse_to_ask, show_answer, show_json, told_aside
+from pinot_assets.cli.terminal import new_console, notes_to_stderr, refuse_to_ask, show_answer, show_json
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SpecError
@@ -84,7 +84,7 @@ def apply(
     """
     refuse_to_ask(as_json, yes or dry_run)
     chosen = any_tables(names or [], tables).unless_empty()
-    with open_pinot() as store, told_aside(as_json):
+    with open_pinot() as store, notes_to_stderr(as_json):
         console = new_console()
         fates = plan_each(chosen.specs, store)
         for fate in fates:

@@ -32,6 +32,8 @@ from pinot_assets.core.exit_codes import ExitCode, code_of, worst
 from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import doubled
 from pinot_assets.errors import PinotAssetsError, SessionHeld, SpecError, TypedWrong
+from pinot_assets.scheduling.files_tick import decide_tick
+from pinot_assets.scheduling.stalled_session import decide_session
 from pinot_assets.session.detect.observe import Observation, list_source, observe
 from pinot_assets.session.driver import RunOutcome
 from pinot_assets.session.stores.clients import open_session_store, open_source, open_staging
@@ -165,10 +167,6 @@ def look_at(table: Watched, outside: Outside, interval_s: int) -> Watched:
 
 
 def _decided(table: Watched, outside: Outside) -> tuple[Watched, bool]:
-    # Imported here: beside the decisions lie Dagster's sensors, which take a second to load.
-    from pinot_assets.scheduling.files_tick import decide_tick
-    from pinot_assets.scheduling.stalled_session import decide_session
-
     seen, inventory = outside.look(table.spec)
     now_s = outside.now_s()
     tick = decide_tick(table.spec, inventory, seen, table.files_cursor, now_s)

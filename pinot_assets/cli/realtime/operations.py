@@ -12,7 +12,7 @@ from rich.text import Text
 
 from pinot_assets.cli.options import AsJson, DryRun, realtime_table
 from pinot_assets.cli.realtime.table import RUN, RealtimeTableName, open_work, tell
-from pinot_assets.cli.terminal import new_console, show_answer, show_json, told_aside
+from pinot_assets.cli.terminal import new_console, notes_to_stderr, show_answer, show_json
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.interrupts import saying
 from pinot_assets.core.text import plural
@@ -54,7 +54,7 @@ def restart_from(
     For dedup and partial upsert tables, of which Pinot reads nothing again by itself. Pauses the table,
     deletes, resumes. An interrupted one is gone on with. Exits 2 when it is not done.
     """
-    with told_aside(as_json):
+    with notes_to_stderr(as_json):
         found, deleted, code = _restart(table, segments, dry_run, confirm)
     if as_json:
         values = {

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
 
 from packaging.version import Version
 
-from pinot_assets.core.check_result import CheckResult, unknown
+from pinot_assets.core.check_result import CheckResult, HealthCheck, unknown
 from pinot_assets.pinot.versions import release
 from pinot_assets.realtime.model.state import RealtimeState
 
@@ -21,33 +20,24 @@ BY_HAND: Final = "the guide on REALTIME tables (docs/guides/realtime.md) has a r
 _RECREATES: Final = Version("1.3")
 
 
-@dataclass(frozen=True, slots=True)
-class RealtimeCheck:
-    """One check.
-
-    :ivar promise: what holds when it passes, one sentence.
-    :ivar needs: parts of the state (keys of `RealtimeState.unread`) without which it answers "not known".
-    """
-
-    name: str
-    promise: str
-    needs: tuple[str, ...]
-    judge: Callable[[RealtimeState], CheckResult]
-
-    def __call__(self, state: RealtimeState) -> CheckResult:
-        """Its answer. Never raises."""
-        if why := state.why_unread(*self.needs):
-            return unknown(self.name, why, "look again when it answers")
-        try:
-            return replace(self.judge(state), name=self.name)
-        except Exception as error:
-            # A check that breaks is a failed check with its reason, as those of OFFLINE tables are.
-            return unknown(self.name, repr(error), "this is a fault of the check itself: please report it")
+RealtimeCheck = HealthCheck[RealtimeState]
 
 
 def check(promise: str, *needs: str) -> Callable[[Callable[[RealtimeState], CheckResult]], RealtimeCheck]:
-    """Make a function a check of its own name."""
-    return lambda judge: RealtimeCheck(judge.__name__, promise, needs, judge)
+    """Make a function a check of its own name.
+
+    :param needs: parts of the state (keys of `RealtimeState.unread`) without which it answers "not known".
+    """
+
+    def made(judge: Callable[[RealtimeState], CheckResult]) -> RealtimeCheck:
+        def judged(state: RealtimeState) -> CheckResult:
+            if why := state.why_unread(*needs):
+                return unknown(judge.__name__, why, "look again when it answers")
+            return judge(state)
+
+        return HealthCheck(judge.__name__, promise, judged)
+
+    return made
 
 
 def repair_plan(state: RealtimeState) -> str:

@@ -114,6 +114,7 @@ UNIT_MS: Final = {
     "MILLISECONDS": 1,
 }
 _RESETS_ERRORS: Final = Version("1.4")
+# Fields that are not known where the controller's settings are not.
 _OF_CONTROLLER: Final = (
     *("recovery_always", "error_auto_reset", "deep_store_upload_retry", "validation_period_s"),
     *("segment_level_period_s", "data_dir"),

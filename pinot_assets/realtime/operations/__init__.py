@@ -1,1 +1,1 @@
-"""What a person starts on a REALTIME table: in each a function decides from a state, and a class does it."""
+"""What a person starts on a REALTIME table: a function of each decides, a class carries it out."""

@@ -101,8 +101,10 @@ def parse_decimal(text: str) -> Decimal:
 
     :raises ValueError: not a decimal number, one of too many digits, or a scale that Pinot cannot store.
     """
-    if len(text) > MAX_DIGITS and sum(map(str.isdigit, re.split("[eE]", text, maxsplit=1)[0])) > MAX_DIGITS:
-        raise ValueError(f"a decimal number has more than {MAX_DIGITS:,} digits")
+    if len(text) > MAX_DIGITS:
+        mantissa = re.split("[eE]", text, maxsplit=1)[0]
+        if sum(map(str.isdigit, mantissa)) > MAX_DIGITS:
+            raise ValueError(f"a decimal number has more than {MAX_DIGITS:,} digits")
     if not _DECIMAL.fullmatch(text):
         raise ValueError(f"{text[:50]!r} is not a decimal number")
     value = Decimal(text)

@@ -251,8 +251,9 @@ def _dynamic_chunks(name: str, records: Records, how: RawFormat) -> bytes:
 def _chunk_size(bound: int, how: RawFormat) -> int:
     """`ForwardIndexUtils.getDynamicTargetChunkSize`."""
     wanted = bound * how.target_docs
-    has_wanted = how.target_docs >= 0 and wanted <= _MAX_INT
-    return max(min(wanted, how.target_bytes) if has_wanted else how.target_bytes, _MIN_CHUNK)
+    if how.target_docs < 0 or wanted > _MAX_INT:
+        return max(how.target_bytes, _MIN_CHUNK)
+    return max(min(wanted, how.target_bytes), _MIN_CHUNK)
 
 
 def _too_large(name: str, why: str, hint: str = "Put fewer rows into a segment.") -> BuildError:

@@ -192,7 +192,7 @@ def with_those_at_fault(
 
 def store_audit(context: TriggerContext, session: Session, findings: Sequence[Finding]) -> Session:
     """Write the receipt that opens the gate for the session's newest switch, or keeps it shut."""
-    return context.stored(with_audit(context, session, findings))
+    return context.write_session(with_audit(context, session, findings))
 
 
 def with_audit(context: TriggerContext, session: Session, findings: Sequence[Finding]) -> Session:
@@ -266,7 +266,7 @@ def stage_without_switch(
             if not finding.passed:
                 context.note(f"{finding.name}: {finding.message}")
         return finish_without_switch(context, session)
-    return context.stored(session)
+    return context.write_session(session)
 
 
 def audit_without_switch(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:
@@ -274,7 +274,7 @@ def audit_without_switch(context: TriggerContext, session: Session) -> tuple[Ses
     session, findings = _audited(
         context, session, context.staging.accepted_receipts(context.staging.plan(session.plan))
     )
-    return context.stored(session), findings
+    return context.write_session(session), findings
 
 
 def refuse_without_switch(context: TriggerContext, session: Session) -> NoReturn:

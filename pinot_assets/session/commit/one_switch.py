@@ -91,11 +91,11 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
         )
     cause = session.last_error if session.trouble_since_ms else ""  # until the audit says that it is over
     session = replace(session, state=State.SWITCH, switch_attempt=session.attempt, last_error=cause)
-    context.lease.write(session=session)  # W1
+    context.write_session(session)  # W1
     switch = load_switch(context, session)
     session = _without_other_entry(context, session, switch)
     entry_id = context.switcher.open_entry(switch, session.lineage_entry_id)
-    session = context.stored(replace(session, lineage_entry_id=entry_id))  # W2
+    session = context.write_session(replace(session, lineage_entry_id=entry_id))  # W2
     pushed = context.switcher.push(switch, entry_id)  # W3
     if pushed.fallback is not None:
         context.note(
@@ -219,7 +219,7 @@ def end_switch(context: TriggerContext, session: Session) -> Session:
         _require_its_entry(context, session, switch)
         if not context.switcher.is_usable(session.lineage_entry_id) or generation_before(context, switch):
             session = renewed(context, session)
-        session = context.stored(replace(session, end_issued=session.lineage_entry_id))
+        session = context.write_session(replace(session, end_issued=session.lineage_entry_id))
         try:
             context.switcher.end(session.lineage_entry_id)
         except (SwitchConflict, SwitchStateUnknown):

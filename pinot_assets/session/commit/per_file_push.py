@@ -96,7 +96,7 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
         switch_ms=context.clients.now_ms(),
         audit=None,
     )
-    return context.stored(session)
+    return context.write_session(session)
 
 
 def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Finding, ...]]:

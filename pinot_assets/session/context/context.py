@@ -66,12 +66,12 @@ class TriggerContext:
 
     @property
     def pinot(self) -> PinotClient:
-        """Of the clients."""
+        """The client, whose calls are noted in `effects`."""
         return self.clients.pinot
 
     @property
     def staging(self) -> Staging:
-        """Of the clients."""
+        """The table's folder of the staging area."""
         return self.clients.staging
 
     @property
@@ -134,8 +134,8 @@ class TriggerContext:
         self.lease.wait_out_former_owner(self.clients.sleep)
         self.lease.assert_held()
 
-    def stored(self, session: Session) -> Session:
-        """Write it, and return it as it stands now."""
+    def write_session(self, session: Session) -> Session:
+        """Write it into its node, under the lease; the same is returned."""
         self.lease.write(session=session)
         return session
 

@@ -15,10 +15,10 @@ from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.session.close import is_lost
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.decide.next_plan import Receipts, is_empty, new_plan, reconcile, unchanged
+from pinot_assets.session.decide.next_plan import is_empty, new_plan, reconcile, unchanged
 from pinot_assets.session.detect.listing import changes_of, list_ready, with_folders
 from pinot_assets.session.values.hold import Hold, as_listed, without_held
-from pinot_assets.session.values.plan import Changes, Plan
+from pinot_assets.session.values.plan import Changes, Plan, Receipts
 from pinot_assets.session.values.state import Mode, Outcome, Session
 from pinot_assets.session.values.trouble import STALLS, passes
 from pinot_assets.snapshot.manifest import Snapshot

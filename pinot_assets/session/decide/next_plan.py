@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from pinot_assets.session.values.plan import Changes, Plan, Row, RowStatus
+from pinot_assets.session.values.plan import Changes, Plan, Receipts, Row, RowStatus
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.receipt import Receipt, SourceFile
-
-Receipts = Mapping[int, tuple[str, Receipt]]
-"""Valid receipts by ordinal, each with its key."""
 
 
 def new_plan(session: str, mode: Mode, changes: Changes) -> Plan:

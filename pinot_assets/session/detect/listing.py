@@ -24,7 +24,8 @@ from uuid import uuid4
 
 from pinot_assets.core.stored_format import Open, plain, structured
 from pinot_assets.core.text import plural
-from pinot_assets.core.untrusted import listed, reading
+from pinot_assets.core.untrusted import listed as list_of
+from pinot_assets.core.untrusted import reading
 from pinot_assets.core.waiting import in_threads
 from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.session.context.context import TriggerContext
@@ -359,7 +360,7 @@ def _up_to(
         try:
             with reading(ref.key, SourceError):
                 part, beside = part_from_arrow(data, ref.key)
-                hints = listed(beside["hints"])
+                hints = list_of(beside["hints"])
                 name = beside["before"]
                 before = structured(PartRef, name, "the name of a listing's part") if name else None
         except SourceError:

@@ -124,11 +124,11 @@ class Switcher(LineageEntries):
     def _require(
         self, shown: frozenset[str], names_to: Sequence[str], names_from: Sequence[str], where: str
     ) -> None:
-        missing, stale = set(names_to) - shown, shown & set(names_from)
-        if missing or stale:
+        absent, stale = set(names_to) - shown, shown & set(names_from)
+        if absent or stale:
             raise SwitchStateUnknown(
                 f"{where} does not show the new set of {self.table} yet",
-                why=f"{len(missing)} of {len(names_to)} new segments missing, {len(stale)} old ones in sight",
+                why=f"{len(absent)} of {len(names_to)} new segments missing, {len(stale)} old ones in sight",
                 hint="the next trigger looks again and finishes",
             )
 

@@ -265,7 +265,7 @@ def catch_up(context: TriggerContext) -> None:
     :raises SessionError: what queries see is neither the pointer's nor a newer snapshot's; says what can be
         done.
     """
-    if behind := catch_up_if_clear(context):
+    if behind := catch_up_or_ask(context):
         raise stop(context.table, context.lease.pointer, behind.unknown, behind.newer)
 
 
@@ -291,10 +291,12 @@ def ledger_to_leave(
     return seen or pointer.current_snapshot
 
 
-def catch_up_if_clear(context: TriggerContext) -> Behind | None:
-    """As `catch_up`, but for the choice: before a rollback to a snapshot that a person named, which is one.
+def catch_up_or_ask(context: TriggerContext) -> Behind | None:
+    """As `catch_up`, but where only a person can choose, what there is to choose from is returned.
 
-    :returns: what is left to be chosen, None where nothing is.
+    A rollback to a snapshot that a person named asks so: it is one of the choices.
+
+    :returns: None where nothing is left to be chosen.
     """
     pointer = context.lease.pointer
     if is_fresh(pointer):

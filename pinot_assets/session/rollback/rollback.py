@@ -35,7 +35,7 @@ from pinot_assets.session.commit.gate import audit
 from pinot_assets.session.commit.one_switch import end_switch, stage_switch
 from pinot_assets.session.context.context import TriggerContext, next_seq
 from pinot_assets.session.recover.interrupted import adopt_open_entry, sweep
-from pinot_assets.session.recover.lost_pointer import catch_up, catch_up_if_clear, rebuild_if_lost
+from pinot_assets.session.recover.lost_pointer import catch_up, catch_up_or_ask, rebuild_if_lost
 from pinot_assets.session.rollback.rollback_plan import (
     RollbackPlan,
     RollbackWay,
@@ -66,7 +66,7 @@ def rollback(context: TriggerContext, wanted: str = "", shown: RollbackPlan | No
     :raises RollbackRefused: there is no safe way back; the text says why and what else can be done.
     """
     context.goal = wanted = shown.target.snapshot.session if shown else wanted
-    (catch_up_if_clear if wanted else catch_up)(context)
+    (catch_up_or_ask if wanted else catch_up)(context)
     rebuild_if_lost(context)
     way = rollback_plan(context.spec, context.clients, wanted)
     if shown is not None and way.promise != shown.promise:
@@ -103,7 +103,7 @@ def finish_rollback(context: TriggerContext, session: Session) -> Snapshot:
         context.note(
             f"{current.snapshot.session} cannot be reverted any more: former tars are published again"
         )
-        session = context.stored(replace(session, state=State.IN_PROGRESS, lineage_entry_id=""))
+        session = context.write_session(replace(session, state=State.IN_PROGRESS, lineage_entry_id=""))
     try:
         done, files = republish(context, session, target.snapshot)
     except RollbackRefused as refused:
@@ -190,7 +190,7 @@ def _revert(
         return False
     context.before_pinot_write()
     if not session.revert_sent:  # first: `clear` must not give up what may still happen
-        session = context.stored(replace(session, revert_issued=session.lineage_entry_id))
+        session = context.write_session(replace(session, revert_issued=session.lineage_entry_id))
     try:
         context.pinot.revert_replace_segments(context.table, session.lineage_entry_id)
     except (SwitchConflict, SwitchStateUnknown) as error:
@@ -323,7 +323,7 @@ def _with_names_left(context: TriggerContext, session: Session) -> Session:
     session = without_entry(context, session)
     context.switcher.delete(load_switch(context, session).names_to)
     left = replace(session, state=State.IN_PROGRESS, attempt=session.attempt + 1, switch_object=None)
-    return context.stored(replace(left, lineage_entry_id="", end_issued="", audit=None))
+    return context.write_session(replace(left, lineage_entry_id="", end_issued="", audit=None))
 
 
 def _switched(context: TriggerContext, session: Session, target: Snapshot) -> Session:

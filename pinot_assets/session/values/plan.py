@@ -121,7 +121,11 @@ class Changes:
         return {f.uri: f for f in (*self.new, *self.rewritten)}
 
 
-def accept(plan: Plan, receipts: Mapping[int, tuple[str, Receipt]]) -> Plan:
+Receipts = Mapping[int, tuple[str, Receipt]]
+"""Valid receipts by ordinal, each with its key."""
+
+
+def accept(plan: Plan, receipts: Receipts) -> Plan:
     """The plan with the receipts of its own attempt taken in."""
 
     def taken(row: Row) -> Row:

@@ -271,8 +271,8 @@ def is_ours(table: str, segment: str) -> bool:
 
 
 def ours_of(table: str, segments: Iterable[str]) -> frozenset[str]:
-    """Those of these segments whose names this project gave."""
-    return frozenset(name for name in segments if table_of(name) == table)
+    """Those of these segments whose names this project gave to this (raw) table."""
+    return frozenset(name for name in segments if is_ours(table, name))
 
 
 def table_of(segment: str) -> str | None:

@@ -149,7 +149,7 @@ _PLACES: Final = ("inputDirURI", "output.segment.dir.uri")
 _STORES: Final = ("s3:", "s3a:", "s3n:", "gs:", "abfs:", "abfss:")
 _IN_NEED: Final = [f"{family}.{name}" for family in (INPUT_PROP, OUTPUT_PROP) for name in IN_NEED]
 _PUSH: Final = ("consistentPushEnabled", "consistentPushSwapEnabled", "enableAtomicUpload", "ingestionMode")
-_BESIDE: Final = {  # by the key of the finding: those of one key share them
+_BESIDE: Final = {
     **dict.fromkeys(("", "consistentPushEnabled", "enableAtomicUpload", "consistentPushMaxRetries"), _PUSH),
     "ingestionMode": ("consistentPushSwapEnabled",),
     "consistentPushSwapEnabled": ("ingestionMode",),
@@ -160,7 +160,7 @@ _BESIDE: Final = {  # by the key of the finding: those of one key share them
     "sweepSeconds": (_QUEUE, "inputDirURI"),
     _QUEUE: ("sweepSeconds", "inputDirURI"),
 }
-"""What a rule of one line looks at beside its own key."""
+"""What a rule of one line looks at beside its own key; two rules of one key share it."""
 
 
 def _push_notes(case: Case) -> Iterable[tuple[str, bool, str]]:

@@ -52,7 +52,7 @@ def gone_on(
         table="t",
         staging=SimpleNamespace(put_plan=lambda _: ObjectRef("q", "q")),
         clients=SimpleNamespace(now_ms=int),
-        lease=SimpleNamespace(write=lambda session: None),
+        write_session=lambda session: session,
         note=lambda _: None,
     )
     plan = Plan(AUDITED.id, 0, Mode.SYNC, (), (), {}, "d")

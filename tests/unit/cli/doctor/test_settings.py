@@ -12,10 +12,12 @@ from fakes.pinot.left_nodes import CLUSTER, left_by_a_table
 from fakes.zookeeper.memory import FakeZooKeeper
 
 from pinot_assets import zookeeper
+from pinot_assets.cli.doctor import environment
 from pinot_assets.cli.doctor import environment as settings
 from pinot_assets.cli.doctor.environment import check_environment
 from pinot_assets.core.check_result import CheckResult
 from pinot_assets.errors import PinotUnreachable, SessionError
+from pinot_assets.metrics import pushing
 
 OUTCOMES = ("ok", "warn", "fail")
 BOTH = {"PINOT_CONTROLLER_URL": "http://pinot:9000", "PINOT_ZOOKEEPER": "zk:2181", "PINOT_CLUSTER": CLUSTER}
@@ -237,3 +239,7 @@ def test_a_root_that_is_not_there(project: Path) -> None:
     assert check.next_step == f"mount it, or correct line 3 of {policy}"
     policy.write_text("roots: [project]")
     assert said({"PINOT_ASSETS_POLICY": str(policy)})["policy"] == "PINOT_ASSETS_POLICY can be read."
+
+
+def test_the_halves_of_the_gateways_user_are_those_that_a_run_reads() -> None:
+    assert (pushing.USER, pushing.PASSWORD) in environment._HALVES
