@@ -18,7 +18,7 @@ from pinot_assets.session.attempt import begin, build, go_on
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.checks.shadow import sweep_shadow
 from pinot_assets.session.close import abandon, must_stop_ending, stop_ending
-from pinot_assets.session.commit.per_file_push import told, without
+from pinot_assets.session.commit.per_file_push import failures_in_words
 from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext, read_only_context
 from pinot_assets.session.decide.decision import (
@@ -36,7 +36,7 @@ from pinot_assets.session.recover.interrupted import forget_former_table, show_a
 from pinot_assets.session.recover.lost_pointer import catch_up, rebuild_if_lost
 from pinot_assets.session.rollback.rollback import finish_rollback
 from pinot_assets.session.values import trouble
-from pinot_assets.session.values.plan import Plan, accept
+from pinot_assets.session.values.plan import Plan, with_receipts, without_files
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.session.values.state import Mode, Outcome, PushKind, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
@@ -208,39 +208,19 @@ def _remember(context: TriggerContext, decision: Decision) -> None:
 def _build_and_stage(
     context: TriggerContext, session: Session, plan: Plan, decision: Decision
 ) -> TriggerReport:
-    kept = len(plan.done)
-    if plan.to_build and session.state is State.INIT:
-        session = context.write_session(replace(session, state=State.IN_PROGRESS))
     begun = time.monotonic()
-    built, failed = _built(context, session, plan) if plan.to_build else ([], [])
+    session, built, failed = _built(context, session, plan) if plan.to_build else (session, [], [])
     seconds = time.monotonic() - begun if plan.to_build else 0.0
+    kept = len(plan.done)
     report = partial(_report, context, decision, built=built, kept=kept, failed=failed, seconds=seconds)
-    if failed:
-        session = replace(
-            session,
-            failures=context.staging.put_failures(session.id, session.attempt, failed, session.format),
-            counts=plan.counts(len(failed)) | {"done": kept + len(built), "pending": 0},
-            last_error=told(failed),
-            trouble_since_ms=(session.trouble_since_ms or context.clients.now_ms())
-            if trouble.passes(failed)
-            else 0,
-        )
-        context.write_session(session)
-    elif plan.to_build:
-        session = _built_all(context, session)
-    if failed and session.push is not PushKind.PLAIN:
-        if session.push is PushKind.ATOMIC:
-            session = abandon(
-                context, session, Outcome.ABANDONED_RETRIES, "one run publishes all, or nothing"
-            )
-        return report(TriggerResult.FAILED, session)
+    if failed and session.push is PushKind.CONSISTENT:
+        return report(TriggerResult.FAILED, session)  # goes on with the next trigger
+    if failed and session.push is PushKind.ATOMIC:
+        return report(TriggerResult.FAILED, _given_up(context, session, "one run publishes all, or nothing"))
     found = context.staging.receipts(plan)
-    plan = accept(plan, found)
-    if session.push is PushKind.PLAIN:
-        plan = without(plan, frozenset(f.uri for f in failed))
-        if failed and not (plan.done or plan.removals or plan.touched):
-            session = abandon(context, session, Outcome.ABANDONED_RETRIES, "every file failed")
-            return report(TriggerResult.FAILED, session)
+    plan = without_files(with_receipts(plan, found), frozenset(f.uri for f in failed))
+    if failed and not (plan.done or plan.removals or plan.touched):
+        return report(TriggerResult.FAILED, _given_up(context, session, "every file failed"))
     if plan.to_build:
         raise SessionError(
             f"{plural(len(plan.to_build), 'file')} of {session.id} without a valid receipt after the build",
@@ -249,6 +229,36 @@ def _build_and_stage(
         )
     session = strategy_of(session).stage(context, session, plan, {o: r for o, (_, r) in found.items()})
     return report(_RESULTS[session.state], session)
+
+
+def _given_up(context: TriggerContext, session: Session, why: str) -> Session:
+    return abandon(context, session, Outcome.ABANDONED_RETRIES, why)
+
+
+def _built(
+    context: TriggerContext, session: Session, plan: Plan
+) -> tuple[Session, list[Receipt], list[Failure]]:
+    """Build; what ends the whole build is written down, and a store's trouble as that of a file is."""
+    if session.state is State.INIT:
+        session = context.write_session(replace(session, state=State.IN_PROGRESS))
+    try:
+        built, failed = build(context, session, plan)
+    except PinotAssetsError as error:
+        since = session.trouble_since_ms or (context.clients.now_ms() if trouble.may_pass(error) else 0)
+        with suppress(PinotAssetsError):  # the first error says more
+            context.lease.write(session=replace(session, trouble_since_ms=since, last_error=error.reason))
+        raise
+    if not failed:
+        return _built_all(context, session), built, failed
+    since = (session.trouble_since_ms or context.clients.now_ms()) if trouble.passes(failed) else 0
+    session = replace(
+        session,
+        failures=context.staging.put_failures(session.id, session.attempt, failed, session.format),
+        counts=plan.counts(len(failed)) | {"done": len(plan.done) + len(built), "pending": 0},
+        last_error=failures_in_words(failed),
+        trouble_since_ms=since,
+    )
+    return context.write_session(session), built, failed
 
 
 def _built_all(context: TriggerContext, session: Session) -> Session:
@@ -261,17 +271,6 @@ def _built_all(context: TriggerContext, session: Session) -> Session:
     if session.trouble_since_ms and over != session:
         context.lease.write(session=over)
     return over
-
-
-def _built(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[Receipt], list[Failure]]:
-    """Build; what ends the whole build is written down, and a store's trouble as that of a file is."""
-    try:
-        return build(context, session, plan)
-    except PinotAssetsError as error:
-        since = session.trouble_since_ms or (context.clients.now_ms() if trouble.may_pass(error) else 0)
-        with suppress(PinotAssetsError):  # the first error says more
-            context.lease.write(session=replace(session, trouble_since_ms=since, last_error=error.reason))
-        raise
 
 
 _RESULTS: Final = {

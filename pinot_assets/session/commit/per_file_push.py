@@ -49,7 +49,7 @@ from pinot_assets.session.commit.one_switch import refuse_hidden_sources
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.lineage.switch import MOST, BatchSizer
 from pinot_assets.session.stores.staging import Switch
-from pinot_assets.session.values.plan import Plan, RowStatus, segments_from, segments_to
+from pinot_assets.session.values.plan import Plan, segments_from, segments_to, without_files
 from pinot_assets.session.values.report import rows_put_aside
 from pinot_assets.session.values.state import Mode, Outcome, Session, State
 from pinot_assets.snapshot.manifest import Snapshot
@@ -59,12 +59,6 @@ REFUSED = "NOT_PUBLISHED"
 """Code of a file that was built, and that Pinot did not take."""
 _NOT_SERVED = "no server could load it"
 _LIVE = (LineageState.IN_PROGRESS, LineageState.COMPLETED)
-
-
-def without(plan: Plan, uris: frozenset[str]) -> Plan:
-    """The plan less the files that failed: the next session plans them anew."""
-    rows = tuple(replace(r, status=RowStatus.GONE, receipt="") if r.uri in uris else r for r in plan.rows)
-    return replace(plan, rows=rows, removals=tuple(u for u in plan.removals if u not in uris))
 
 
 def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mapping[int, Receipt]) -> Session:
@@ -146,7 +140,7 @@ def publish(context: TriggerContext, session: Session) -> Snapshot:
             why=session.last_error,
             hint="queries see what they saw before; the next run builds and pushes them again",
         )
-    plan = without(plan, frozenset(refused))
+    plan = without_files(plan, frozenset(refused))
     session = replace(session, plan=staging.put_plan(plan))
     return _record(context, session, plan, [step for step in steps if step.uri not in refused])
 
@@ -372,7 +366,7 @@ class PerFilePublisher:
         self.session = replace(
             session,
             failures=staging.put_failures(session.id, session.attempt, failures, session.format),
-            last_error=told(failures),
+            last_error=failures_in_words(failures),
             counts={**session.counts, **counts},
         )
 
@@ -397,6 +391,6 @@ def failures_of(context: TriggerContext, session: Session) -> tuple[Failure, ...
     return context.staging.failures(session.failures) if session.failures is not None else ()
 
 
-def told(failures: Sequence[Failure]) -> str:
+def failures_in_words(failures: Sequence[Failure]) -> str:
     """One line for the session's node."""
     return f"{plural(len(failures), 'file')} failed; {failures[0].uri}: {failures[0].reason}"[:1000]

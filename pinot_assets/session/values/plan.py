@@ -125,7 +125,7 @@ Receipts = Mapping[int, tuple[str, Receipt]]
 """Valid receipts by ordinal, each with its key."""
 
 
-def accept(plan: Plan, receipts: Receipts) -> Plan:
+def with_receipts(plan: Plan, receipts: Receipts) -> Plan:
     """The plan with the receipts of its own attempt taken in."""
 
     def taken(row: Row) -> Row:
@@ -136,6 +136,12 @@ def accept(plan: Plan, receipts: Receipts) -> Plan:
         return replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key)
 
     return replace(plan, rows=tuple(taken(r) for r in plan.rows))
+
+
+def without_files(plan: Plan, uris: frozenset[str]) -> Plan:
+    """The plan less the files that are not published: the next session plans them anew."""
+    rows = tuple(replace(r, status=RowStatus.GONE, receipt="") if r.uri in uris else r for r in plan.rows)
+    return replace(plan, rows=rows, removals=tuple(u for u in plan.removals if u not in uris))
 
 
 def as_built(plan: Plan) -> Plan:

@@ -16,10 +16,10 @@ from pinot_assets.session.values.plan import (
     Plan,
     Row,
     RowStatus,
-    accept,
     published_files,
     segments_from,
     segments_to,
+    with_receipts,
 )
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
@@ -115,7 +115,7 @@ def test_a_plan_is_empty_without_anything_to_do_or_to_remember() -> None:
 def plan(request: pytest.FixtureRequest) -> Plan:
     """The first file is done, the second is not."""
     first = new_plan("cp1-0", request.param, changes({"a": 1, "b": 1}, new="ab"))
-    return accept(first, found(receipt("a", 0)))
+    return with_receipts(first, found(receipt("a", 0)))
 
 
 def test_done_and_listed_in_the_same_version_is_kept(plan: Plan) -> None:
@@ -193,7 +193,7 @@ def test_a_receipt_that_is_not_valid_any_more_is_built_again(plan: Plan) -> None
 
 def test_r12_what_was_read_counts_not_what_was_planned(plan: Plan) -> None:
     """R12: the file changed between listing and reading."""
-    taken = accept(plan, found(receipt("a", 0, 5), receipt("b", 1, 7)))
+    taken = with_receipts(plan, found(receipt("a", 0, 5), receipt("b", 1, 7)))
     assert taken.rows[0] == plan.rows[0]  # an accepted receipt is never exchanged (R11)
     assert (taken.rows[1].status, taken.rows[1].planned) == (DONE, version(7))
     assert taken.attempt == plan.attempt
@@ -237,7 +237,7 @@ def test_only_a_failure_spends_a_retry(
 
 
 def test_segments_to_are_those_of_the_accepted_receipts_in_their_order() -> None:
-    plan = accept(
+    plan = with_receipts(
         new_plan("cp1-0", Mode.APPEND, changes({"a": 1, "b": 1, "c": 1}, new="abc")),
         found(receipt("b", 1, segments=("x", "y")), receipt("a", 0)),
     )
@@ -255,7 +255,7 @@ def test_segments_from_by_mode() -> None:
         (Mode.SWAP, ("a.1.s", "b.1.s", "foreign", "q.1.s")),
     ]:
         plan = new_plan("cp2-0", mode, seen)
-        done = accept(plan, found(*(receipt(r.uri, r.ordinal, 2) for r in plan.rows)))
+        done = with_receipts(plan, found(*(receipt(r.uri, r.ordinal, 2) for r in plan.rows)))
         assert segments_from(done, current, visible) == expected
 
 
@@ -297,7 +297,7 @@ def test_the_ledger_after_a_session(mode: Mode, expected: list[str]) -> None:
     current = snapshot(published("a"), published("b"), published("q"))
     plan = new_plan("cp2-0", mode, changes({"a": 2, "b": 1}, rewritten="a", deleted="q"))
     receipts = {r.ordinal: receipt(r.uri, r.ordinal, r.planned.mtime_us) for r in plan.rows}
-    files = published_files(accept(plan, found(*receipts.values())), receipts, current)
+    files = published_files(with_receipts(plan, found(*receipts.values())), receipts, current)
     assert [f"{f.uri}{f.fingerprint.mtime_us}" for f in files] == expected
     assert snapshot(*files).ledger["a"].fingerprint == version(2)
 
@@ -372,7 +372,7 @@ def test_a_plan_survives_parquet(plan: Plan) -> None:
 def test_of_rows_that_did_not_pass_a_rewritten_file_alone_is_built_again(mode: Mode) -> None:
     seen = changes({"a": 1, "b": 1, "c": 1, "d": 1}, new="abcd")
     built = found(*(receipt(uri, n) for n, uri in enumerate("abcd")))
-    done = accept(new_plan("cp7-0", mode, seen), built)
+    done = with_receipts(new_plan("cp7-0", mode, seen), built)
     later = changes({"a": 1, "b": 2, "d": 3}, new="abd")  # c was deleted
     kept = unchanged(done, later, built)
     assert {r.uri for _, r in kept.values()} == {"a", "c"}
@@ -386,14 +386,14 @@ def test_a_version_id_that_only_a_head_tells_makes_no_other_version() -> None:
     seen = changes({"a": 1}, new="a")
     one = receipt("a", 0)
     built = found(replace(one, read=replace(one.read, version_id="Xy7")))
-    done = accept(new_plan("cp7-0", Mode.SYNC, seen), built)
+    done = with_receipts(new_plan("cp7-0", Mode.SYNC, seen), built)
     assert unchanged(done, seen, built) == built
 
 
 def test_a_file_that_is_back_to_its_published_version_goes_with_its_rows() -> None:
     seen = changes({"a": 2}, rewritten="a")
     built = found(receipt("a", 0, 2))
-    done = accept(new_plan("cp7-0", Mode.SYNC, seen), built)
+    done = with_receipts(new_plan("cp7-0", Mode.SYNC, seen), built)
     back = changes({"a": 3}, touched="a")  # the same bytes, another time
     plan = reconcile(done, back, unchanged(done, back, built))
     assert (statuses(plan), plan.touched) == ({"a": GONE}, {"a": version(3)})
