@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from pinot_assets.audit.checks import Finding
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.resources import ConsistentPushResource
 from pinot_assets.session.detect.observe import Observation, list_source
 from pinot_assets.session.values.hold import NO_HOLD

@@ -17,7 +17,7 @@ from measure import Cost, Meter, peak_bytes
 from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, launch_gateway
 from samples import Sample
 
-from pinot_assets.core.machine import find_java
+from pinot_assets.core.this_machine import find_java
 from pinot_assets.local.jars import resolve
 
 HERE = Path(__file__).parent

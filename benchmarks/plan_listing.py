@@ -35,9 +35,9 @@ from measure import (
 )
 from object_pages import BUCKET, PREFIX, etag, key, modified, serving, size
 
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.machine import take_memory_from_system
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.this_machine import take_memory_from_system
 from pinot_assets.session.detect.listing import changes_of
 from pinot_assets.snapshot.manifest import (
     PublishedFile,

@@ -38,9 +38,9 @@ from object_pages import BUCKET, PAGE, PREFIX, serving
 from plan_listing import CHANGED, bare, open_bucket, write_ledger
 
 from pinot_assets.assets.partition_events import PartitionEvents
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.machine import take_memory_from_system
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.this_machine import take_memory_from_system
 from pinot_assets.scheduling.files_tick import FilesCursor, decide_tick, settlement
 from pinot_assets.session.detect.listing import (
     CompleteListing,

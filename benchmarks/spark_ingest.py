@@ -38,8 +38,8 @@ from pinot_builder import CREATED_MS, HEAP, compiled, pinot_jars
 from pyspark import SparkConf, SparkContext
 from samples import Sample, events
 
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.jvm import local_context, local_session

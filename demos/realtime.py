@@ -25,7 +25,7 @@ from pinot_assets.cli.realtime.table import open_work
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.local.stack import Stack
 from pinot_assets.pinot import HttpPinotClient
-from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.health.all_checks import examine
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.operations.drill import Drill, Lengths, sample_of
 from pinot_assets.realtime.operations.table_operation import TableOperation

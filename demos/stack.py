@@ -17,7 +17,7 @@ from typing import Final
 import psutil
 from rich.console import Console
 
-from pinot_assets.core.machine import deaf_shell
+from pinot_assets.core.this_machine import deaf_shell
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local.processes import forget
 from pinot_assets.local.stack import Stack, StartProgress

@@ -27,7 +27,7 @@ from pinot_assets.assets.history import STAGED
 from pinot_assets.assets.partitions import ALL_FILES
 from pinot_assets.core.files import temporary_folder
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.machine import run_child
+from pinot_assets.core.this_machine import run_child
 from pinot_assets.definitions import build_definitions
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import HttpPinotClient, PushMode, wait_online

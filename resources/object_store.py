@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import dagster as dg
 from dagster_aws.s3 import S3Resource
 
-from pinot_assets.core.policy import Policy
+from pinot_assets.core.installation_policy import Policy
 from pinot_assets.errors import SourceError, SpecError
 from pinot_assets.source import resolve_env
 from pinot_assets.source.settings import referenced

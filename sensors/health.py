@@ -25,7 +25,7 @@ from pinot_assets.core.text import plural
 from pinot_assets.core.waiting import Late, Patience
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.health import CHECKS, CheckResult, summary
-from pinot_assets.realtime.health.checks import RealtimeView, blind, look
+from pinot_assets.realtime.health.all_checks import RealtimeView, blind, look
 from pinot_assets.realtime.lease import open_operations
 from pinot_assets.realtime.repair.apply import preview
 from pinot_assets.realtime.repair.model import SUBJECT, RepairLimits

@@ -28,7 +28,7 @@ from pinot_assets.assets.runs import job_name
 from pinot_assets.core.check_result import HealthCheck
 from pinot_assets.health import CHECKS, CheckResult, source
 from pinot_assets.health.table_probe import TableProbe
-from pinot_assets.realtime.health.checks import CHECKS as REALTIME_CHECKS
+from pinot_assets.realtime.health.all_checks import CHECKS as REALTIME_CHECKS
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import AnyTableSpec, RealtimeTableSpec, TableSpec

@@ -31,7 +31,7 @@ from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, SpecDrift, SpecError
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.health.checks import CHECKS, RealtimeView, look
+from pinot_assets.realtime.health.all_checks import CHECKS, RealtimeView, look
 from pinot_assets.realtime.health.metrics import numbers, segment_rows
 from pinot_assets.realtime.model.settings import table_settings
 from pinot_assets.realtime.model.state import RealtimeState

@@ -5,6 +5,6 @@ Each check is a function of one look at the table (`table_probe`), which reads w
 """
 
 from pinot_assets.core.check_result import CheckResult, Severity
-from pinot_assets.health.checks import CHECKS, examine, examine_table, summary
+from pinot_assets.health.all_checks import CHECKS, examine, examine_table, summary
 
 __all__ = ["CHECKS", "CheckResult", "Severity", "examine", "examine_table", "summary"]

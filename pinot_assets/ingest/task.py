@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from pinot_assets.core.file_errors import one_line
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.core.machine import keep_freed_memory, limit_memory, take_memory_from_system
+from pinot_assets.core.this_machine import keep_freed_memory, limit_memory, take_memory_from_system
 from pinot_assets.core.untrusted import RECEIPT
 from pinot_assets.errors import BuildError, SourceChanged, SourceError, StoreConflict
 from pinot_assets.ingest.contract.accepted_rows import (
@@ -54,9 +54,9 @@ from pinot_assets.segment import SegmentSpec, build_segment, metadata_tar, write
 from pinot_assets.segment.write.metadata import read_facts
 from pinot_assets.segment.write.segment import ColumnStats
 from pinot_assets.snapshot.receipt import WORKER_DIED, Failure, Fingerprint, Output, Receipt, SegmentFacts
+from pinot_assets.source.allowed_places import require_data
 from pinot_assets.source.factory import open_store
 from pinot_assets.source.object_store import ObjectStore
-from pinot_assets.source.policy import require_data
 
 Rows = Callable[[Path, Fingerprint, TargetSchema, BadRowPolicy], Iterator[pa.Table]]
 """Where a file's rows come from: its local copy, the copy's version, what is wanted, who is told what is

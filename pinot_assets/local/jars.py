@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.core.machine import child, find_java, run_child
+from pinot_assets.core.this_machine import child, find_java, run_child
 from pinot_assets.errors import LocalStackError
 from pinot_assets.settings.local_stack import default_cache
 

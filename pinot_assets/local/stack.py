@@ -18,7 +18,7 @@ from typing import Literal
 
 import psutil
 
-from pinot_assets.core.machine import Java, find_java
+from pinot_assets.core.this_machine import Java, find_java
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import jars, parts, processes
 from pinot_assets.local.parts import Site, StackPart

@@ -16,8 +16,8 @@ from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from pinot_assets.core.connections import s3_endpoint
+from pinot_assets.core.installation_policy import Policy
 from pinot_assets.core.json_object import Foreign
-from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SettingError, SourceError
 from pinot_assets.source.settings import allow_http, resolve
 from pinot_assets.source.uris import Root, adls_names

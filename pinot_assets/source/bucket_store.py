@@ -28,11 +28,12 @@ from obstore.exceptions import (
     UnauthenticatedError,
 )
 
+from pinot_assets.core.installation_policy import Policy
 from pinot_assets.core.json_object import Foreign, JsonMapping
-from pinot_assets.core.policy import Policy
 from pinot_assets.core.untrusted import OBJECT, ByteLimit
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.snapshot.receipt import Fingerprint
+from pinot_assets.source.allowed_places import require_place
 from pinot_assets.source.bucket_settings import (
     CALL_TIMEOUT,
     TRANSFER_TIMEOUT,
@@ -42,7 +43,6 @@ from pinot_assets.source.bucket_settings import (
 from pinot_assets.source.file_table import COLUMNS, ObjectInfo, Page, page_of, text_of
 from pinot_assets.source.interruptible import call, each
 from pinot_assets.source.object_store import CHUNK_BYTES, RootedStore, copied, probe_put_if_absent, whole
-from pinot_assets.source.policy import require_place
 from pinot_assets.source.uris import PLAIN_KEY, Root, are_plain, check_key, is_plain
 
 # ADLS takes no larger object in one PUT (S3 5 GiB, GCS more), and only one PUT can be conditional.

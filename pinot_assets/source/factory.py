@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pinot_assets.core.policy import Policy
+from pinot_assets.core.installation_policy import Policy
+from pinot_assets.source.allowed_places import require_place
 from pinot_assets.source.object_store import ObjectStore
-from pinot_assets.source.policy import require_place
 from pinot_assets.source.uris import parse_root
 
 

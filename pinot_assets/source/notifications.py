@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import Final
 from urllib.parse import unquote_plus, urlsplit
 
+from pinot_assets.core.installation_policy import Policy
 from pinot_assets.core.json_object import Foreign
-from pinot_assets.core.policy import Policy
 from pinot_assets.core.text import plural
 from pinot_assets.core.untrusted import MESSAGE_BYTES, read_json
 from pinot_assets.errors import SourceError
-from pinot_assets.source.policy import props_of_queue, refused_queue
+from pinot_assets.source.allowed_places import props_of_queue, refused_queue
 from pinot_assets.source.settings import allow_http, resolve, resolve_env
 from pinot_assets.source.uris import Root
 

@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pinot_assets.core.connections import is_loopback
-from pinot_assets.core.policy import Policy
+from pinot_assets.core.installation_policy import Policy
 from pinot_assets.errors import SettingError
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")

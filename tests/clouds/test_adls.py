@@ -19,7 +19,7 @@ import httpx
 import pytest
 from contract.test_object_store import *  # noqa: F403  # the suite
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.local import processes
 from pinot_assets.source.factory import open_store

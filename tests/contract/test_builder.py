@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import Builder, BuildSpec
 from pinot_assets.ingest.spark.builder import SparkBuilder
 from pinot_assets.ingest.spark.jvm import local_session

@@ -21,8 +21,8 @@ from fakes.stores.gcs import gcs_server, key_file
 from fakes.stores.memory import new_memory, open_memory
 from moto.server import ThreadedMotoServer
 
-from pinot_assets.core.machine import find_java
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
+from pinot_assets.core.this_machine import find_java
 from pinot_assets.core.untrusted import MIB, RECEIPT
 from pinot_assets.errors import SourceChanged, SourceError, StoreConflict, TooLarge
 from pinot_assets.local import jars, parts, processes

@@ -24,8 +24,8 @@ from fakes.tables import document, on_s3
 from fakes.waiting import until
 
 from pinot_assets.core.connections import Waits
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonMapping, JsonObject
-from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.pinot import HttpPinotClient, PinotConnection
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.stores.session_store import SessionStore

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from fakes.changed import changed
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
 from pinot_assets.ingest.task import build_file
 from pinot_assets.snapshot.receipt import Failure, Receipt

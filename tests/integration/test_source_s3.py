@@ -20,7 +20,7 @@ import boto3
 import pytest
 from fakes import spoiler as spoiling
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError, StoreConflict
 from pinot_assets.source import bucket_settings
 from pinot_assets.source.factory import open_store

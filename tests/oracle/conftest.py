@@ -24,7 +24,7 @@ from py4j.java_gateway import GatewayParameters, JavaClass, JavaGateway, JavaObj
 
 import pinot_assets.local
 from pinot_assets.core.json_object import JsonMapping, JsonObject
-from pinot_assets.core.machine import find_java
+from pinot_assets.core.this_machine import find_java
 from pinot_assets.local.jars import resolve
 
 FILES = ("columns.psf", "index_map", "metadata.properties", "creation.meta")

@@ -14,7 +14,7 @@ from fakes.realtime.kafka_table import schema
 
 from pinot_assets.code_location import build_realtime_definitions
 from pinot_assets.errors import SpecDrift
-from pinot_assets.realtime.health.checks import CHECKS
+from pinot_assets.realtime.health.all_checks import CHECKS
 from pinot_assets.resources import PinotResource
 from pinot_assets.table_spec import RealtimeTableSpec, load_tables
 

@@ -19,7 +19,7 @@ from simulator.protocol import MessageKind
 from simulator.tables import Stream, Table
 from simulator.world import World, realtime_state
 
-from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.health.all_checks import examine
 from pinot_assets.realtime.model.settings import RealtimeSettings
 from pinot_assets.realtime.model.state import RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.plan import plan

@@ -20,7 +20,7 @@ from fakes.pauseless.kills import (
 from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
 from fakes.pauseless.table import LATER_MS, Rows, committing, rows_table
 
-from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.health.all_checks import examine
 from pinot_assets.realtime.model.state import Copy, RealtimeState, SegmentStatus
 from pinot_assets.realtime.repair.apply import StepOutcome
 from pinot_assets.realtime.repair.model import StepKind

@@ -22,8 +22,8 @@ from kazoo.client import KazooClient
 from soak.answers import answer, rows
 from soak.world import Answer, Content, Row, World, Write, answer_of
 
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.session.stores.session_store import SessionStore
 from pinot_assets.session.stores.staging import Staging

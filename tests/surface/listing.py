@@ -22,7 +22,7 @@ from pinot_assets.cli.main import app
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonMapping, JsonObject
 from pinot_assets.health import CHECKS
-from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
+from pinot_assets.realtime.health.all_checks import CHECKS as OF_STREAMS
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.preflight.judge import RULES, RULES_OF_CHANGE
 from pinot_assets.session.stores.session_store import SessionStore

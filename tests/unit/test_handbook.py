@@ -10,7 +10,7 @@ from fakes.project import ROOT
 from pymdownx.slugs import slugify
 
 from pinot_assets.health import CHECKS
-from pinot_assets.realtime.health.checks import CHECKS as OF_STREAMS
+from pinot_assets.realtime.health.all_checks import CHECKS as OF_STREAMS
 from pinot_assets.sensors import notice
 from pinot_assets.session.detect.observe import Observation
 from pinot_assets.session.values.hold import NO_HOLD

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import Enum, StrEnum
 
-from pinot_assets.segment.column.support import Feature
+from pinot_assets.segment.column.unsupported import Feature
 from pinot_assets.segment.functions.pinot_functions import FUNCTIONS
 from pinot_assets.segment.functions.time_format import PATTERNS
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.core.policy import Policy
+from pinot_assets.core.installation_policy import Policy
 from pinot_assets.errors import SourceError
 from pinot_assets.source import ObjectInfo, ObjectStore, open_store
 from pinot_assets.source.uris import parse_root

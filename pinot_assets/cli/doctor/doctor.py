@@ -31,7 +31,7 @@ from pinot_assets.cli.terminal import Terminal, show_json
 from pinot_assets.core.check_result import CheckResult, Severity, failed, passed, warned
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.files import temporary_folder
-from pinot_assets.core.machine import find_java, run_child
+from pinot_assets.core.this_machine import find_java, run_child
 from pinot_assets.errors import LocalStackError
 from pinot_assets.local import jars, processes
 from pinot_assets.local.stack import MINIMUM_FREE_BYTES, PartStatus, Stack

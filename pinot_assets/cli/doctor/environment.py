@@ -23,7 +23,7 @@ from rich.table import Table
 
 from pinot_assets.core.check_result import CheckResult, failed, hours, passed, warned
 from pinot_assets.core.connections import S3_ENDPOINTS, origin_of
-from pinot_assets.core.policy import POLICY
+from pinot_assets.core.installation_policy import POLICY
 from pinot_assets.core.untrusted import ANSWER, OBJECT, RECEIPT, RECEIPTS, REPLY, most_values
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.health.serving import owned

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Self, TypeVar
 
+from pinot_assets.core.installation_policy import Policy
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.policy import Policy
 from pinot_assets.core.stored_format import FIRST
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.ingest.contract.accepted_rows import MissingColumn

@@ -41,7 +41,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from pinot_assets.core.files import locked_folder
-from pinot_assets.core.machine import deaf_shell, find_java
+from pinot_assets.core.this_machine import deaf_shell, find_java
 from pinot_assets.errors import BuildError
 
 # A JVM gets twenty seconds. Its number is looked at again before it is killed: it must still be a JVM with

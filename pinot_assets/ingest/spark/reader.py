@@ -33,7 +33,7 @@ from pinot_assets.ingest.contract.csv_settings import CsvSettings, twice
 from pinot_assets.ingest.formats.content import BLOCK_BYTES
 from pinot_assets.ingest.spark.file_checks import LONGEST_ROW
 from pinot_assets.ingest.spark.tasks import CORRUPT
-from pinot_assets.source.policy import refused_by_spark
+from pinot_assets.source.allowed_places import refused_by_spark
 from pinot_assets.source.uris import parse_root
 
 _WHOLE_FILE: Final = 1 << 60  # no file is larger, and with the same cost of opening no two share a partition

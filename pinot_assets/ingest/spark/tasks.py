@@ -18,7 +18,7 @@ import pyarrow.types as pt
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
 from pinot_assets.core.file_errors import BadRow, FileRejected, Unreadable, shown
-from pinot_assets.core.machine import limit_memory
+from pinot_assets.core.this_machine import limit_memory
 from pinot_assets.errors import BuildError, SourceChanged
 from pinot_assets.ingest.cast.conform import conform
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema

@@ -20,8 +20,8 @@ from itertools import pairwise
 from typing import Final
 
 from pinot_assets.core.interrupts import held_off
-from pinot_assets.core.machine import run_child
 from pinot_assets.core.text import counted, plural
+from pinot_assets.core.this_machine import run_child
 from pinot_assets.errors import PinotAssetsError, PinotError
 from pinot_assets.realtime.health.recovery import offset
 from pinot_assets.realtime.model.state import RealtimeState

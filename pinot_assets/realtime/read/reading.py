@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonMapping, JsonObject
-from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.core.untrusted import fields_of_json
 from pinot_assets.errors import PinotAssetsError, PinotError, PinotNotFound
 from pinot_assets.pinot.client.app_config import AppConfig, config_or_why, configs_or_why

@@ -21,7 +21,7 @@ from pinot_assets.errors import StreamUnreadable
 from pinot_assets.realtime.model.state import PARTITIONS_A_STREAM, StreamPartition
 from pinot_assets.settings.environment import tables_directory
 from pinot_assets.source import resolve_env
-from pinot_assets.table_spec.blocks.pinot_policy import require_stream
+from pinot_assets.table_spec.blocks.pinot_reach import require_stream
 from pinot_assets.table_spec.yaml.policy_file import policy_of
 
 SECONDS: Final = 10.0

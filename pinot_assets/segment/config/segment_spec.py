@@ -21,9 +21,9 @@ import pyarrow as pa
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.core.untrusted import whole_number
 from pinot_assets.errors import UnsupportedFeature
-from pinot_assets.segment.column.support import Feature, Findings, check_shape, is_true, java_int, number
 from pinot_assets.segment.column.types import STORAGE, Column, DataType, utf16_key
-from pinot_assets.segment.config.columns import ColumnSettings, read_columns, read_encoding
+from pinot_assets.segment.column.unsupported import Feature, Findings, check_shape, is_true, java_int, number
+from pinot_assets.segment.config.column_encoding import ColumnSettings, read_columns, read_encoding
 from pinot_assets.segment.config.transforms import read_transforms
 from pinot_assets.segment.functions.time_format import VALID_FROM_MS, TimeFormat, TimeFormatKind, parse_format
 from pinot_assets.segment.values.partition import Partitioning, read_partitionings

@@ -22,7 +22,7 @@ from typing import Final
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.expressions.spark import check_spark_expression
 from pinot_assets.expressions.syntax import ExpressionRefused
-from pinot_assets.segment.column.support import Feature, Findings
+from pinot_assets.segment.column.unsupported import Feature, Findings
 from pinot_assets.segment.functions.pinot_functions import FUNCTIONS, Argument
 
 _TOKEN: Final = re.compile(

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from pinot_assets.core.json_object import JsonMapping
 from pinot_assets.errors import BuildError
-from pinot_assets.segment.column.support import Feature, Findings, is_true
 from pinot_assets.segment.column.types import Column, DataType
+from pinot_assets.segment.column.unsupported import Feature, Findings, is_true
 from pinot_assets.segment.values.hashing import (
     U32,
     as_utf8,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from pinot_assets.core.policy import Policy
+from pinot_assets.core.installation_policy import Policy
 from pinot_assets.errors import PinotAssetsError, SettingError, SourceError
 from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.session.stores.staging import Staging

@@ -35,11 +35,11 @@ from pinot_assets.session.values.report import Progress
 from pinot_assets.session.values.state import Mode, Session
 from pinot_assets.snapshot.manifest import Snapshot, hashes_of, sha256_hex, versions_of
 from pinot_assets.source import Inventory, Readiness, SourceFile, diff
+from pinot_assets.source.allowed_places import require_all_data
 from pinot_assets.source.diff import differing
 from pinot_assets.source.file_table import FileTable, columns_of, files_of
 from pinot_assets.source.listing import ListingPart, inventory_of, list_part, part_from_arrow, part_to_arrow
 from pinot_assets.source.object_store import ObjectStore
-from pinot_assets.source.policy import require_all_data
 from pinot_assets.table_spec import TableSpec
 
 OFTEN = 100_000

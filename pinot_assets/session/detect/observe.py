@@ -36,11 +36,11 @@ from pinot_assets.source import (
     judge,
     take_inventory,
 )
+from pinot_assets.source.allowed_places import require_all_data
 from pinot_assets.source.diff import differing
 from pinot_assets.source.file_table import columns_of
 from pinot_assets.source.file_table import files_of as files_in
 from pinot_assets.source.listing import Choice
-from pinot_assets.source.policy import require_all_data
 from pinot_assets.table_spec import TableSpec
 
 

@@ -17,7 +17,7 @@ from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.close import load_switch, must_stop_ending
 from pinot_assets.session.commit.one_switch import why_paused, with_placeholder
 from pinot_assets.session.context.context import TriggerContext, is_fresh
-from pinot_assets.session.decide.decision import (
+from pinot_assets.session.decide.next_step import (
     Decision,
     PlannedAction,
     decide_run,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kazoo.client import KazooClient
 
 from pinot_assets.core.connections import Waits
-from pinot_assets.core.machine import take_memory_from_system
+from pinot_assets.core.this_machine import take_memory_from_system
 from pinot_assets.errors import SpecError
 from pinot_assets.ingest.contract.build_spec import Builder
 from pinot_assets.pinot import HttpPinotClient

@@ -16,10 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pinot_assets.core.policy import Policy, PolicyRefusal
+from pinot_assets.core.installation_policy import Policy, PolicyRefusal
 from pinot_assets.errors import BuildError, SourceError, SpecError
 from pinot_assets.source import resolve_env
-from pinot_assets.source.policy import refused_by_spark, refused_place, refused_queue, refused_variables
+from pinot_assets.source.allowed_places import (
+    refused_by_spark,
+    refused_place,
+    refused_queue,
+    refused_variables,
+)
 from pinot_assets.source.settings import IN_NEED, KNOWN, incomplete_settings, unknown_settings
 from pinot_assets.source.uris import Root, parse_root
 from pinot_assets.table_spec.blocks.ingestion import (

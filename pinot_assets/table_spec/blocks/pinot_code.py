@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from pinot_assets.core.policy import Policy
+from pinot_assets.core.installation_policy import Policy
 from pinot_assets.expressions import syntax
 from pinot_assets.expressions.completeness import check_whole
 from pinot_assets.expressions.costs import check_costs

@@ -14,7 +14,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.segment.column.support import is_true
+from pinot_assets.segment.column.unsupported import is_true
 from pinot_assets.table_spec.blocks.ingestion import TRANSFORMS
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS, bearings
 from pinot_assets.table_spec.blocks.realtime import FORMER_STREAM, STREAM_INGESTION, STREAMS

@@ -22,7 +22,7 @@ from pinot_assets.errors import (
     SwitchStateUnknown,
 )
 from pinot_assets.pinot.api import PinotClient
-from pinot_assets.table_spec.blocks.pinot_policy import literal_secrets, refused_schema, refused_table
+from pinot_assets.table_spec.blocks.pinot_reach import literal_secrets, refused_schema, refused_table
 from pinot_assets.table_spec.tables.difference import SpecDifference, diff_schema, diff_table
 from pinot_assets.table_spec.tables.specs import AnyTableSpec, LeftOut, RealtimeTableSpec, TableSpec
 from pinot_assets.table_spec.yaml.document import show_path

@@ -10,19 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from pinot_assets.core.installation_policy import Policy
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import has_transforms, is_refresh, setting
 from pinot_assets.table_spec.blocks import pinot_json
 from pinot_assets.table_spec.blocks.audit import Audit, read_audit_block
 from pinot_assets.table_spec.blocks.dagster import DagsterSettings, read_dagster_block, stray_keys
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion
-from pinot_assets.table_spec.blocks.ingestion_block import read_block
 from pinot_assets.table_spec.blocks.ingestion_rules import Surroundings
 from pinot_assets.table_spec.blocks.pinot_code import code_problems, query_code_problems
-from pinot_assets.table_spec.blocks.pinot_policy import refused_schema, refused_table
+from pinot_assets.table_spec.blocks.pinot_reach import refused_schema, refused_table
 from pinot_assets.table_spec.blocks.pinot_settings import TASKS
+from pinot_assets.table_spec.blocks.read_ingestion import read_block
 from pinot_assets.table_spec.blocks.realtime import merge_block, merged_from
 from pinot_assets.table_spec.tables.specs import EITHER, AnyTableSpec, RealtimeTableSpec, TableSpec
 from pinot_assets.table_spec.yaml.document import (

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final, TypeVar
 
+from pinot_assets.core.installation_policy import Policy
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.policy import Policy
 from pinot_assets.errors import SourceError, SpecError
 from pinot_assets.pinot.table_config import setting
 from pinot_assets.segment.config.segment_spec import BUILD_INVERTED

@@ -16,8 +16,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pinot_assets.core.connections import service_of
-from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.policy import (
+from pinot_assets.core.installation_policy import (
     FOR_SPECS,
     LOOPBACK,
     POLICY,
@@ -28,6 +27,7 @@ from pinot_assets.core.policy import (
     is_never_read,
     is_ours,
 )
+from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import SpecError
 from pinot_assets.table_spec.yaml.document import DocumentNode, Note, Problem, did_you_mean, read_document
 

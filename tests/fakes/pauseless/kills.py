@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fakes.pauseless.table import Rows, committing
 
-from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.health.all_checks import examine
 
 SMALL = {"realtime.segment.flush.threshold.rows": "2000"}
 """Of two partitions: 1000 rows of each make a segment."""

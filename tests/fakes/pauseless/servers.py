@@ -25,7 +25,7 @@ from fakes.pinot.controller import CLUSTER, RealController, starts
 from fakes.realtime.operator_client import OperatorClient
 
 from pinot_assets.core.connections import PinotConnection
-from pinot_assets.core.machine import find_java
+from pinot_assets.core.this_machine import find_java
 from pinot_assets.local import jars
 from pinot_assets.local.parts import KAFKA, Site
 from pinot_assets.settings.local_stack import ProcessRecord, Record

@@ -9,7 +9,7 @@ import pytest
 from fakes.monitoring.exporter import Exporters
 from fakes.pauseless.servers import PauselessCluster, pauseless_cluster
 
-from pinot_assets.core.policy import POLICY
+from pinot_assets.core.installation_policy import POLICY
 
 
 @pytest.fixture(scope="package")

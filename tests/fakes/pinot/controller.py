@@ -20,7 +20,7 @@ from fakes.pinot.participant import Participant
 from fakes.pinot.stand_in_server import StandInServer
 from fakes.zookeeper.door import ZookeeperDoor
 
-from pinot_assets.core.machine import find_java
+from pinot_assets.core.this_machine import find_java
 from pinot_assets.local import jars, processes
 from pinot_assets.local.parts import SMALL_JVM
 from pinot_assets.settings.local_stack import ProcessRecord

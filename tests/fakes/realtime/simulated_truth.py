@@ -10,7 +10,7 @@ from simulator.stream import Ranges, joined, missing
 from simulator.world import World, realtime_state
 from simulator.zookeeper import Node, Placement
 
-from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.health.all_checks import examine
 from pinot_assets.realtime.model.settings import COMPLETION_WINDOW_MS
 from pinot_assets.realtime.model.state import SegmentStatus
 

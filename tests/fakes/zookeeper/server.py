@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fakes.waiting import until
 
-from pinot_assets.core.machine import find_java
+from pinot_assets.core.this_machine import find_java
 from pinot_assets.local import jars, parts, processes
 from pinot_assets.local.parts import Site
 from pinot_assets.settings.local_stack import Record

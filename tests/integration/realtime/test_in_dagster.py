@@ -10,7 +10,7 @@ import yaml
 from fakes.realtime.kafka_table import Clicks, schema
 
 from pinot_assets.code_location import build_realtime_definitions
-from pinot_assets.realtime.health.checks import CHECKS
+from pinot_assets.realtime.health.all_checks import CHECKS
 from pinot_assets.realtime.model.state import Copy, SegmentStatus
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.health import realtime_sensor

@@ -19,7 +19,7 @@ from fakes.pauseless.kills import (
 from fakes.pauseless.servers import PauselessCluster
 from fakes.pauseless.table import LATER_MS, rows_table
 
-from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.health.all_checks import examine
 from pinot_assets.realtime.model.state import Copy, SegmentStatus
 from pinot_assets.realtime.repair.model import StepKind
 

@@ -11,7 +11,7 @@ from fakes.realtime.kafka_table import Clicks
 
 from pinot_assets.local.stack import Stack
 from pinot_assets.metrics.realtime import realtime_samples
-from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.health.all_checks import examine
 from pinot_assets.realtime.health.copies import on_few_servers
 from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus
 

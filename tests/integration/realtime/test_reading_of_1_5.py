@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 
 from pinot_assets.core.connections import PinotConnection
 from pinot_assets.pinot.realtime import RealtimePinot
-from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.health.all_checks import examine
 from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus, StreamPartition
 from pinot_assets.realtime.read.reading import read_state
 

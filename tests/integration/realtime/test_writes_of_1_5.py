@@ -13,7 +13,7 @@ from fakes.realtime.operator_client import OperatorClient
 
 from pinot_assets.errors import PinotError
 from pinot_assets.pinot.realtime import SEGMENT_LEVEL
-from pinot_assets.realtime.health.checks import examine
+from pinot_assets.realtime.health.all_checks import examine
 from pinot_assets.realtime.model.state import Copy, PauseReason, RealtimeState, SegmentStatus, upload_of
 
 pytestmark = pytest.mark.integration

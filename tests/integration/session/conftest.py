@@ -26,8 +26,8 @@ from kazoo.client import KazooClient
 
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.connections import Waits
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, nobody
 from pinot_assets.ingest.task import build_file
 from pinot_assets.pinot import HttpPinotClient, PinotClient, PinotConnection

@@ -10,7 +10,7 @@ import pytest
 from fakes.pinot.server_answers import WithServers
 from fakes.waiting import until
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError, PinotError, PushRefused, SourceError
 from pinot_assets.health import CHECKS, CheckResult, Severity, examine, examine_table, summary
 from pinot_assets.health.table_probe import Ports, TableProbe

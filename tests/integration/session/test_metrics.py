@@ -17,7 +17,7 @@ from fakes.monitoring.pushgateway import Numbers, numbers, pushgateway
 from fakes.pinot.server_answers import WithServers
 from fakes.waiting import until
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import SessionHeld, SnapshotIncomplete
 from pinot_assets.health.table_probe import Ports, TableProbe
 from pinot_assets.metrics.family import text_of

@@ -18,7 +18,7 @@ from kazoo.exceptions import NoAuthError
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from pinot_assets.core.connections import Tls, ZooKeeperAccess
-from pinot_assets.core.machine import find_java
+from pinot_assets.core.this_machine import find_java
 from pinot_assets.errors import SessionError
 from pinot_assets.local import jars, parts, processes
 from pinot_assets.local.parts import Site

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.core.machine import find_java
+from pinot_assets.core.this_machine import find_java
 from pinot_assets.errors import LocalStackError
 
 Executable = Callable[[str, str], Path]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pinot_assets.core.machine import machine_memory, take_memory_from_system
+from pinot_assets.core.this_machine import machine_memory, take_memory_from_system
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def test_memory_that_was_freed_is_taken_again_without_asking_the_kernel_for_its_
     program = """
 import resource
 import numpy as np
-from pinot_assets.core.machine import keep_freed_memory
+from pinot_assets.core.this_machine import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -50,7 +50,7 @@ def test_what_needs_more_than_it_may_have_is_an_error_and_no_dead_process() -> N
 import resource
 import numpy as np
 import pyarrow as pa
-from pinot_assets.core.machine import limit_memory
+from pinot_assets.core.this_machine import limit_memory
 
 limit_memory(400 << 20)
 for allocate in (lambda: np.ones(1 << 30, np.uint8), lambda: pa.allocate_buffer(1 << 30)):

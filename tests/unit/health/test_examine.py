@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pinot_assets.core.check_result import unknown
-from pinot_assets.health import checks
+from pinot_assets.health import all_checks
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,9 @@ def test_only_a_short_look_at_a_table_that_moved_is_repeated(
         now[0] += seconds
         return (unknown("orphans", "two states were seen", ""),)
 
-    monkeypatch.setattr(checks, "open_table_probe", open_look)
-    monkeypatch.setattr(checks, "examine", examine)
-    monkeypatch.setattr(checks, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(all_checks, "open_table_probe", open_look)
+    monkeypatch.setattr(all_checks, "examine", examine)
+    monkeypatch.setattr(all_checks, "time", SimpleNamespace(monotonic=lambda: now[0]))
     spec: Any = None
-    checks.examine_table(spec, lambda: spec)
+    all_checks.examine_table(spec, lambda: spec)
     assert len(taken) == looks

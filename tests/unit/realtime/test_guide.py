@@ -11,7 +11,7 @@ from typer.main import get_group
 
 from pinot_assets.assets.realtime import OPERATIONS
 from pinot_assets.cli.realtime.group import app
-from pinot_assets.realtime.health.checks import CHECKS
+from pinot_assets.realtime.health.all_checks import CHECKS
 from pinot_assets.realtime.model.settings import table_settings
 from pinot_assets.realtime.preflight.judge import RULES
 from pinot_assets.table_spec import load_tables

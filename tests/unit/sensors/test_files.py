@@ -18,7 +18,7 @@ from pinot_assets.assets.health import table_health
 from pinot_assets.assets.history import TICK_S, TableHistory
 from pinot_assets.assets.keys import keys_of, partitions_name
 from pinot_assets.assets.partition_events import PartitionEvents
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, PinotAssetsError, SessionError, SourceError
 from pinot_assets.resources import PinotResource
 from pinot_assets.scheduling.files_tick import FilesCursor

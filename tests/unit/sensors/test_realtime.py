@@ -16,7 +16,7 @@ from pinot_assets.assets.keys import TABLE_TAG
 from pinot_assets.assets.realtime import realtime_jobs
 from pinot_assets.assets.runs import WHY_TAG
 from pinot_assets.errors import SessionError
-from pinot_assets.realtime.health.checks import CHECKS, RealtimeView, examine
+from pinot_assets.realtime.health.all_checks import CHECKS, RealtimeView, examine
 from pinot_assets.resources import PinotResource
 from pinot_assets.sensors.health import realtime_sensor
 from pinot_assets.session.values.state import Owner

@@ -10,7 +10,7 @@ import pytest
 
 from pinot_assets.session import attempt
 from pinot_assets.session.attempt import go_on
-from pinot_assets.session.decide.decision import Next, Opened
+from pinot_assets.session.decide.next_step import Next, Opened
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Session, State
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from model.world.specs import spec_of
 from model.world.table import CLUSTER, Table, run
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import NodeUnreadable, PinotAssetsError, SessionError, SnapshotCorrupt
 from pinot_assets.ingest.contract.task_outputs import file_id
 from pinot_assets.realtime.lease import OperationsStore

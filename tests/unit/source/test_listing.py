@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.source.factory import open_store
 from pinot_assets.source.file_table import Page

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceChanged, SourceError
 from pinot_assets.source import local_store
 from pinot_assets.source.factory import open_store
@@ -38,7 +38,8 @@ def test_a_writer_killed_in_the_middle_leaves_no_object(store: ObjectStore, tmp_
             sys.executable,
             "-c",
             "import sys, pathlib; from pinot_assets.source import open_store;"
-            "from pinot_assets.core.policy import UNLIMITED; store = open_store(sys.argv[1], {}, UNLIMITED);"
+            "from pinot_assets.core.installation_policy import UNLIMITED;"
+            "store = open_store(sys.argv[1], {}, UNLIMITED);"
             "store.put_file_if_absent('seg/a.tar.gz', pathlib.Path(sys.argv[2]))",
             store.uri,
             str(pipe),
@@ -107,7 +108,7 @@ def test_what_nobody_lets_go_keeps_no_probe_from_its_work(
 RACER = """
 import sys
 from pinot_assets.errors import StoreConflict
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.source import open_store
 store = open_store(sys.argv[1], {}, UNLIMITED)
 print("ready", flush=True)

@@ -10,7 +10,7 @@ import boto3  # type: ignore[import-untyped]
 import pytest
 from moto.server import ThreadedMotoServer
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import SourceError
 from pinot_assets.source import notifications
 from pinot_assets.source.notifications import SqsHints, is_test, objects_of

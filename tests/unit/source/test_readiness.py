@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.source import Fingerprint, Inventory, SourceFile, open_store, take_inventory
 from pinot_assets.source.readiness import Known, Readiness, Rules, Unready, judge, told
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import SettingError
 from pinot_assets.source.settings import resolve_env
 

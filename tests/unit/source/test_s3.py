@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import SettingError, SourceError
 from pinot_assets.source.bucket_settings import bucket_settings
 from pinot_assets.source.factory import open_store

@@ -11,7 +11,7 @@ import pytest
 from fakes.waiting import until
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.machine import find_java
+from pinot_assets.core.this_machine import find_java
 from pinot_assets.errors import PinotError
 from pinot_assets.local import jars, parts, processes
 from pinot_assets.local.parts import Site

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import (
     PinotUnreachable,
     RollbackRefused,
@@ -18,7 +18,7 @@ from pinot_assets.errors import (
     SnapshotIncomplete,
     SwitchConflict,
 )
-from pinot_assets.session.decide.decision import PlannedAction
+from pinot_assets.session.decide.next_step import PlannedAction
 from pinot_assets.session.detect.observe import compare_listing, list_source
 from pinot_assets.session.lineage import switch
 from pinot_assets.session.rollback.rollback_plan import RollbackWay

@@ -14,7 +14,7 @@ from pinot_assets.assets.keys import TABLE_TAG, table_key
 from pinot_assets.assets.realtime import observed
 from pinot_assets.code_location import build_realtime_definitions
 from pinot_assets.definitions import build_definitions
-from pinot_assets.realtime.health.checks import CHECKS, RealtimeView
+from pinot_assets.realtime.health.all_checks import CHECKS, RealtimeView
 from pinot_assets.realtime.preflight.facts import Aim, Facts
 from pinot_assets.realtime.preflight.gather import gather
 from pinot_assets.realtime.read.stream import StreamRetention
@@ -39,7 +39,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRealtime:
     made.segment(sequence=1, status="IN_PROGRESS", start=100, end=200)
 
     def seen(*_: object) -> RealtimeView:
-        from pinot_assets.realtime.health.checks import examine
+        from pinot_assets.realtime.health.all_checks import examine
 
         state = made.look()
         return RealtimeView(state, examine(state))

@@ -13,7 +13,7 @@ from fakes.zookeeper.opened import opened_zookeeper
 
 from pinot_assets.assets import realtime as operations
 from pinot_assets.assets.realtime import OPERATIONS, OperationInputs, realtime_jobs
-from pinot_assets.realtime.health.checks import RealtimeView, examine
+from pinot_assets.realtime.health.all_checks import RealtimeView, examine
 from pinot_assets.realtime.lease import OperationsStore
 from pinot_assets.realtime.operations import table_operation
 from pinot_assets.realtime.preflight.gather import gather

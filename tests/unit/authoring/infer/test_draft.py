@@ -21,8 +21,8 @@ from pinot_assets.authoring.infer import sample as sampling
 from pinot_assets.authoring.infer.draft import Draft, draft, read_start, trouble
 from pinot_assets.authoring.infer.sample import ending_of, find_sample
 from pinot_assets.core.file_errors import FileTooLarge
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.errors import SourceError
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.formats.read import read_batches

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from pinot_assets.cli.commands import snapshots as receipts
 from pinot_assets.cli.main import app
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.values.state import Pointer

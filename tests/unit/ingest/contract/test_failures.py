@@ -159,7 +159,7 @@ import pyarrow as pa
 from pinot_assets.ingest.contract.accepted_rows import BadRowPolicy, TargetSchema
 from pinot_assets.ingest.formats.read import read_batches
 from pinot_assets.ingest.contract.failures import trouble_of
-from pinot_assets.core.machine import limit_memory
+from pinot_assets.core.this_machine import limit_memory
 
 def taken():
     return int(Path("/proc/self/status").read_text().partition("VmData:")[2].split()[0]) << 10

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pinot_assets.core.policy import Layer, Policy
+from pinot_assets.core.installation_policy import Layer, Policy
 from pinot_assets.errors import BuildError, SettingError
 from pinot_assets.ingest.contract.build_spec import Query
 from pinot_assets.ingest.spark.reader import check_readers, exact_types, hadoop_path

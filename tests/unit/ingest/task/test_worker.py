@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from fakes.segment_info import read_segment_info
 
+from pinot_assets.core.installation_policy import UNLIMITED, Layer, Policy
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.policy import UNLIMITED, Layer, Policy
 from pinot_assets.ingest import task as worker
 from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query
 from pinot_assets.ingest.contract.task_outputs import (

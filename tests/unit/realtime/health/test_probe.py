@@ -9,8 +9,8 @@ from fakes.realtime.memory import S1, S2, FakeRealtime
 
 from pinot_assets.core.connections import PinotConnection
 from pinot_assets.errors import PinotAssetsError, PinotNotFound
-from pinot_assets.realtime.health import checks
-from pinot_assets.realtime.health.checks import CHECKS, look
+from pinot_assets.realtime.health import all_checks
+from pinot_assets.realtime.health.all_checks import CHECKS, look
 from pinot_assets.realtime.health.metrics import numbers
 from pinot_assets.realtime.read.reading import open_deep_store
 from pinot_assets.settings.environment import Settings
@@ -23,8 +23,8 @@ def fake(monkeypatch) -> FakeRealtime:
     made.segment(sequence=1, url="", start=100, end=150)
     made.segment(sequence=2, status="COMMITTING", start=150, end=180, age_ms=60_000)
     made.segment(sequence=3, status="IN_PROGRESS", start=180, end=190, age_ms=60_000)
-    monkeypatch.setattr(checks, "RealtimePinot", lambda _: made.pinot())
-    monkeypatch.setattr(checks, "read_state", lambda pinot, table, deep_store: made.look())
+    monkeypatch.setattr(all_checks, "RealtimePinot", lambda _: made.pinot())
+    monkeypatch.setattr(all_checks, "read_state", lambda pinot, table, deep_store: made.look())
     return made
 
 
@@ -52,7 +52,7 @@ def test_a_table_that_was_not_made_yet_says_how_it_is_made(fake, monkeypatch):
     def missing(pinot: object, table: str, deep_store: object) -> None:
         raise PinotNotFound(f"there is no table {table}", hint="GET /tables lists those there are")
 
-    monkeypatch.setattr(checks, "read_state", missing)
+    monkeypatch.setattr(all_checks, "read_state", missing)
     looked = look("clicks_REALTIME", settings)
     assert looked.state is None
     assert {answer.next_step for answer in looked.answers} == {"`pinot-assets tables apply clicks` makes it"}

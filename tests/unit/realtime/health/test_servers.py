@@ -8,7 +8,7 @@ import pytest
 from fakes.realtime.memory import MINUTE_MS, NOW_MS, S1, S2, FakeRealtime
 
 from pinot_assets.core.check_result import Severity
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.realtime.health.serving import servers, tmp_uploads
 from pinot_assets.source import open_store
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.segment.column.support import is_true
+from pinot_assets.segment.column.unsupported import is_true
 
 
 @pytest.mark.parametrize(

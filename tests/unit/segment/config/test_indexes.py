@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.segment.column.support import Findings
-from pinot_assets.segment.config.columns import ColumnSettings, read_columns
+from pinot_assets.segment.column.unsupported import Findings
+from pinot_assets.segment.config.column_encoding import ColumnSettings, read_columns
 from pinot_assets.segment.config.segment_spec import BloomFilter, Indexes, read_indexes
 
 COLUMNS = read_columns(

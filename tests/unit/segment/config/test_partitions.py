@@ -7,9 +7,9 @@ import pytest
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.segment.column.support import Findings
 from pinot_assets.segment.column.types import Column
-from pinot_assets.segment.config.columns import read_columns
+from pinot_assets.segment.column.unsupported import Findings
+from pinot_assets.segment.config.column_encoding import read_columns
 from pinot_assets.segment.values.partition import PartitionFunction, Partitioning, read_partitionings
 
 NOW, OLD = (1, 5), (0, 11)

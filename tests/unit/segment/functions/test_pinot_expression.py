@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinot_assets.segment.column.support import Feature
+from pinot_assets.segment.column.unsupported import Feature
 from pinot_assets.segment.config.transforms import NotTranslated, translate
 
 

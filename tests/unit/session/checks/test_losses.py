@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from fakes.builder import make_order, tasks_of
 
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.policy import UNLIMITED
 from pinot_assets.ingest.contract.accepted_rows import EmptyColumns
 from pinot_assets.ingest.contract.build_spec import BuildSpec
 from pinot_assets.ingest.task import build_file

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import SettingError, SourceError
 from pinot_assets.session.checks.staging_probe import ProbeResult, StagingProbe, require_staging_reachable
 from pinot_assets.session.stores.staging import Staging

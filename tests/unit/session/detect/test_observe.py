@@ -10,7 +10,7 @@ import pytest
 from fakes.tables import APPEND, SWAP, SYNC, write_table
 from fakes.zookeeper.memory import FakeZooKeeper
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.session.detect.observe import (
     ListingComparison,
     Observation,

@@ -16,7 +16,7 @@ from fakes.tables import SYNC, write_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import ListingFailed, SourceError
 from pinot_assets.session.detect import listing as paged_listing
 from pinot_assets.session.detect.listing import (

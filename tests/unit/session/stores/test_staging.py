@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.core.policy import UNLIMITED
+from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.errors import SnapshotCorrupt, SourceError, TooLarge
 from pinot_assets.ingest.contract.task_outputs import receipt_key
 from pinot_assets.session.stores.staging import Staging, Switch, kept_receipts

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pinot_assets.core.installation_policy import UNLIMITED, Layer, Policy
 from pinot_assets.core.json_object import JsonObject
-from pinot_assets.core.policy import UNLIMITED, Layer, Policy
 from pinot_assets.errors import SettingError, SourceError, SpecError
 from pinot_assets.session.detect.listing import KeptParts, resume_listing
 from pinot_assets.session.detect.observe import list_source

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from fakes.project import ROOT
 
-from pinot_assets.core.policy import Layer
+from pinot_assets.core.installation_policy import Layer
 from pinot_assets.errors import PinotAssetsError, SpecError
 from pinot_assets.table_spec.yaml.policy_file import policy_notes, policy_of, read_layer
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
-from pinot_assets.core.machine import find_java
+from pinot_assets.core.this_machine import find_java
 from pinot_assets.local import jars
 from pinot_assets.table_spec.yaml.quartz import normalise_quartz, to_cron
 

@@ -5,8 +5,8 @@ the machines that read it, with their disks, or with their credentials, unless a
 made of layers, and all of them must allow something: the installation's comes first, that of a folder of
 tables after it, which therefore only narrows.
 
-Values only: `pinot_assets.table_spec.yaml.policy_file` reads them, `pinot_assets.source.policy` asks them. A
-policy is picklable and travels to Spark's executors with what it is about.
+Values only: `pinot_assets.table_spec.yaml.policy_file` reads them, `pinot_assets.source.allowed_places` asks
+them. A policy is picklable and travels to Spark's executors with what it is about.
 """
 
 from __future__ import annotations

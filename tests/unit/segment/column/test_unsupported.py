@@ -9,8 +9,8 @@ import pytest
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import UnsupportedFeature
 from pinot_assets.segment import SegmentSpec
-from pinot_assets.segment.column.support import Feature
 from pinot_assets.segment.column.types import Codec
+from pinot_assets.segment.column.unsupported import Feature
 from pinot_assets.segment.functions.time_format import PATTERNS
 from tools.docs.formats_page import FormatLine, SupportLevel
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fakes.realtime.memory import FakeRealtime
 
-from pinot_assets.realtime.health.checks import CHECKS, examine
+from pinot_assets.realtime.health.all_checks import CHECKS, examine
 from pinot_assets.realtime.model.settings import ClusterSettings, RealtimeSettings
 from pinot_assets.realtime.model.state import RealtimeState
 

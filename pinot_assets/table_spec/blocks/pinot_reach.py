@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote
 
+from pinot_assets.core.installation_policy import Policy, PolicyRefusal
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.core.policy import Policy, PolicyRefusal
 from pinot_assets.errors import SourceError
-from pinot_assets.source.policy import refused_place, refused_variables
+from pinot_assets.source.allowed_places import refused_place, refused_variables
 from pinot_assets.source.settings import is_reference, referenced
 from pinot_assets.source.uris import parse_root
 from pinot_assets.table_spec.blocks.pinot_json import raw_table_name

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 
 from pinot_assets.core.json_object import JsonMapping
-from pinot_assets.segment.column.support import Feature, Findings, is_true, java_int, number
 from pinot_assets.segment.column.types import (
     DEFAULT_MAX_LENGTH,
     METRIC_TYPES,
@@ -28,6 +27,7 @@ from pinot_assets.segment.column.types import (
     implicit_default,
     parse_default,
 )
+from pinot_assets.segment.column.unsupported import Feature, Findings, is_true, java_int, number
 
 _LISTS = {
     "dimensionFieldSpecs": FieldType.DIMENSION,

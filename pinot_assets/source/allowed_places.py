@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pyarrow.compute as pc
 
 from pinot_assets.core.connections import origin_of
-from pinot_assets.core.policy import PROJECTS_OWN, Policy, PolicyRefusal
+from pinot_assets.core.installation_policy import PROJECTS_OWN, Policy, PolicyRefusal
 from pinot_assets.errors import SettingError
 from pinot_assets.snapshot.receipt import SourceFile
 from pinot_assets.source.file_table import columns_of

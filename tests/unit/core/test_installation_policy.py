@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pinot_assets.core.policy import NEVER_READ, UNLIMITED, Layer, Policy, PolicyRefusal
+from pinot_assets.core.installation_policy import NEVER_READ, UNLIMITED, Layer, Policy, PolicyRefusal
 from pinot_assets.settings.variables import VARIABLES
 from pinot_assets.table_spec.yaml.policy_file import read_layer
 
