@@ -172,7 +172,7 @@ class AuditStory(Story[AuditLine]):
         self._half = home / "half.tar.gz"
         self._world = World(home / "data" / TABLE, DAYS)
         self._builder = SparkBuilder(environment_session, environment_context)
-        self._seen: QueryAnswer = ()
+        self._served: QueryAnswer = ()
 
     def tell(self) -> list[AuditLine]:
         """All steps, in order."""
@@ -231,21 +231,21 @@ class AuditStory(Story[AuditLine]):
         meddle: Callable[[PinotClient], PinotClient] = lambda pinot: pinot,
     ) -> None:
         """A run that has to end at the gate, by these checks alone; queries see what they saw."""
-        with self._step(key, title, tier, [self._seen]) as stopped_by:
+        with self._step(key, title, tier, [self._served]) as stopped_by:
             stopped_by += self._run(meddle)
-            as_told = bool(stopped_by) and set(stopped_by) <= set(by)
-            self._require(as_told, f"stopped by {stopped_by}, expected {list(by)}")
-            self._require_answer(self._seen)
+            as_expected = bool(stopped_by) and set(stopped_by) <= set(by)
+            self._require(as_expected, f"stopped by {stopped_by}, expected {list(by)}")
+            self._require_answer(self._served)
 
     def _passes(self, key: str, title: str, tier: int) -> None:
         """A run that has to end in a switch."""
         after = self._world.answer()
-        self._require(after != self._seen, "the step would change nothing")
-        with self._step(key, title, tier, [self._seen, after]) as stopped_by:
+        self._require(after != self._served, "the step would change nothing")
+        with self._step(key, title, tier, [self._served, after]) as stopped_by:
             stopped_by += self._run(lambda pinot: pinot)
             self._require(not stopped_by, f"stopped by {stopped_by}")
             self._require_answer(after)
-        self._seen = after
+        self._served = after
 
     @contextmanager
     def _step(self, key: str, title: str, tier: int, allowed: Sequence[QueryAnswer]) -> Iterator[list[str]]:
@@ -300,7 +300,7 @@ def show(console: Console, steps: Sequence[AuditLine], report: LoadReport) -> bo
         stopped_by = ", ".join(step.stopped_by) or "nothing: switched"
         table.add_row(step.key, step.title, f"{step.seconds:.1f}", stopped_by, *figures)
     console.print(table)
-    found = verdict(steps, report)
-    show_queries(console, report, found.answers)
-    console.print(str(found), highlight=False)
-    return found.well
+    outcome = verdict(steps, report)
+    show_queries(console, report, outcome.answers)
+    console.print(str(outcome), highlight=False)
+    return outcome.well

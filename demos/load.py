@@ -38,7 +38,7 @@ class PhaseReport:
     """What one phase saw.
 
     :ivar allowed: the answers that are right in it.
-    :ivar seen: how often each allowed answer came, in the order in which they were given.
+    :ivar counts: how often each allowed answer came, in the order in which they were given.
     :ivar in_flight: queries that are under way.
     :ivar mixed: answers that were none of those.
     :ivar errors: queries without an answer.
@@ -48,7 +48,7 @@ class PhaseReport:
 
     name: str
     allowed: tuple[QueryAnswer, ...]
-    seen: list[int]
+    counts: list[int]
     in_flight: int = 0
     mixed: int = 0
     errors: int = 0
@@ -58,7 +58,7 @@ class PhaseReport:
     @property
     def queries(self) -> int:
         """How many were asked and came back, errors included."""
-        return sum(self.seen) + self.mixed + self.errors
+        return sum(self.counts) + self.mixed + self.errors
 
     def record(self, result: QueryAnswer | Exception) -> None:
         """One query came back."""
@@ -66,7 +66,7 @@ class PhaseReport:
             self.errors += 1
             self.first_error = self.first_error or f"{type(result).__name__}: {result}"
         elif result in self.allowed:
-            self.seen[self.allowed.index(result)] += 1
+            self.counts[self.allowed.index(result)] += 1
         else:
             self.mixed += 1
             self.first_mixed = self.first_mixed or result
@@ -175,7 +175,7 @@ class QueryLoad:
     def report(self) -> LoadReport:
         """What was seen so far; complete once the `with` block has ended."""
         with self._changed:
-            return LoadReport(tuple(replace(phase, seen=[*phase.seen]) for phase in self._phases))
+            return LoadReport(tuple(replace(phase, counts=[*phase.counts]) for phase in self._phases))
 
     def _ask_on(self, number: int) -> None:
         urls = itertools.islice(itertools.cycle(self._urls), number, None)

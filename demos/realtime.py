@@ -115,19 +115,19 @@ def create_topic(kafka: str) -> None:
 class Producer:
     """Fills the topic, in a thread of its own, up to what is wanted and no further.
 
-    :ivar wanted: messages that there shall be, all partitions.
+    :ivar target: messages that there shall be, all partitions.
     :ivar produced: messages that Kafka has acknowledged.
     :ivar failure: why it went no further.
     """
 
     kafka: str
-    wanted: int = 0
+    target: int = 0
     produced: int = 0
     failure: Exception | None = None
 
     def have_waiting(self, backlog: int, consumed: int) -> None:
         """See to it that so many messages wait beyond those that were consumed."""
-        self.wanted = max(self.wanted, consumed + backlog)
+        self.target = max(self.target, consumed + backlog)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -146,8 +146,8 @@ class Producer:
 
         producer = KafkaProducer(bootstrap_servers=self.kafka, acks="all", linger_ms=20)
         try:
-            while not over.is_set() or self.produced < self.wanted:
-                until = min(self.wanted, self.produced + PRODUCED_A_SECOND // 10)
+            while not over.is_set() or self.produced < self.target:
+                until = min(self.target, self.produced + PRODUCED_A_SECOND // 10)
                 sent = [
                     producer.send(
                         TABLE,
@@ -287,7 +287,7 @@ class DrillStory:
                 self._say(f"{SERVERS[VICTIM]} was killed and has lost its disk; it starts, the store is away")
                 others.submit(self._stack.up)
 
-            found = Drill(
+            findings = Drill(
                 self._look,
                 outage.begin,
                 outage.end,
@@ -299,10 +299,10 @@ class DrillStory:
                 LENGTHS,
                 self._say,
             ).run()
-        for finding in found:
+        for finding in findings:
             mark = {True: "[green]✓[/]", False: "[red]✗[/]", None: "·"}[finding.passed]
             self._console.print(f"   {mark} {finding.name}: {finding.text}", highlight=False)
-        by_name = {finding.name: finding for finding in found}
+        by_name = {finding.name: finding for finding in findings}
         ratio = by_name.pop("ingestion").value
         wrong = [one.text for one in by_name.values() if one.passed is False]
         if wrong or ratio is None:
@@ -374,7 +374,7 @@ class DrillStory:
         return state
 
     def _is_consumed(self, state: RealtimeState) -> bool:
-        all_sent = self._producer.produced == self._producer.wanted
+        all_sent = self._producer.produced == self._producer.target
         return all_sent and set(state.queryable.values()) == {self._producer.produced}
 
     @contextmanager

@@ -143,8 +143,8 @@ def _next_committer(state: StackState, table: str, seconds: float) -> tuple[str,
 
 def tar_in(folder: Path) -> str | None:
     """The segment whose tar lies there, if one does."""
-    with os.scandir(folder) as found:
-        return next((e.name.removesuffix(".tar.gz") for e in found if e.name.endswith(".tar.gz")), None)
+    with os.scandir(folder) as entries:
+        return next((e.name.removesuffix(".tar.gz") for e in entries if e.name.endswith(".tar.gz")), None)
 
 
 def end_process(pid: int) -> None:

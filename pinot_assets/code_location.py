@@ -136,14 +136,14 @@ def _in_red(name: str, files: Sequence[LeftOut]) -> dg.Definitions:
     """
     key = dg.AssetKey([name])
     problems = dict.fromkeys(str(problem) for one in files for problem in one.problems)
-    told = "\n".join(f"- {plain(visible(text))}" for text in problems)
-    mark = hashlib.sha256(told.encode()).hexdigest()[:16]
+    listed = "\n".join(f"- {plain(visible(text))}" for text in problems)
+    mark = hashlib.sha256(listed.encode()).hexdigest()[:16]
     asset = dg.AssetSpec(
         key,
         group_name=name.removesuffix("_realtime"),
         kinds={"pinot", "table"},
         description="**This table is left out, because its table spec is wrong.** What queries see stays as "
-        f"it is. The other tables of this code location go on.\n\n{told}\n\nCorrect the file, "
+        f"it is. The other tables of this code location go on.\n\n{listed}\n\nCorrect the file, "
         "look with `pinot-assets tables validate`, then reload the code location.",
     )
 
@@ -151,7 +151,7 @@ def _in_red(name: str, files: Sequence[LeftOut]) -> dg.Definitions:
         asset=key, name=CHECK, blocking=False, description="The table spec can be used. Reads nothing."
     )
     def check() -> dg.AssetCheckResult:
-        return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.ERROR, description=told)
+        return dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.ERROR, description=listed)
 
     @dg.sensor(
         name=f"{name}_left_out",
@@ -166,7 +166,7 @@ def _in_red(name: str, files: Sequence[LeftOut]) -> dg.Definitions:
             check_name=CHECK,
             passed=False,
             severity=dg.AssetCheckSeverity.ERROR,
-            description=told,
+            description=listed,
             blocking=False,
         )
         return dg.SensorResult(

@@ -18,4 +18,4 @@ _STEERING: Final = re.compile(
 
 def visible(text: str) -> str:
     r"""The text with what would steer a terminal written out: `\x1b[2J`, `\u202e`."""
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return _STEERING.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)

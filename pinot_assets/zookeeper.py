@@ -245,13 +245,13 @@ class ZooKeeperInstances:
         :raises SessionError: ZooKeeper does not answer, or there is no such cluster.
         """
         path = f"/{self.cluster}/CONFIGS/PARTICIPANT"
-        found: set[str] = set()
+        addresses: set[str] = set()
         with cluster_client(self.hosts, self.cluster, self.access) as client, answered():
             for name in client.retry(client.get_children, path):
                 with contextlib.suppress(NoNodeError):  # it left the cluster meanwhile
                     data, _ = client.retry(client.get, f"{path}/{name}")
-                    found.update(addresses_in(name, data))
-        return frozenset(found)
+                    addresses.update(addresses_in(name, data))
+        return frozenset(addresses)
 
 
 def addresses_in(name: str, record: bytes) -> Iterator[str]:

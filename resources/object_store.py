@@ -61,19 +61,19 @@ def object_store_defaults(s3: S3Resource) -> dict[str, str]:
     :raises SpecError: a secret is written out, or a field says what the executors cannot be told.
     """
     _refuse_unknown(s3)
-    found = {ours: getattr(s3, theirs) for theirs, ours in (_ADDRESS | _KEYS).items()}
+    values = {ours: getattr(s3, theirs) for theirs, ours in (_ADDRESS | _KEYS).items()}
     for field, name in _KEYS.items():
-        if found[name] and not isinstance(found[name], dg.EnvVar):
+        if values[name] and not isinstance(values[name], dg.EnvVar):
             raise SpecError(
                 f"`{field}` of the resource `s3` holds a secret",
                 why="resources are shown in Dagster's UI",
                 hint="give it as dg.EnvVar('NAME'), and set NAME where Dagster and the executors run",
             )
     if not s3.use_ssl:
-        found["allowHttp"] = "true"
+        values["allowHttp"] = "true"
     return {
         name: "${" + value.env_var_name + "}" if isinstance(value, dg.EnvVar) else value
-        for name, value in found.items()
+        for name, value in values.items()
         if value
     }
 

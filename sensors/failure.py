@@ -61,7 +61,7 @@ def failure_sensor(
                 context.log.warning(message)
             newest = instance.fetch_run_status_changes(dg.DagsterEventType.RUN_FAILURE, limit=1).records
             return _skip(message, FailureCursor(newest[0].storage_id if newest else 0))
-        cursor, told, end = known, list[str](), time.monotonic() + BUDGET_S
+        cursor, posted, end = known, list[str](), time.monotonic() + BUDGET_S
         for run, spec, afterwards in _due(instance, specs, cursor):
             if time.monotonic() > end:
                 break
@@ -73,12 +73,12 @@ def failure_sensor(
                     what += ", whose notice was refused"
                     context.log.error(str(error))
                 except PinotAssetsError:
-                    if not told:
+                    if not posted:
                         raise  # a tick that failed keeps its cursor
                     break
-                told.append(what)
+                posted.append(what)
             cursor = afterwards
-        return _skip(f"told of {', '.join(told)}" if told else "no run of a table has failed", cursor)
+        return _skip(f"told of {', '.join(posted)}" if posted else "no run of a table has failed", cursor)
 
     return sensor
 
@@ -110,18 +110,18 @@ def _due(
     instance: dg.DagsterInstance, specs: Sequence[AnyTableSpec], cursor: FailureCursor
 ) -> Iterator[tuple[dg.DagsterRun, AnyTableSpec | None, FailureCursor]]:
     """What is to be told, oldest first, and the cursor once it was; no table for a run that is not ours."""
-    told = cursor.tables
+    tables = cursor.tables
     since = dg.RunStatusChangeRecordsFilter(dg.DagsterEventType.RUN_FAILURE, after_storage_id=cursor.after)
     failures = instance.fetch_run_status_changes(since, limit=LOOKED_AT, ascending=True).records
     # All of them before the first is told: a database that fails later would have it told again.
     for failure, run in [(one, instance.get_run_by_id(one.run_id)) for one in failures]:
         if run is None:
             continue
-        of_run = [spec for spec in specs if label_of(spec) not in told and works_on(run, spec)]
+        of_run = [spec for spec in specs if label_of(spec) not in tables and works_on(run, spec)]
         for spec in of_run[:-1]:
-            told = (*told, label_of(spec))
-            yield run, spec, FailureCursor(cursor.after, told)
-        cursor, told = FailureCursor(failure.storage_id), ()
+            tables = (*tables, label_of(spec))
+            yield run, spec, FailureCursor(cursor.after, tables)
+        cursor, tables = FailureCursor(failure.storage_id), ()
         yield run, of_run[-1] if of_run else None, cursor
 
 

@@ -65,30 +65,30 @@ def files_sensor(spec: TableSpec) -> dg.SensorDefinition:
             elif hints is not None and queue and (rest := cursor.rests_s(spec, now_s)) > 0:
                 return _skip(f"no message of changes, the next sweep is in {rest} s", context.cursor)
             kept, left_s = KeptParts(staging.store), max(LOOK_S - (time.monotonic() - began), LISTING_S + 5)
-            found = looking.look(left_s, kept, staging, pinot.settings, cursor, now_s, hints or ())
+            looked = looking.look(left_s, kept, staging, pinot.settings, cursor, now_s, hints or ())
         except PinotAssetsError as error:
             return _failed(context, spec, cursor, error)
-        if isinstance(found, ListingCursor):
-            ended = _works(context.instance, spec, cursor, str(found))
-            return _skip(str(found), replace(cursor.works, sweep=found).text, ended)
-        inventory, observation = found.sweep.inventory, found.observation
+        if isinstance(looked, ListingCursor):
+            ended = _works(context.instance, spec, cursor, str(looked))
+            return _skip(str(looked), replace(cursor.works, sweep=looked).text, ended)
+        inventory, observation = looked.sweep.inventory, looked.observation
         if observation is None:
-            _forget(kept, queue, found.sweep, context.log)
+            _forget(kept, queue, looked.sweep, context.log)
             ended = _works(context.instance, spec, cursor, cursor.told)
             return _skip(cursor.told, cursor.listed_anew(spec, now_s).text, ended)
         history = TableHistory(context.instance, spec, Budget(TICK_S))
         picture = PartitionEvents.take(spec, inventory.files, observation.snapshot, history.partitions())
-        is_told = history.report(picture.observations(history))
+        is_reported = history.report(picture.observations(history))
         running = runs_under_way(context.instance, spec)
         if not running:  # one that has come up since needs its partitions
             picture.forget_all_others(history)
-        is_shown = is_told and history.is_through and not running
+        is_shown = is_reported and history.is_through and not running
         now_s = int(time.time())
         tick = decide_tick(spec, inventory, observation, cursor.text, now_s, picture.rows.differing)
         context.log.info(tick.message)
-        _forget(kept, queue, found.sweep, context.log)
+        _forget(kept, queue, looked.sweep, context.log)
         after = FilesCursor.read(tick.cursor)
-        after = after.settles(found.settled, tick.message, now_s) if is_shown else after.restless
+        after = after.settles(looked.settled, tick.message, now_s) if is_shown else after.restless
         ended = _works(context.instance, spec, cursor, tick.message)
         if not tick.launch:
             return _skip(tick.message, after.text, ended)
@@ -102,7 +102,7 @@ def files_sensor(spec: TableSpec) -> dg.SensorDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _WholeLook:
     """A look that has come to its end.
 
     :ivar settled: what was seen, as `settlement` tells it.
@@ -131,7 +131,7 @@ class _Looking:
         cursor: FilesCursor,
         now_s: int,
         hints: tuple[str, ...],
-    ) -> ListingCursor | _Seen:
+    ) -> ListingCursor | _WholeLook:
         """List on, and read what stands of the table once the listing has come to its end.
 
         :param seconds: how long to wait for it.
@@ -139,19 +139,19 @@ class _Looking:
         """
         spec, time_left = self._spec, Budget(LISTING_S)
 
-        def looked() -> ListingCursor | _Seen:
+        def looked() -> ListingCursor | _WholeLook:
             self._asked = f"the source {spec.input_uri()}, or the staging area,"
-            found = resume_listing(
+            sweep = resume_listing(
                 spec, open_source(spec), kept, cursor.sweep, lambda: time_left.is_spent, hints
             )
-            if isinstance(found, ListingCursor):
-                return found
+            if isinstance(sweep, ListingCursor):
+                return sweep
             self._asked = "ZooKeeper, or the staging area,"
             with open_session_store(spec, settings()) as store:
-                settled = settlement(spec, found.inventory, published_token(store))
+                settled = settlement(spec, sweep.inventory, published_token(store))
                 if cursor.is_settled(settled, now_s):
-                    return _Seen(found, settled, None)
-                return _Seen(found, settled, observe(store, staging))
+                    return _WholeLook(sweep, settled, None)
+                return _WholeLook(sweep, settled, observe(store, staging))
 
         try:
             return self._patience.wait_for(looked, seconds)
@@ -208,7 +208,7 @@ def _failed(
 
 
 def _works(
-    instance: dg.DagsterInstance, spec: TableSpec, before: FilesCursor, told: str
+    instance: dg.DagsterInstance, spec: TableSpec, before: FilesCursor, message: str
 ) -> list[dg.AssetCheckEvaluation]:
     """What ends the error that was recorded while the table could not be looked at; nothing without one.
 
@@ -216,5 +216,5 @@ def _works(
     """
     if not before.failing_s or (recorded := unseen(instance, spec)) is None:
         return []
-    answer = source.seen_again(recorded.since_ms, int(time.time()) * 1000, told)
+    answer = source.seen_again(recorded.since_ms, int(time.time()) * 1000, message)
     return evaluations(instance, spec, (answer,))

@@ -88,19 +88,19 @@ def realtime_sensor(spec: RealtimeTableSpec) -> dg.SensorDefinition:
         looked = look_in_time(patience, spec.name_with_type, lambda: look(spec.name, pinot.settings), blind)
         message = summary(looked.answers)
         context.log.info(message)
-        wanted, holder = _wanted(spec, looked, pinot.settings)
+        due, holder = _due_repair(spec, looked, pinot.settings)
         under_way = dg.RunsFilter(job_name=repair, statuses=UNDER_WAY)
-        if wanted and (running := context.instance.get_runs(under_way, limit=1)):
-            message, wanted = f"{message}; run {running[0].run_id} repairs already", ""
-        elif wanted and holder:  # a run would only fail of that
-            message, wanted = f"{message}; not repaired, as {holder} works on the table", ""
+        if due and (running := context.instance.get_runs(under_way, limit=1)):
+            message, due = f"{message}; run {running[0].run_id} repairs already", ""
+        elif due and holder:  # a run would only fail of that
+            message, due = f"{message}; not repaired, as {holder} works on the table", ""
         events: list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation] = [
             *observations(spec, looked),
             *evaluations(context.instance, spec, looked.answers),
         ]
-        if not wanted:
+        if not due:
             return dg.SensorResult(skip_reason=dg.SkipReason(message), asset_events=events)
-        return dg.SensorResult(run_requests=[repair_request(spec, wanted)], asset_events=events)
+        return dg.SensorResult(run_requests=[repair_request(spec, due)], asset_events=events)
 
     return sensor
 
@@ -124,7 +124,7 @@ def repair_request(spec: RealtimeTableSpec, why: str) -> dg.RunRequest:
     )
 
 
-def _wanted(
+def _due_repair(
     spec: RealtimeTableSpec, looked: RealtimeView, settings: Callable[[], Settings]
 ) -> tuple[str, str]:
     """What a repair would do now, in short, and who works on the table meanwhile: a repair, a drain, a
@@ -137,8 +137,8 @@ def _wanted(
         steps = preview(looked.state, remembered, RepairLimits(steps=spec.dagster.repair_limit)).steps
     except PinotAssetsError:
         return "", ""  # without it a step might be begun twice; the checks tell what is wrong
-    wanted = f"{plural(len(steps), 'step')}, first: {steps[0]}" if steps else ""
-    return wanted, "" if holder is None else str(holder)
+    due = f"{plural(len(steps), 'step')}, first: {steps[0]}" if steps else ""
+    return due, "" if holder is None else str(holder)
 
 
 def look_in_time(patience: Patience, name: str, look: Callable[[], T], blind: Callable[[str, str], T]) -> T:

@@ -85,9 +85,9 @@ def least(run: dg.DagsterRun, table: str, base_url: str, why: str) -> JsonObject
     }
 
 
-def of_table(seen: Observation) -> JsonObject:
+def of_table(observation: Observation) -> JsonObject:
     """What queries see now, and how far the open session is."""
-    session, snapshot = seen.session, seen.snapshot
+    session, snapshot = observation.session, observation.snapshot
     open_session = None
     if session is not None:
         open_session = {
@@ -95,7 +95,7 @@ def of_table(seen: Observation) -> JsonObject:
             "state": session.state.value,
             "attempt": session.attempt,
             "retry_count": session.retry_count,
-            "failed_files": len(seen.failures),
+            "failed_files": len(observation.failures),
             "last_error": _shorten(session.last_error),
         }
     if snapshot is None:

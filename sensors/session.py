@@ -50,11 +50,11 @@ def session_sensor(spec: TableSpec) -> dg.SensorDefinition:
         try:
             settings = pinot.settings()
             with open_session_store(spec, settings) as store:
-                seen = observe(store, open_staging(spec))
+                observation = observe(store, open_staging(spec))
                 if not running:
-                    _show_published(context.instance, spec, seen, store, settings)
+                    _show_published(context.instance, spec, observation, store, settings)
             states = {run.run_id: run.status.value for run in running}
-            verdict = decide_session(spec, seen, states, context.cursor or "", int(time.time()))
+            verdict = decide_session(spec, observation, states, context.cursor or "", int(time.time()))
         except PinotAssetsError as error:
             return dg.SensorResult(skip_reason=str(error), cursor=context.cursor)
         context.log.info(verdict.message)
@@ -70,19 +70,23 @@ def session_sensor(spec: TableSpec) -> dg.SensorDefinition:
 
 
 def _show_published(
-    instance: dg.DagsterInstance, spec: TableSpec, seen: Observation, store: SessionStore, settings: Settings
+    instance: dg.DagsterInstance,
+    spec: TableSpec,
+    status: Observation,
+    store: SessionStore,
+    settings: Settings,
 ) -> None:
     """Tell Dagster of a snapshot that was published without it: by the command line, by another Dagster."""
     history = TableHistory(instance, spec, Budget(TICK_S))
-    if seen.snapshot is None or history.published() == data_version_of(seen.snapshot):
+    if status.snapshot is None or history.published() == data_version_of(status.snapshot):
         return
     with HttpPinotClient(settings.pinot) as pinot:
-        shown = publication(spec, seen, store, open_staging(spec), pinot, settings)
+        shown = publication(spec, status, store, open_staging(spec), pinot, settings)
     assert shown is not None
     if not history.report(shown.picture(history).publications(history)):
         return
     # A run may have come up since, and tell of a newer snapshot; this one is then nobody's concern any more.
-    if runs_under_way(instance, spec) or store.pointer().current_snapshot != seen.pointer.current_snapshot:
+    if runs_under_way(instance, spec) or store.pointer().current_snapshot != status.pointer.current_snapshot:
         return
     # The table's own event comes last: it says that the others are through.
     for key in (keys_of(spec).snapshot, keys_of(spec).table):

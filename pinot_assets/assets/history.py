@@ -105,16 +105,16 @@ class TableHistory:
         """Keys that stand in Dagster."""
         return frozenset(self._instance.get_dynamic_partitions(self._partitions))
 
-    def keep_partitions(self, wanted: Collection[str]) -> None:
+    def keep_partitions(self, keys: Collection[str]) -> None:
         """Delete all others, as many as there is time for (`is_through`); their events stay.
 
         Not while a run of the table is under way: Dagster fails a step whose own partition has gone.
         """
-        self._delete_partitions(self.partitions() - set(wanted))
+        self._delete_partitions(self.partitions() - set(keys))
 
-    def add_partitions(self, wanted: Collection[str]) -> None:
+    def add_partitions(self, keys: Collection[str]) -> None:
         """Add what is missing."""
-        if new := sorted(set(wanted) - self.partitions()):
+        if new := sorted(set(keys) - self.partitions()):
             self._instance.add_dynamic_partitions(self._partitions, new)
 
     def drop_partitions(self, version: str, kept: Collection[str]) -> None:
@@ -165,19 +165,20 @@ class TableHistory:
             )
 
     def staged(
-        self, versions: Mapping[str, str], told: Mapping[str, Metadata]
+        self, versions: Mapping[str, str], metadata: Mapping[str, Metadata]
     ) -> Iterator[dg.AssetMaterialization]:
         """Segments that were built, still hidden. Their observations must have been stored.
 
         :param versions: version that was built, by partition key.
-        :param told: metadata by partition key.
+        :param metadata: metadata by partition key.
         """
         pointers = self._pointers(versions)
         for key, version in sorted(versions.items()):
-            yield self._materialization(key, f"{STAGED}{version}", version, _before(pointers[key]), told[key])
+            pointer = _before(pointers[key])
+            yield self._materialization(key, f"{STAGED}{version}", version, pointer, metadata[key])
 
     def published_segments(
-        self, versions: Mapping[str, str], builds: Mapping[str, str], told: Mapping[str, Metadata]
+        self, versions: Mapping[str, str], builds: Mapping[str, str], metadata: Mapping[str, Metadata]
     ) -> Iterator[dg.AssetMaterialization]:
         """Segments that queries see, where Dagster does not show them yet. As `staged`.
 
@@ -190,7 +191,7 @@ class TableHistory:
             pointer = pointers[key]
             if observed[key] != version:
                 pointer = self._older_observation(key, version) or _before(pointer)
-            yield self._materialization(key, f"{version}-{builds[key]}", version, pointer, told[key])
+            yield self._materialization(key, f"{version}-{builds[key]}", version, pointer, metadata[key])
 
     def absent_segments(self, published: Collection[str], gone: str) -> Iterator[dg.AssetMaterialization]:
         """Segments that Dagster shows as published, and that queries do not see any more.
@@ -261,8 +262,8 @@ class TableHistory:
     def _older_observation(self, key: str, version: str) -> int | None:
         where = dg.AssetRecordsFilter(asset_key=self._keys.source_files, asset_partitions=[key])
         for record in self._instance.fetch_observations(where, limit=_OLD_OBSERVATIONS).records:
-            seen = extract_data_version_from_entry(record.event_log_entry)
-            if seen is not None and seen.value == version:
+            observed = extract_data_version_from_entry(record.event_log_entry)
+            if observed is not None and observed.value == version:
                 return record.storage_id
         return None
 

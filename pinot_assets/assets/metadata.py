@@ -158,11 +158,11 @@ def _some(names: Sequence[str]) -> str:
 
 
 def first_rows(
-    head: tuple[str, ...], found: Sequence[T], row_of: Callable[[T], tuple[str, ...]]
+    head: tuple[str, ...], items: Sequence[T], row_of: Callable[[T], tuple[str, ...]]
 ) -> dg.MetadataValue:
     """The first of what was found as a table, and how many there are besides."""
-    more = f"\n\nand {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return dg.MetadataValue.md(table_of(head, map(row_of, found[:SHOWN])) + more)
+    more = f"\n\nand {len(items) - SHOWN} more" if len(items) > SHOWN else ""
+    return dg.MetadataValue.md(table_of(head, map(row_of, items[:SHOWN])) + more)
 
 
 def table_of(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
@@ -180,4 +180,4 @@ def cell(text: str) -> str:
 
 def plain(text: str) -> str:
     """As it stands, in Markdown: `COUNT(*)` begins no italics. What stands in backticks stays code."""
-    return re.sub(r"(`[^`]*`)|([\\*_<\[\]])", lambda found: found[1] or f"\\{found[2]}", text)
+    return re.sub(r"(`[^`]*`)|([\\*_<\[\]])", lambda match: match[1] or f"\\{match[2]}", text)

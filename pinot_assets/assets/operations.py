@@ -128,7 +128,7 @@ _ROLLBACK = _Operation(
     "Back to a kept snapshot: the one before, or the one that the config names. By one revert, or by "
     "publishing its staged segments again: the log shows it. What was taken back stays out until `resume`. "
     "Acts as it is launched; with `dry_run: true` it only shows what it would do.",
-    lambda seen: seen.snapshot.session if seen.snapshot else "",
+    lambda observed: observed.snapshot.session if observed.snapshot else "",
     _rollback,
     {
         "to": dg.Field(
@@ -145,13 +145,13 @@ _ROLLBACK = _Operation(
 _RESUME = _Operation(
     "resume",
     "Let in again what a rollback holds back; the next trigger takes it.",
-    lambda seen: seen.pointer.hold.key if seen.pointer.hold else "",
+    lambda observed: observed.pointer.hold.key if observed.pointer.hold else "",
     _resume,
 )
 _CLEAR = _Operation(
     "clear",
     "Drop the unfinished session; what is published stays.",
-    lambda seen: seen.session.id if seen.session else "",
+    lambda observed: observed.session.id if observed.session else "",
     _clear,
 )
 
@@ -160,7 +160,7 @@ _GC = _Operation(
     "Take away what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes. Only says "
     "what would go and why, unless the config says `apply`. Like every job of the table it also tells "
     "Dagster of what was published outside it since the last look.",
-    lambda seen: seen.snapshot.session if seen.snapshot else "",
+    lambda observed: observed.snapshot.session if observed.snapshot else "",
     _gc,
     {
         "apply": dg.Field(bool, default_value=False, description="Take it away."),
@@ -187,12 +187,12 @@ def _act_once(context: dg.OpExecutionContext, operation: _Operation, driver: Dri
 def _job(spec: TableSpec, operation: _Operation) -> dg.JobDefinition:
     def act(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[Event]:
         driver = driver_of(context, spec, push)
-        told = _act_once(context, operation, driver)
-        context.log.info(told)
+        text = _act_once(context, operation, driver)
+        context.log.info(text)
         shown = publication_by(driver, push.pinot.settings())
         history = TableHistory(context.instance, spec)
         if shown is not None and history.published() != shown.data_version:
-            shown = replace(shown, metadata={**shown.metadata, operation.name: dg.MetadataValue.md(told)})
+            shown = replace(shown, metadata={**shown.metadata, operation.name: dg.MetadataValue.md(text)})
             yield from shown.picture(history).publications(history)
             yield shown.event(keys_of(spec).snapshot)
             yield shown.event(keys_of(spec).table)
@@ -209,10 +209,10 @@ def plan_job(spec: TableSpec) -> dg.JobDefinition:
         description="Reads, decides and adds up; writes nothing.",
     )
     def plan(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[dg.AssetObservation]:
-        found = push.driver(spec, context.run.run_id, RunLog(context.log)).plan()
-        for line in lines_of(found):
+        report = push.driver(spec, context.run.run_id, RunLog(context.log)).plan()
+        for line in lines_of(report):
             context.log.info(line)
-        yield dg.AssetObservation(keys_of(spec).snapshot, metadata=metadata_of(found))
+        yield dg.AssetObservation(keys_of(spec).snapshot, metadata=metadata_of(report))
 
     return job_of(
         plan,

@@ -100,7 +100,7 @@ class PartitionEvents:
             {path_of(self.spec, f.uri): f.version for f in built}, self.partitioning.key_of
         )
         del versions[ALL_FILES]  # whatever was built, the table as a whole is not there yet
-        yield from history.staged(versions, _told(self._members(built), "built, hidden"))
+        yield from history.staged(versions, _metadata_by_key(self._members(built), "built, hidden"))
 
     def publications(self, history: TableHistory) -> Iterator[Event]:
         """Say what queries see now, and what they see no more."""
@@ -108,7 +108,7 @@ class PartitionEvents:
         builds = {key: _build(members.get(key, [])) for key in self.published}
         history.add_partitions(self.published)
         yield from history.first_observations(self.published)
-        yield from history.published_segments(self.published, builds, _told(members, "published"))
+        yield from history.published_segments(self.published, builds, _metadata_by_key(members, "published"))
         yield from history.absent_segments(self.published, DELETED)
 
     def forget_gone(self, history: TableHistory) -> None:
@@ -127,9 +127,9 @@ class PartitionEvents:
         return members
 
 
-def _told(members: Mapping[str, Sequence[PublishedFile]], state: str) -> dict[str, Metadata]:
-    told = {key: {"state": state, **of_files(group)} for key, group in members.items()}
-    return {ALL_FILES: of_files([]), **told}
+def _metadata_by_key(members: Mapping[str, Sequence[PublishedFile]], state: str) -> dict[str, Metadata]:
+    by_key = {key: {"state": state, **of_files(group)} for key, group in members.items()}
+    return {ALL_FILES: of_files([]), **by_key}
 
 
 def _build(files: Iterable[PublishedFile]) -> str:

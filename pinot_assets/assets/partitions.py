@@ -258,8 +258,8 @@ class SourceRows:
     def _lines(self, rows: pa.Table) -> _Lines:
         paths = without_root(rows.column("uri"), len(self.spec.input_uri()) + 1).cast(pa.binary())
         if escaped := b"%" in bytes(text_of(paths)):
-            told = (path_of(self.spec, uri).encode(errors="surrogatepass") for uri in rows["uri"].to_pylist())
-            paths = pa.array(told, pa.binary())
+            raw = (path_of(self.spec, uri).encode(errors="surrogatepass") for uri in rows["uri"].to_pylist())
+            paths = pa.array(raw, pa.binary())
         ends = pc.binary_join_element_wise(rows.column("version").cast(pa.binary()), b"", _LINE_END)
         lines = pc.binary_join_element_wise(paths, ends.combine_chunks(), b"\t")
         if escaped:
@@ -320,8 +320,8 @@ def _by_directory(lines: _Lines, partitioning: FilePartitioning) -> dict[str, st
     for start, end in lines.directories():
         key = partitioning.key_of(lines.path(start).decode(errors="surrogatepass"))
         members[key].append((start, end))
-    found = {key: lines.digest(stretches) for key, stretches in members.items()}
-    return found | {ALL_FILES: lines.digest([(0, len(lines))])}
+    digests = {key: lines.digest(stretches) for key, stretches in members.items()}
+    return digests | {ALL_FILES: lines.digest([(0, len(lines))])}
 
 
 def _offsets(texts: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int32]]:

@@ -167,27 +167,27 @@ def _repair(work: OperationInputs) -> str:
     with work.open() as table:
         if not work.config["apply"]:
             remembered = table.recall(SUBJECT)
-            found = preview(table.read(), remembered, limits)
-            _tell(work.log, found)
-            if found.all_well:
+            plan = preview(table.read(), remembered, limits)
+            _tell(work.log, plan)
+            if plan.all_well:
                 return "nothing to mend"
-            return f"{plural(len(found.steps), 'step')} would be done; only shown, as apply is not set"
+            return f"{plural(len(plan.steps), 'step')} would be done; only shown, as apply is not set"
         with table.hold(work.run) as lease:
-            found, outcomes = table.repair(lease, limits).round()
-    _tell(work.log, found)
+            plan, outcomes = table.repair(lease, limits).round()
+    _tell(work.log, plan)
     if failed := [f"{one.step}: {one.result}; {one.text}" for one in outcomes if not one.helped]:
         raise dg.Failure("\n".join(failed), allow_retries=False)
-    return "nothing to mend" if found.all_well and not outcomes else f"{plural(len(outcomes), 'step')} done"
+    return "nothing to mend" if plan.all_well and not outcomes else f"{plural(len(outcomes), 'step')} done"
 
 
-def _tell(log: dg.DagsterLogManager, found: RepairPlan) -> None:
-    for step in found.steps:
+def _tell(log: dg.DagsterLogManager, plan: RepairPlan) -> None:
+    for step in plan.steps:
         log.info(f"{step}: {step.why}")
-    for step in found.advice:
+    for step in plan.advice:
         log.warning(f"for a person: {step}: {step.why}; {manual(step).precondition}")
-    for refusal in found.refusals:
+    for refusal in plan.refusals:
         log.warning(f"{refusal.subject}: {refusal.why} → {refusal.remedy}")
-    for waiting in found.waiting:
+    for waiting in plan.waiting:
         log.info(f"{waiting.subject} waits: {waiting.why}")
 
 
@@ -197,10 +197,10 @@ def _drain(goal: Goal, work: OperationInputs) -> str:
     :raises SpecDrift: the spec says otherwise.
     """
     if table_settings(work.spec.table_json).pauseless is not (goal is Goal.ON):
-        wanted = "true" if goal is Goal.ON else "false"
+        value = "true" if goal is Goal.ON else "false"
         raise SpecDrift(
             f"{work.spec.path} does not want pauseless consumption {goal}",
-            hint=f"write pauselessConsumptionEnabled: {wanted} there, reload, and run it again",
+            hint=f"write pauselessConsumptionEnabled: {value} there, reload, and run it again",
         )
     with work.open() as table, table.hold(work.run) as lease:
         change = PauselessChange(
@@ -258,12 +258,12 @@ def _restart(work: OperationInputs) -> str:
     named = work.config["segments"]
     with work.open() as table:
         if not _is_confirmed(work):
-            found = restart_from(table.read(), named)
-            for segment in found.going:
+            restart = restart_from(table.read(), named)
+            for segment in restart.going:
                 work.log.info(f"would be deleted: {segment.name}")
-            for said in (*found.refusals, *found.warnings):
+            for said in (*restart.refusals, *restart.warnings):
                 work.log.warning(said)
-            would = f"{plural(len(found.going), 'segment')} would go"
+            would = f"{plural(len(restart.going), 'segment')} would go"
             return f"{would}; only shown, as confirm does not name the table"
         with table.hold(work.run) as lease:
             deleted = Restart(table.pinot, table.read, lease, table.tell).run(named)
@@ -288,7 +288,7 @@ def _drill(work: OperationInputs) -> str:
     seconds = work.config["seconds"]
     with work.open() as table, table.hold(work.run) as lease:
         broker = table.pinot.brokers_of(work.table)[0]
-        found = Drill(
+        findings = Drill(
             table.read,
             runs(said[BREAK]),
             runs(said[MEND]),
@@ -298,10 +298,10 @@ def _drill(work: OperationInputs) -> str:
             lengths=Lengths(before=seconds, outage=seconds),
             tell=table.tell,
         ).run()
-    told = "\n".join(f"{one.name}: {one.text}" for one in found)
-    if any(one.passed is False for one in found):
-        raise dg.Failure(told, allow_retries=False)
-    return told
+    text = "\n".join(f"{one.name}: {one.text}" for one in findings)
+    if any(one.passed is False for one in findings):
+        raise dg.Failure(text, allow_retries=False)
+    return text
 
 
 _PATIENCE = dg.Field(

@@ -138,7 +138,7 @@ class RunLog:
     ) -> None:
         self._log, self._clock, self._on_building = log, clock, on_building
         self._pace = Pace({})
-        self._told = clock()
+        self._logged_at = clock()
 
     def note(self, text: str) -> None:
         """One step."""
@@ -149,12 +149,12 @@ class RunLog:
         self._on_building()
         self._pace = Pace(sizes, self._clock)
         self._log.info(f"building {plural(len(sizes), 'file')} of {sum(sizes.values()):,} bytes on Spark")
-        self._told = self._clock()
+        self._logged_at = self._clock()
 
     def moving(self, rows: int) -> None:
         """Tasks came further."""
         self._pace.moving(rows)
-        if self._clock() - self._told >= QUIET_S:
+        if self._clock() - self._logged_at >= QUIET_S:
             self._tell()
 
     def built(self, outcome: Receipt | Failure) -> None:
@@ -168,7 +168,7 @@ class RunLog:
 
     def _tell(self) -> None:
         self._log.info(f"built {self._pace}")
-        self._told = self._clock()
+        self._logged_at = self._clock()
 
 
 def driver_of(

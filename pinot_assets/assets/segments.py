@@ -139,10 +139,10 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
             report = trigger(driver, context.run)
             context.log.info(report.summary)
             _tag_run(context, spec, report.session)
-            told = of_report(report)
+            metadata = of_report(report)
             if (spark_ui := push.spark_ui()) is not None:
-                told = {**told, "spark_ui": dg.MetadataValue.url(spark_ui)}
-            yield dg.AssetObservation(context.asset_key, metadata=told)
+                metadata = {**metadata, "spark_ui": dg.MetadataValue.url(spark_ui)}
+            yield dg.AssetObservation(context.asset_key, metadata=metadata)
             yield from _events(TableHistory(context.instance, spec), spec, driver, report)
             waiting = report.result in (TriggerResult.STAGED, TriggerResult.FAILED)
         # Without an output the gate and the switch are skipped: there is nothing for them.
@@ -184,9 +184,9 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
     ) -> dg.AssetCheckResult:
         try:
             driver = driver_of(context, spec, push)
-            seen = driver.observe()
-            still = served(seen.snapshot)
-            if seen.session is None and driver.given_up() is None:
+            observation = driver.observe()
+            still = served(observation.snapshot)
+            if observation.session is None and driver.given_up() is None:
                 # Asked by hand: `snapshot` has nothing to switch to, whatever this says.
                 return dg.AssetCheckResult(passed=True, description=f"nothing is staged to be gated: {still}")
             session, findings = driver.audit()
@@ -197,7 +197,7 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
             said = str(error) if isinstance(error, PinotAssetsError) else repr(error)
             return dg.AssetCheckResult(passed=False, description=f"{said}. The gate stays shut")
         failed = [f for f in findings if not f.passed]
-        said = "; ".join(map(_told, failed or findings))
+        said = "; ".join(map(_in_markdown, failed or findings))
         if any(f.blocks for f in findings):
             said = f"{said}. Nothing is switched: {still}"
         elif failed and session.push is PushKind.PLAIN:
@@ -213,7 +213,7 @@ def consistent_push_check(spec: TableSpec) -> dg.AssetChecksDefinition:
     return consistent_push
 
 
-def _told(finding: Finding) -> str:
+def _in_markdown(finding: Finding) -> str:
     # Of an assertion the name alone tells what was asked. Dagster takes a description for Markdown: between
     # backticks COUNT(*) begins no italics.
     return f"`{finding.name}`: `{finding.message}`" if is_assertion(finding.name) else finding.message

@@ -63,7 +63,7 @@ class Publication:
 
 def publication(
     spec: TableSpec,
-    seen: Observation,
+    observation: Observation,
     store: SessionStore,
     staging: Staging,
     pinot: PinotClient,
@@ -73,7 +73,7 @@ def publication(
 
     :param settings: for the link to Pinot's console.
     """
-    ref, snapshot = seen.pointer.current_snapshot, seen.snapshot
+    ref, snapshot = observation.pointer.current_snapshot, observation.snapshot
     if ref is None or snapshot is None:
         return None
     session = next((s for s in store.sessions() if s.id == snapshot.session), None)
@@ -196,9 +196,9 @@ def _warned(check: Checked) -> str:
 
 def _is_published_already(context: dg.AssetExecutionContext, driver: Driver) -> bool:
     """Whether this run goes on for one that died between its switch and its last word."""
-    seen = driver.observe()
-    published = seen.snapshot.session if seen.snapshot is not None else None
-    return seen.session is None and published == context.run.tags.get(SESSION_TAG, "")
+    observation = driver.observe()
+    published = observation.snapshot.session if observation.snapshot is not None else None
+    return observation.session is None and published == context.run.tags.get(SESSION_TAG, "")
 
 
 def table_asset(spec: TableSpec) -> dg.AssetSpec:

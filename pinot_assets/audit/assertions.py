@@ -64,9 +64,9 @@ def tally(question: Question, tables: Iterable[DataTable]) -> Tally:
                 raise PinotError(
                     f"a server answered {question.before}… with values that only Pinot can merge"
                 )
-            keys, found = values[: len(question.keys)], values[len(question.keys) :]
+            keys, numbers = values[: len(question.keys)], values[len(question.keys) :]
             keys = tuple(math.nan if key != key else key for key in keys)  # one NaN equals itself alone
-            parts.append({keys: tuple(float(value) for value in found)})
+            parts.append({keys: tuple(float(value) for value in numbers)})
     return joined(question, *parts)
 
 
@@ -128,30 +128,30 @@ def assertion_holds(assertion: Assertion, answers: Answers) -> Finding:
         return nothing_live(assertion)
     live = joined(question, answers.kept, answers.leaving) if expectation.of_live else None
     if expectation.side is Side.STAGED:
-        found = list(answers.staged)
+        tallies = list(answers.staged)
     else:
-        found = [joined(question, answers.kept, staged) for staged in answers.staged or ({},)]
-    return as_expected(assertion, found, live)
+        tallies = [joined(question, answers.kept, staged) for staged in answers.staged or ({},)]
+    return as_expected(assertion, tallies, live)
 
 
-def as_expected(assertion: Assertion, found: Sequence[Tally], live: Tally | None) -> Finding:
+def as_expected(assertion: Assertion, tallies: Sequence[Tally], live: Tally | None) -> Finding:
     """Whether every value and group of every answer is as expected.
 
-    :param found: answers about the rows that the assertion is about; none: it is about nothing that the
+    :param tallies: answers about the rows that the assertion is about; none: it is about nothing that the
         switch does.
     :param live: what queries see now, where that is compared with.
     """
     question, expectation = assertion.question, assertion.expectation
     compared = 0
     bad = []
-    for values in found:
+    for values in tallies:
         for group in _groups(question, values, live or {}):
             for place, (text, fold) in enumerate(question.aggregates):
                 value = _value(values, group, place, fold)
                 other = _value(live, group, place, fold) if live is not None else None
                 compared += 1
                 if value is None or not expectation.holds(value, other):
-                    bad.append(_told(question, group, text, value, other))
+                    bad.append(_answer_text(question, group, text, value, other))
     return replace(_finding(assertion, compared, bad, f"answers are {expectation}"), of_data=True)
 
 
@@ -173,11 +173,11 @@ def is_assertion(finding: str) -> bool:
 def _finding(assertion: Assertion, expected: int, bad: Sequence[str], good: str) -> Finding:
     # Several assertions may ask the same and expect several things of it.
     via = "sql" if assertion.via == "servers" else f"sql via {assertion.via}"
-    told = list(dict.fromkeys(bad))  # replicas say the same, as a rule
-    found = finding_of(
-        f"{via}: {assertion.sql} ({assertion.expect})", expected, told, good, found=expected - len(bad)
+    distinct = list(dict.fromkeys(bad))  # replicas say the same, as a rule
+    finding = finding_of(
+        f"{via}: {assertion.sql} ({assertion.expect})", expected, distinct, good, found=expected - len(bad)
     )
-    return replace(found, severity=Severity(assertion.severity.upper()))
+    return replace(finding, severity=Severity(assertion.severity.upper()))
 
 
 def _groups(question: Question, *tallies: Tally) -> list[Group]:
@@ -211,7 +211,7 @@ def _value(tally: Tally, group: Group, place: int, fold: str) -> float | None:
     return values[place] if fold in _OF_NO_ROWS or not math.isinf(values[place]) else None
 
 
-def _told(question: Question, group: Group, text: str, value: float | None, live: float | None) -> str:
+def _answer_text(question: Question, group: Group, text: str, value: float | None, live: float | None) -> str:
     of = f" for {', '.join(map(str, group))}" if question.keys else ""
     beside = f", live {_number(live)}" if live is not None else ""
     return f"{text}{of} is {_number(value)}{beside}"

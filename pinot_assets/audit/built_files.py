@@ -28,14 +28,14 @@ _PROTECTED: Final = "\0"
 
 def rows_as_read(receipts: Collection[Receipt]) -> Finding:
     """Every row that the reader of a file counted is in its segments, but for those put aside or filtered."""
-    told = [
+    counts = [
         (r, r.rows_read, sum(facts.rows for facts in r.facts))
         for r in receipts
         if r.rows_read is not None and len(r.facts) == len(r.outputs)
     ]
     wrong = [
         (r, read, written)
-        for r, read, written in told
+        for r, read, written in counts
         if not read - r.bad_rows - r.rows_filtered == written == r.rows
     ]
     bad = [
@@ -43,13 +43,13 @@ def rows_as_read(receipts: Collection[Receipt]) -> Finding:
         f"{r.rows_filtered:,} filtered out, {written:,} written"
         for r, read, written in wrong
     ]
-    aside, filtered = sum(r.bad_rows for r, _, _ in told), sum(r.rows_filtered for r, _, _ in told)
-    expected = sum(read for _, read, _ in told) - aside - filtered
-    good, found = "rows that readers counted are in the segments", sum(written for _, _, written in told)
+    aside, filtered = sum(r.bad_rows for r, _, _ in counts), sum(r.rows_filtered for r, _, _ in counts)
+    expected = sum(read for _, read, _ in counts) - aside - filtered
+    good, found = "rows that readers counted are in the segments", sum(written for _, _, written in counts)
     finding = finding_of("rows_as_read", expected, bad, good, found=found)
     more = [f"{aside:,} were put aside"] if aside else []
     more += [f"{filtered:,} were filtered out"] if filtered else []
-    silent = sum(r.rows > 0 for r in receipts) - sum(r.rows > 0 for r, _, _ in told)
+    silent = sum(r.rows > 0 for r in receipts) - sum(r.rows > 0 for r, _, _ in counts)
     more += [f"of {plural(silent, 'file')} no count is known"] if silent else []
     files = tuple(r.uri for r, _, _ in wrong)  # one may have lost all of its rows, and have no segment
     return replace(finding, message="; ".join([finding.message, *more]), files=files)
@@ -109,11 +109,11 @@ def empty_outputs(receipts: Collection[Receipt], bound: EmptyOutputs | None) -> 
     """
     read = [receipt for receipt in receipts if receipt.sha256]  # one that could not be read was skipped
     bad = [f"{base_name(receipt.uri)} has none" for receipt in read if not receipt.rows]
-    found = finding_of("empty_outputs", len(read), bad, "files have rows")
+    finding = finding_of("empty_outputs", len(read), bad, "files have rows")
     if bad and (bound is None or bound.severity == "warn"):
         why = "audit: does not ask for empty_outputs" if bound is None else "its severity is warn"
-        found = replace(found, message=f"{found.message}; allowed, since {why}", severity=Severity.WARN)
-    return replace(found, of_data=bound is not None)
+        finding = replace(finding, message=f"{finding.message}; allowed, since {why}", severity=Severity.WARN)
+    return replace(finding, of_data=bound is not None)
 
 
 def time_range(bound: TimeRange, outputs: Sequence[Output], now_ms: int) -> Finding:
@@ -130,9 +130,9 @@ def time_range(bound: TimeRange, outputs: Sequence[Output], now_ms: int) -> Find
         for o in outputs
         if o.start_ms is None or o.end_ms is None or o.start_ms < earliest or o.end_ms > latest
     ]
-    wanted = f"{bound.from_ or 'any time'} to {bound.to or 'any time'}"
-    found = finding_of(f"time_range ({wanted})", len(outputs), bad, f"segments lie within {wanted}")
-    return replace(found, severity=Severity(bound.severity.upper()), of_data=True)
+    allowed = f"{bound.from_ or 'any time'} to {bound.to or 'any time'}"
+    finding = finding_of(f"time_range ({allowed})", len(outputs), bad, f"segments lie within {allowed}")
+    return replace(finding, severity=Severity(bound.severity.upper()), of_data=True)
 
 
 def tars_as_built(
@@ -220,12 +220,12 @@ def cut_values(lost: Lost, bounds: Collection[CutCheck]) -> Iterator[Finding]:
         counts = [
             (file, name, cut.at_nul if check == "cut_at_nul" else cut.at_length) for file, name, cut in cuts
         ]
-        told = [f"{file}: {name} {plural(count, 'value')}" for file, name, count in counts if count]
-        if not told:
+        columns_cut = [f"{file}: {name} {plural(count, 'value')}" for file, name, count in counts if count]
+        if not columns_cut:
             continue
         total = sum(count for _, _, count in counts)
         severity = said.get(check, usual)
         fix = f"; keep the gate open with `- check: {check}`, `severity: warn`, or mend {what}"
-        message = f"{plural(total, 'value')} {how}: {some(told, between='; ')}"
+        message = f"{plural(total, 'value')} {how}: {some(columns_cut, between='; ')}"
         message += "" if severity == "warn" else fix
         yield Finding(check, False, 0, total, message, severity=Severity(severity.upper()), of_data=True)

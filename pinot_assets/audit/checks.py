@@ -85,7 +85,7 @@ def replicas_online(outputs: Sequence[Output], replicas: Replicas) -> Finding:
         for o in outputs
         for server, state in (replicas.get(o.segment) or {"no server": "MISSING"}).items()
     ]
-    states.sort(key=lambda found: found[2] != "ERROR")  # what is named first is what is at fault
+    states.sort(key=lambda row: row[2] != "ERROR")  # what is named first is what is at fault
     bad = [f"{segment} is {state} on {server}" for segment, server, state in states if state != "ONLINE"]
     broken = [segment for segment, _, state in states if state == "ERROR"]
     return finding_of("replicas_online", len(states), bad, "replicas are ONLINE", broken)
@@ -209,13 +209,13 @@ class RowsSeen:
         return 100 * (self.after - self.now) / self.now
 
 
-def row_change(bound: RowChange, seen: Mapping[str, RowsSeen]) -> Finding:
+def row_change(bound: RowChange, counts: Mapping[str, RowsSeen]) -> Finding:
     """Rows change by no more than they may.
 
-    :param seen: rows of each thing that is looked at: by the table's name, or by the URIs of rewritten files.
-        Where nothing was before, there is no change to be judged.
+    :param counts: rows of each thing that is looked at: by the table's name, or by the URIs of rewritten
+        files. Where nothing was before, there is no change to be judged.
     """
-    judged = {what: rows for what, rows in seen.items() if rows.now}
+    judged = {what: rows for what, rows in counts.items() if rows.now}
     bad = [
         f"{base_name(what)} {row_words(rows)}"
         for what, rows in judged.items()
@@ -224,13 +224,13 @@ def row_change(bound: RowChange, seen: Mapping[str, RowsSeen]) -> Finding:
     ]
     expected, found = sum(r.now for r in judged.values()), sum(r.after for r in judged.values())
     least, most = ("any" if end is None else f"{end:+g}%" for end in (bound.min, bound.max))
-    wanted = f"{least} to {most}"
-    name = f"row_change of {bound.of} ({wanted})"
+    allowed = f"{least} to {most}"
+    name = f"row_change of {bound.of} ({allowed})"
     if not judged:
         what = "no published file is rewritten" if bound.of == "file" else "nothing is live yet"
         return Finding(name, True, 0, 0, f"{what}: no change to be judged")
     said = some(bad, between="; ") if bad else row_words(RowsSeen(expected, found))
-    message, severity = f"{said}, where {wanted} is allowed", Severity(bound.severity.upper())
+    message, severity = f"{said}, where {allowed} is allowed", Severity(bound.severity.upper())
     return Finding(name, not bad, expected, found, message, severity=severity, of_data=True)
 
 
@@ -259,7 +259,7 @@ class Rewritten:
     same_content: bool = False
 
     @property
-    def seen(self) -> RowsSeen:
+    def counts(self) -> RowsSeen:
         """Its rows before and after the switch."""
         return RowsSeen(self.rows, self.receipt.rows)
 
@@ -285,14 +285,14 @@ class Rewritten:
 def emptied_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
     """Every rewritten file that had rows still has some."""
     had = [file for file in rewritten if file.rows]
-    bad = [(file, row_words(file.seen)) for file in had if not file.receipt.rows]
+    bad = [(file, row_words(file.counts)) for file in had if not file.receipt.rows]
     return _loss_of_files("emptied_files", had, bad, "that had rows still have some", bound)
 
 
 def shrunk_files(rewritten: Collection[Rewritten], bound: Loss | None) -> Finding:
     """No rewritten file that still has rows loses more than 90 % of them."""
     left = [file for file in rewritten if file.rows and file.receipt.rows]
-    bad = [(file, row_words(file.seen)) for file in left if _shrinks(file.seen)]
+    bad = [(file, row_words(file.counts)) for file in left if _shrinks(file.counts)]
     good = f"keep {100 - MOST_PERCENT}% of their rows or more"
     return _loss_of_files("shrunk_files", left, bad, good, bound)
 
@@ -309,15 +309,15 @@ def vanished_columns(rewritten: Collection[Rewritten], bound: Loss | None) -> Fi
     return _loss_of_files("vanished_columns", rewritten, bad, good, bound)
 
 
-def shrunk_table(table: str, seen: RowsSeen, bound: Loss | None, cause: str = "") -> Finding:
+def shrunk_table(table: str, counts: RowsSeen, bound: Loss | None, cause: str = "") -> Finding:
     """The table keeps a tenth of its rows at the least.
 
-    :param seen: rows of the last snapshot, and of the new one.
+    :param counts: rows of the last snapshot, and of the new one.
     :param cause: what the table spec has to do with it, "" for nothing.
     """
-    bad = [f"{table} {row_words(seen)}"] if _shrinks(seen) else []
+    bad = [f"{table} {row_words(counts)}"] if _shrinks(counts) else []
     good = f"rows of the table's last snapshot are kept or replaced, of which {100 - MOST_PERCENT}% must be"
-    finding = finding_of("shrunk_table", seen.now, bad, good, found=min(seen.now, seen.after))
+    finding = finding_of("shrunk_table", counts.now, bad, good, found=min(counts.now, counts.after))
     return _allowed_by("shrunk_table", finding, cause, bound)
 
 
@@ -342,8 +342,8 @@ def _lowest_and_highest(receipt: Receipt, name: str) -> set[tuple[str | None, st
     return {(column.low, column.high) for column in columns if column.name == name}
 
 
-def _shrinks(seen: RowsSeen) -> bool:
-    return 100 * (seen.now - seen.after) > MOST_PERCENT * seen.now
+def _shrinks(counts: RowsSeen) -> bool:
+    return 100 * (counts.now - counts.after) > MOST_PERCENT * counts.now
 
 
 def _loss_of_files(
@@ -354,8 +354,8 @@ def _loss_of_files(
     bound: Loss | None,
 ) -> Finding:
     what = "files built again" if any(file.same_content for file in judged) else "rewritten files"
-    told = [f"{base_name(file.receipt.uri)} {words}" for file, words in bad]
-    finding = finding_of(name, len(judged), told, f"{what} {good}")
+    texts = [f"{base_name(file.receipt.uri)} {words}" for file, words in bad]
+    finding = finding_of(name, len(judged), texts, f"{what} {good}")
     same = sum(file.same_content for file, _ in bad)
     has = counted(same, "file has", "files have")
     cause = f"{has} the published content, and the table spec was changed" if same else ""
@@ -365,11 +365,11 @@ def _loss_of_files(
 def _allowed_by(name: LossName, finding: Finding, cause: str, bound: Loss | None) -> Finding:
     if finding.passed:
         return finding
-    told = f"{finding.message}; {cause}" if cause else finding.message
+    text = f"{finding.message}; {cause}" if cause else finding.message
     word = f"{{check: {name}, severity: warn}}"
     if bound is not None and bound.severity == "warn":
-        message = f"{told}; allowed by {word} in audit:"
+        message = f"{text}; allowed by {word} in audit:"
         return replace(finding, message=message, severity=Severity.WARN, of_data=True)
     where = "in the table spec or at the source" if cause else "at the source"
-    message = f"{told}; repair what is wrong {where}, or allow it with - {word} in audit: of the table spec"
+    message = f"{text}; repair what is wrong {where}, or allow it with - {word} in audit: of the table spec"
     return replace(finding, message=message, of_data=True)

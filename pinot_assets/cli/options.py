@@ -30,10 +30,10 @@ Spec = TypeVar("Spec", bound=AnyTableSpec)
 def table_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Tables of the directory that the command looks at, by the names of their files: none is read."""
     try:
-        found = sorted(path.stem for path in _directory(ctx).iterdir() if path.suffix in _SUFFIXES)
+        names = sorted(path.stem for path in _directory(ctx).iterdir() if path.suffix in _SUFFIXES)
     except OSError:
         return []
-    return [name for name in found if name.startswith(incomplete)]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def kept_snapshots(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -61,12 +61,12 @@ def notes_to_stderr(as_json: bool) -> AbstractContextManager[object]:
     return redirect_stdout(sys.stderr) if as_json else nullcontext()
 
 
-def refuse_to_ask(as_json: bool, is_told: bool, hint: str = DRY_RUN) -> None:
+def refuse_to_ask(as_json: bool, is_answered: bool, hint: str = DRY_RUN) -> None:
     """Whoever reads JSON answers no question.
 
-    :param is_told: what the question would ask stands in the command.
+    :param is_answered: what the question would ask stands in the command.
     :param hint: what to add, of options that the command has.
     :raises PinotAssetsError: it does not.
     """
-    if as_json and not is_told:
+    if as_json and not is_answered:
         raise PinotAssetsError("with --json nobody is asked", hint=hint)

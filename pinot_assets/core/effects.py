@@ -1,8 +1,8 @@
 """What a piece of work has changed so far, for the error that ends it half way.
 
 One call knows only its own fate: "no connection" says nothing of the calls before it. So a client to Pinot
-that is `recorded` notes each call that changes something, and `told_so_far` adds the notes to the error that
-a network's trouble raises: what was done, what is not known, and the command that goes on.
+that is `recorded` notes each call that changes something, and `progress_in_errors` adds the notes to the
+error that a network's trouble raises: what was done, what is not known, and the command that goes on.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class Effects:
         :param verb: `start`, `end` or `revert`.
         :param subject: id of the entry.
         """
-        seen = [effect for effect in self.unknown if effect.method.endswith(f"{verb}_replace_segments")]
-        self.unknown = [effect for effect in self.unknown if effect not in seen]
-        self.done += [replace(effect, subject=subject) for effect in seen]
+        happened = [effect for effect in self.unknown if effect.method.endswith(f"{verb}_replace_segments")]
+        self.unknown = [effect for effect in self.unknown if effect not in happened]
+        self.done += [replace(effect, subject=subject) for effect in happened]
 
     def call(self, name: str, method: Callable[..., T], *args: object, **options: object) -> T:
         """Make one call that changes something, and note what became of it."""
@@ -179,7 +179,7 @@ class SoFar:
 
 
 @contextmanager
-def told_so_far(look: Callable[[], SoFar]) -> Iterator[None]:
+def progress_in_errors(look: Callable[[], SoFar]) -> Iterator[None]:
     """Work of several calls: where something does not answer, the error says what was done before.
 
     :param look: asked for when that happens; it must not ask anybody itself.
@@ -189,9 +189,9 @@ def told_so_far(look: Callable[[], SoFar]) -> Iterator[None]:
     except PinotAssetsError as error:
         silent = (PinotUnreachable, SwitchStateUnknown, SourceError, LeaseLost)
         if isinstance(error, silent) or isinstance(error.__cause__, KazooException):
-            found = look()
-            if found.changed or isinstance(error, PinotError):
-                parts = [found.standing, found.then, error.hint]
+            progress = look()
+            if progress.changed or isinstance(error, PinotError):
+                parts = [progress.standing, progress.then, error.hint]
                 error.hint = "; ".join(part for part in parts if part)
         raise
 
@@ -205,10 +205,10 @@ def recording(client: ClientT, again: str) -> Iterator[ClientT]:
     effects = Effects()
 
     def look() -> SoFar:
-        told = standing(effects)
-        return SoFar(told or "nothing was changed in Pinot", again, changed=bool(told))
+        done = standing(effects)
+        return SoFar(done or "nothing was changed in Pinot", again, changed=bool(done))
 
-    with told_so_far(look):
+    with progress_in_errors(look):
         yield effects.recorded(client)
 
 

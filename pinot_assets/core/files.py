@@ -97,14 +97,14 @@ def locked_folder(kind: str, among: Path | None = None) -> tuple[Path, BinaryIO]
 def _remove_if_dead(folder: Path) -> None:
     # Whatever is not as it should be is another's, at work, or gone meanwhile: it stays.
     with suppress(OSError):
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        info = folder.lstat()
+        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
             return
         try:
             lock = os.open(folder / _LOCK, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             names = {entry.name for entry in folder.iterdir()}
-            if names <= {"unlocked"} and time.time() - found.st_mtime > _UNLOCKED_S:
+            if names <= {"unlocked"} and time.time() - info.st_mtime > _UNLOCKED_S:
                 shutil.rmtree(folder, ignore_errors=True)
             return
         try:

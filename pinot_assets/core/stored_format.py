@@ -186,12 +186,12 @@ def plain(value: object, number: int | None = None) -> JsonValue:
         said: JsonObject = {}
         if number is None:
             number, said = (value.format, marks(value.format)) if isinstance(value, Stored) else (FIRST, {})
-        found = {
+        values = {
             f.name: plain(getattr(value, f.name), number)
             for f in fields(value)
             if f.name not in ("kept", FORMAT) and f.metadata.get(_SINCE, FIRST) <= number
         }
-        return found | said | dict(value.kept)
+        return values | said | dict(value.kept)
     if is_dataclass(value):
         raise TypeError(f"{type(value).__name__} is not stored")
     if isinstance(value, Mapping):
@@ -204,7 +204,7 @@ def plain(value: object, number: int | None = None) -> JsonValue:
 # --- as JSON with keys in camel case ---------------------------------------------------------------
 
 
-def keys_of(kind: type[Stored]) -> dict[str, str]:
+def stored_keys(kind: type[Stored]) -> dict[str, str]:
     """The fields of an object, by their keys in camel case."""
     names = (f.name for f in fields(kind) if f.name not in ("kept", FORMAT))
     return {re.sub("_([a-z])", lambda match: match[1].upper(), name): name for name in names}
@@ -213,13 +213,13 @@ def keys_of(kind: type[Stored]) -> dict[str, str]:
 def with_keys(value: Stored) -> JsonObject:
     """The same as `plain`, with keys in camel case."""
     said = plain(value)
-    known = {key: said[name] for key, name in keys_of(type(value)).items() if name in said}
+    known = {key: said[name] for key, name in stored_keys(type(value)).items() if name in said}
     return known | marks(value.format) | dict(value.kept)
 
 
 def by_keys(kind: type[Stored], values: JsonMapping) -> JsonObject:
     """Inverse of `with_keys`, for `structured`."""
-    keys = keys_of(kind)
+    keys = stored_keys(kind)
     known = {name: values[key] for key, name in keys.items() if key in values}
     return {key: value for key, value in values.items() if key not in keys} | known
 
@@ -246,51 +246,51 @@ def table_of(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
         return file.read(columns, use_threads=False)
 
 
-def require_schema(found: pa.Schema, wanted: pa.Schema, added: Sequence[str] = ()) -> None:
+def require_schema(actual: pa.Schema, expected: pa.Schema, added: Sequence[str] = ()) -> None:
     """See that columns are those of a stored object; there may be others.
 
     :param added: columns that older releases did not write.
     :raises ValueError: one is missing, or of another type.
     """
-    for each in wanted:
-        if each.name in found.names:
-            _require_type(each.name, found.field(each.name).type, each.type)
+    for each in expected:
+        if each.name in actual.names:
+            _require_type(each.name, actual.field(each.name).type, each.type)
         elif each.name not in added:
             raise ValueError(f"it lacks the column {each.name}")
 
 
-def require_values(table: pa.Table, wanted: pa.Schema) -> None:
+def require_values(table: pa.Table, expected: pa.Schema) -> None:
     """See that no value is missing where each row has one.
 
     :raises ValueError: one is.
     """
     for name in table.column_names:
-        if name in wanted.names:
-            for path, values in _required(name, table[name], wanted.field(name)):
+        if name in expected.names:
+            for path, values in _required(name, table[name], expected.field(name)):
                 if values.null_count:
                     raise ValueError(f"{path} lacks a value")
 
 
-def _required(path: str, values: pa.ChunkedArray, wanted: pa.Field) -> Iterator[tuple[str, pa.ChunkedArray]]:
-    if not wanted.nullable:
+def _required(path: str, values: pa.ChunkedArray, column: pa.Field) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    if not column.nullable:
         yield path, values
-    if pa.types.is_list(wanted.type):
-        item, of = pc.list_flatten(values), wanted.type.value_type
+    if pa.types.is_list(column.type):
+        item, of = pc.list_flatten(values), column.type.value_type
         yield path, item
         for each in of if pa.types.is_struct(of) else ():
             if item.type.get_field_index(each.name) >= 0:
                 yield from _required(f"{path}.{each.name}", pc.struct_field(item, each.name), each)
 
 
-def _require_type(name: str, found: pa.DataType, wanted: pa.DataType) -> None:
-    if pa.types.is_list(wanted) and pa.types.is_list(found):
-        _require_type(name, found.value_type, wanted.value_type)
-    elif pa.types.is_struct(wanted) and pa.types.is_struct(found):
-        for each in wanted:
-            if found.get_field_index(each.name) >= 0:
-                _require_type(f"{name}.{each.name}", found.field(each.name).type, each.type)
-    elif found != wanted and not pa.types.is_null(found):
-        raise ValueError(f"{name} is of type {found}, not {wanted}")
+def _require_type(name: str, actual: pa.DataType, expected: pa.DataType) -> None:
+    if pa.types.is_list(expected) and pa.types.is_list(actual):
+        _require_type(name, actual.value_type, expected.value_type)
+    elif pa.types.is_struct(expected) and pa.types.is_struct(actual):
+        for each in expected:
+            if actual.get_field_index(each.name) >= 0:
+                _require_type(f"{name}.{each.name}", actual.field(each.name).type, each.type)
+    elif actual != expected and not pa.types.is_null(actual):
+        raise ValueError(f"{name} is of type {actual}, not {expected}")
 
 
 def _refuse_large(metadata: pq.FileMetaData) -> None:
@@ -320,11 +320,11 @@ def _refuse_repeated(data: bytes, schema: pq.ParquetSchema, columns: Sequence[st
         for leaf in leaves
         if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
     ]
-    most, found = OBJECT.bytes * UNPACKED, 0
+    most, total = OBJECT.bytes * UNPACKED, 0
     with pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts) as file:
         for batch in file.iter_batches(_ROWS_AT_ONCE, columns=columns, use_threads=False):
-            found += sum(map(_plain_size, batch.columns))
-            if found > most:
+            total += sum(map(_plain_size, batch.columns))
+            if total > most:
                 raise ValueError(
                     f"its values, some of which it repeats, have more than {most:,} bytes, which is the most "
                     f"that is read; {OBJECT.variable} changes that"
@@ -348,8 +348,8 @@ def _plain_size(values: pa.Array) -> int:
 
 def metadata_of(data: bytes) -> dict[str, str]:
     """What stands beside the rows; none of them is read."""
-    found = pq.read_schema(pa.BufferReader(data)).metadata or {}
-    return {key.decode(): value.decode() for key, value in found.items()}
+    metadata = pq.read_schema(pa.BufferReader(data)).metadata or {}
+    return {key.decode(): value.decode() for key, value in metadata.items()}
 
 
 def kept_fields(rows: Iterable[Open]) -> list[pa.Field]:

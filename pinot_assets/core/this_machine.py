@@ -64,10 +64,10 @@ def limit_memory(most: int | None) -> None:
 
     :param most: bytes; None for four fifths of what the machine or the container has.
     """
-    wanted = machine_memory() * 4 // 5 if most is None else most
+    own_limit = machine_memory() * 4 // 5 if most is None else most
     # RLIMIT_DATA counts what is allocated; RLIMIT_AS would count files that are mapped, too.
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    allowed = [limit for limit in (wanted, soft, hard) if limit != resource.RLIM_INFINITY]
+    allowed = [limit for limit in (own_limit, soft, hard) if limit != resource.RLIM_INFINITY]
     with suppress(ValueError, OSError):  # a system without it
         resource.setrlimit(resource.RLIMIT_DATA, (min(allowed), hard))
 
@@ -223,10 +223,10 @@ def _major_version(executable: Path) -> int:
         raise LocalStackError(f"{executable} does not run", why=str(error), hint=_INSTALL) from error
     text = answer.stderr + answer.stdout
     # "1.8.0_402" is Java 8, "17.0.15" is Java 17, "25-ea" is Java 25.
-    found = re.search(r'version "(?:1\.)?(\d+)', text)
-    if answer.returncode != 0 or found is None:
+    match = re.search(r'version "(?:1\.)?(\d+)', text)
+    if answer.returncode != 0 or match is None:
         # The JVM announces the options that it takes from the environment before it says what is wrong.
         lines = [line for line in text.strip().splitlines() if not line.startswith("Picked up ")]
         why = lines[0] if lines else "it printed nothing"
         raise LocalStackError(f"{executable} does not tell its version", why=why, hint=_INSTALL)
-    return int(found.group(1))
+    return int(match.group(1))

@@ -144,10 +144,10 @@ class BoundedHeader(tarfile.TarInfo):
 
         :raises tarfile.ReadError: a long name is longer than names are.
         """
-        found = super().frombuf(buf, encoding, errors)
-        if not (found.isreg() or found.isdir()) and found.size > _MOST_HEADER:
-            raise tarfile.ReadError(f"a header of {found.size} bytes")
-        return found
+        member = super().frombuf(buf, encoding, errors)
+        if not (member.isreg() or member.isdir()) and member.size > _MOST_HEADER:
+            raise tarfile.ReadError(f"a header of {member.size} bytes")
+        return member
 
 
 T = TypeVar("T")

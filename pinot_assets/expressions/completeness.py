@@ -208,15 +208,15 @@ class _Reader:
 
 def _joined(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with operators of several signs as one."""
-    found: list[Token] = []
+    joined: list[Token] = []
     for token in tokens:
-        before = found[-1] if found else END
+        before = joined[-1] if joined else END
         touches = token.start == before.start + len(before.text)
         if before.kind == token.kind == "sign" and touches and before.text + token.text in _JOINED:
-            found[-1] = Token("sign", before.text + token.text, before.start)
+            joined[-1] = Token("sign", before.text + token.text, before.start)
         elif token.text:
-            found.append(token)
-    return found
+            joined.append(token)
+    return joined
 
 
 def _unclosed(frame: _Frame) -> ExpressionRefused:

@@ -272,12 +272,12 @@ def _no_literal(what: str) -> ExpressionRefused:
 
 def _literal_number(call: FunctionCall, position: int) -> float:
     arguments = call.arguments
-    found = number_of(arguments[position]) if -len(arguments) <= position < len(arguments) else None
-    if found is None:
+    number = number_of(arguments[position]) if -len(arguments) <= position < len(arguments) else None
+    if number is None:
         raise ExpressionRefused(
             f"gives {call.name}() a size that is not one number", "write the number itself, not an expression"
         )
-    return found
+    return number
 
 
 def _check_depth(token: Token) -> None:
@@ -292,6 +292,6 @@ def _check_exponent(token: Token) -> None:
     text = token.text.strip("'\"")
     if token.kind == "text" and not re.fullmatch(r"\s*[+-]?[0-9.]+[eE][+-]?[0-9]+\s*", text):
         return
-    found = re.search(r"[0-9.][eE][+-]?([0-9]+)", text)
-    if found is not None and (len(found[1]) > 4 or int(found[1]) > MOST_EXPONENT):
+    match = re.search(r"[0-9.][eE][+-]?([0-9]+)", text)
+    if match is not None and (len(match[1]) > 4 or int(match[1]) > MOST_EXPONENT):
         raise ExpressionRefused(f"has a number with an exponent above {MOST_EXPONENT}", "write a smaller one")

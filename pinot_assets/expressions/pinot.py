@@ -188,7 +188,7 @@ _few_wildcards: Final = partial(check_wildcards, sign="*")
 
 def _lucene(text: str) -> None:
     """Of a query of TEXT_MATCH."""
-    if any(found[1] for found in _SLASH.finditer(text)):
+    if any(match[1] for match in _SLASH.finditer(text)):
         raise ExpressionRefused("holds a pattern between slashes", "write REGEXP_LIKE(), or \\/ for a slash")
     _few_wildcards(text)
 

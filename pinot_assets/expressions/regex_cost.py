@@ -94,14 +94,14 @@ class _Reader:
         """Up to the parenthesis that closes the group, or the end."""
         if depth > _MOST_DEPTH:
             raise ExpressionRefused("has too many groups in each other")
-        found = [self._sequence(depth)]
+        pieces = [self._sequence(depth)]
         while self._sees("|"):
             self.place += 1
-            found.append(self._sequence(depth))
+            pieces.append(self._sequence(depth))
         return _Piece(
-            _few(sum(one.ways for one in found)),
-            sum(one.loose for one in found),
-            any(one.varies for one in found),
+            _few(sum(piece.ways for piece in pieces)),
+            sum(piece.loose for piece in pieces),
+            any(piece.varies for piece in pieces),
         )
 
     def _sequence(self, depth: int) -> _Piece:
@@ -112,12 +112,12 @@ class _Reader:
         return _Piece(ways, loose, varies)
 
     def _repeated(self, piece: _Piece) -> _Piece:
-        if (found := _QUANTIFIER.match(self.pattern, self.place)) is None:
+        if (match := _QUANTIFIER.match(self.pattern, self.place)) is None:
             return piece
-        self.place = found.end()
+        self.place = match.end()
         if _QUANTIFIER.match(self.pattern, self.place):
             raise ExpressionRefused("repeats a repetition")
-        least, most = _times(found)
+        least, most = _times(match)
         if most is not None and most < least:
             raise ExpressionRefused("repeats something at most less often than at least")
         if max(least, most or 0) > _MOST_TIMES:
@@ -160,9 +160,9 @@ class _Reader:
         char = self._take()
         if not char.isalnum():
             return char
-        if found := _CODE.match(self.pattern, self.place - 1):
-            self.place = found.end()
-            return chr(min(int(found[1] or found[2] or found[3], 16), 0x10FFFF))
+        if match := _CODE.match(self.pattern, self.place - 1):
+            self.place = match.end()
+            return chr(min(int(match[1] or match[2] or match[3], 16), 0x10FFFF))
         return _CONTROLS.get(char, "")
 
     def _atom(self, depth: int) -> _Piece:
@@ -182,12 +182,12 @@ class _Reader:
     def _group(self, depth: int) -> _Piece:
         self.place += 1
         if self._sees("?"):
-            if (found := _GROUP.match(self.pattern, self.place)) is None:
+            if (match := _GROUP.match(self.pattern, self.place)) is None:
                 raise ExpressionRefused(
                     "looks ahead or behind, or has a group that is not known here",
                     "write a group as (…) or (?:…)",
                 )
-            self.place = found.end()
+            self.place = match.end()
         piece = self.alternatives(depth + 1)
         if not self._sees(")"):
             raise ExpressionRefused("has a ( without its )")
@@ -274,12 +274,12 @@ class _Reader:
         return self.pattern[self.place - 1]
 
 
-def _times(found: re.Match[str]) -> tuple[int, int | None]:
+def _times(match: re.Match[str]) -> tuple[int, int | None]:
     """Least and most times of a quantifier; None for no bound."""
-    if found[1]:
-        return (1 if found[1] == "+" else 0), (1 if found[1] == "?" else None)
-    least = int(found[2])
-    return least, least if found[3] is None else int(found[4]) if found[4] else None
+    if match[1]:
+        return (1 if match[1] == "+" else 0), (1 if match[1] == "?" else None)
+    least = int(match[2])
+    return least, least if match[3] is None else int(match[4]) if match[4] else None
 
 
 def _anything(_: str) -> bool:

@@ -189,12 +189,12 @@ def _unquoted(text: str) -> str:
     return text[2:-1] if text[0] in "rR" else _ESCAPE.sub(_escaped, text[1:-1])
 
 
-def _escaped(found: re.Match[str]) -> str:
-    if code := found[1] or found[2]:
+def _escaped(match: re.Match[str]) -> str:
+    if code := match[1] or match[2]:
         return chr(min(int(code, 16), 0x10FFFF))
-    if found[3]:
-        return chr(int(found[3], 8))
-    return found[0] if found[4] in "%_" else _CONTROLS.get(found[4], found[4])
+    if match[3]:
+        return chr(int(match[3], 8))
+    return match[0] if match[4] in "%_" else _CONTROLS.get(match[4], match[4])
 
 
 COSTS_OF_SPARK: Final = costs.Dialect(

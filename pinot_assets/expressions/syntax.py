@@ -143,7 +143,7 @@ def read_tokens(text: str, dialect: re.Pattern[str]) -> list[Token]:
         differently, or too many parentheses in each other, or it is too long.
     """
     refuse_length(text)
-    found: list[Token] = []
+    tokens: list[Token] = []
     place = depth = 0
     while place < len(text):
         if (match := dialect.match(text, place)) is None:
@@ -157,9 +157,9 @@ def read_tokens(text: str, dialect: re.Pattern[str]) -> list[Token]:
             depth += (piece in "([") - (piece in ")]")
             if depth > MOST_DEPTH:
                 raise ExpressionRefused("has too many parentheses in each other", f"at most {MOST_DEPTH}")
-            found.append(Token(kind, piece, place))  # type: ignore[arg-type]  # a group is named as a Kind
+            tokens.append(Token(kind, piece, place))  # type: ignore[arg-type]  # a group is named as a Kind
         place = match.end()
-    return found
+    return tokens
 
 
 def without_comments(text: str, dialect: re.Pattern[str]) -> str:
@@ -168,20 +168,20 @@ def without_comments(text: str, dialect: re.Pattern[str]) -> str:
     :raises ExpressionRefused: a comment is one that parsers read differently, or the text is too long.
     """
     refuse_length(text)
-    found: list[str] = []
+    parts: list[str] = []
     place = 0
     while place < len(text):
         match = dialect.match(text, place)
         if match is not None and match["sign"] and text.startswith("/*", place):
-            found.append(text[place:])  # no end is found from here, and so from nowhere behind
+            parts.append(text[place:])  # no end is found from here, and so from nowhere behind
             break
         piece = match[0] if match is not None else text[place]
         place += len(piece)
         if match is not None and match["comment"]:
             _check_comment(piece)
             piece = re.sub(r"[^\r\n]", " ", piece)
-        found.append(piece)
-    return "".join(found)
+        parts.append(piece)
+    return "".join(parts)
 
 
 def _check_comment(comment: str) -> None:
@@ -193,19 +193,19 @@ def _check_comment(comment: str) -> None:
 
 
 def _strange(text: str, place: int) -> ExpressionRefused:
-    found = text[place]
+    char = text[place]
     if text.startswith(("/*", "//"), place):
         return ExpressionRefused(
             f"has {text[place : place + 2]} without an end, or no comment", "leave it out"
         )
-    if found == ";":
+    if char == ";":
         return ExpressionRefused("has a ;, behind which another statement could stand", "leave it out")
-    if found in "'\"`":
-        return ExpressionRefused(f"has a {found} that is not closed")
-    if found.isascii() and found.isprintable():
-        return ExpressionRefused(f"has a {found}, which is no part of an expression here")
+    if char in "'\"`":
+        return ExpressionRefused(f"has a {char} that is not closed")
+    if char.isascii() and char.isprintable():
+        return ExpressionRefused(f"has a {char}, which is no part of an expression here")
     return ExpressionRefused(
-        f"has the character U+{ord(found):04X} outside of a text", "put names into quotes"
+        f"has the character U+{ord(char):04X} outside of a text", "put names into quotes"
     )
 
 

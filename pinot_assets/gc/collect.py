@@ -67,14 +67,14 @@ def store_now_ms(store: ObjectStore) -> int:
     key = probe_key()
     store.put_if_absent(key, b"what time is it?")
     try:
-        found = store.stat(key)
+        stat = store.stat(key)
     finally:
         store.delete(key)
-    assert found is not None
-    return found.mtime_us // 1000
+    assert stat is not None
+    return stat.mtime_us // 1000
 
 
-def collect(driver: Driver, grace_ms: int, told: OnProgress) -> Collected:
+def collect(driver: Driver, grace_ms: int, on_progress: OnProgress) -> Collected:
     """Take away what nothing needs any more and is old enough, looked up anew under the lease.
 
     :param grace_ms: how old it has to be, by the clock of the staging area.
@@ -82,10 +82,10 @@ def collect(driver: Driver, grace_ms: int, told: OnProgress) -> Collected:
     :raises LeaseLost: another run owns the table now; what was not taken away stays.
     :raises PinotAssetsError: as `look`; nothing was taken away.
     """
-    return driver.carry_out(STEP, lambda run: _collect(run, grace_ms, told))
+    return driver.carry_out(STEP, lambda run: _collect(run, grace_ms, on_progress))
 
 
-def _collect(context: TriggerContext, grace_ms: int, told: OnProgress) -> Collected:
+def _collect(context: TriggerContext, grace_ms: int, on_progress: OnProgress) -> Collected:
     catch_up(context)
     context.staging.store.probe()  # a disk clears away what killed writers left unfinished
     now_ms = store_now_ms(context.staging.store)
@@ -94,7 +94,7 @@ def _collect(context: TriggerContext, grace_ms: int, told: OnProgress) -> Collec
     for done, (name, why) in enumerate(_work(context, garbage), 1):
         if why:
             failed[name] = why
-        told(done, len(garbage.old))
+        on_progress(done, len(garbage.old))
     return Collected(garbage, failed)
 
 

@@ -134,11 +134,11 @@ def _hidden(facts: TableFacts, needed: frozenset[str]) -> Iterator[Orphan]:
         if entry.state is not LineageState.REVERTED:
             needed |= entry.segments_from | entry.segments_to
     of_open_session = f"{facts.table}__{facts.session.id}_" if facts.session is not None else ""
-    seen = set[str]()
+    already = set[str]()
     for entry in facts.lineage.in_state(LineageState.REVERTED):
-        for name in sorted((entry.segments_to & facts.segments) - needed - seen):
+        for name in sorted((entry.segments_to & facts.segments) - needed - already):
             if is_ours(facts.table, name) and not (of_open_session and name.startswith(of_open_session)):
-                seen.add(name)
+                already.add(name)
                 age_ms = facts.here_ms - entry.timestamp_ms
                 why = f"its switch was taken back (lineage entry {entry.id})"
                 yield Orphan(OrphanKind.SEGMENT, name, why, age_ms=age_ms)

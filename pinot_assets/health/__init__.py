@@ -1,7 +1,7 @@
 """Standing health of a table: what should hold at any time, whether or not a session is under way.
 
 Each check is a function of one look at the table (`table_probe`), which reads what a check first asks for;
-`checks` puts them together.
+`all_checks` puts them together.
 """
 
 from pinot_assets.core.check_result import CheckResult, Severity

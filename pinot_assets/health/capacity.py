@@ -141,8 +141,8 @@ def enough_room(rooms: Sequence[Room], not_known: Mapping[str, str]) -> CheckRes
             numbers |= {f"{r.key}_free_bytes": r.free, f"{r.key}_total_bytes": r.total}
             numbers[f"{r.key}_used_percent"] = round(100 * (1 - r.free / r.total), 1) if r.total else 100.0
     if not_known and not problems:
-        told = "; ".join(f"{where}: {why}" for where, why in not_known.items())
-        return replace(unknown("", told, "look again when it answers"), numbers=numbers)
+        reasons = "; ".join(f"{where}: {why}" for where, why in not_known.items())
+        return replace(unknown("", reasons, "look again when it answers"), numbers=numbers)
     problems += [
         CheckProblem(f"not known of {where}: {why}", "look again when it answers")
         for where, why in not_known.items()

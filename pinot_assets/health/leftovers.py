@@ -51,20 +51,20 @@ def unreferenced(
 @check("No segment, session node or pile of tars that nothing refers to.")
 def orphans(probe: TableProbe) -> CheckResult:
     """Nothing of ours is left that no snapshot, no open session and no way back needs."""
-    table, wanted, later_ones = probe.spec.name, probe.referenced, probe.published_later
+    table, referenced, later_ones = probe.spec.name, probe.referenced, probe.published_later
     lineage, segments, staged = probe.lineage, probe.segments, probe.staged
     visible = lineage.visible(segments)
     ours = {name for name in segments if is_ours(table, name)}
-    needed = set(wanted.segments) | {
+    needed = set(referenced.segments) | {
         name for e in lineage.in_state(LineageState.COMPLETED) for name in e.segments_from
     }
     # What a REVERTED entry pushed is deleted by Pinot itself.
     doomed = {name for e in lineage.in_state(LineageState.REVERTED) for name in e.segments_to}
-    later = sorted(later_ones) if wanted.has_ledger else []
-    shown = sorted(ours & visible - set(wanted.segments) - set(later))
+    later = sorted(later_ones) if referenced.has_ledger else []
+    shown = sorted(ours & visible - set(referenced.segments) - set(later))
     hidden = sorted(ours - visible - needed - doomed)
     nodes = probe.session_nodes[:-KEPT_SESSIONS]
-    tars = unreferenced(table, staged, wanted.tars, wanted.open_session)
+    tars = unreferenced(table, staged, referenced.tars, referenced.open_session)
     useless = sum(tars.values())
     in_use = sum(size for key, size in staged.items() if key.startswith(SEGMENTS)) - useless
     too_many = [*tars] if useless > max(TOLERATED_BYTES, in_use) else []
@@ -82,7 +82,7 @@ def orphans(probe: TableProbe) -> CheckResult:
                 shown,
                 f"queries see {plural(len(shown), 'segment')} that no snapshot knows ({some(shown)})",
                 f"{run}: every trigger deletes them first"
-                if wanted.has_ledger
+                if referenced.has_ledger
                 else "restore the table's nodes in ZooKeeper, or delete these segments and ingest again",
                 Severity.ERROR,
             ),

@@ -24,7 +24,7 @@ def still_there(
     """
     planned = {row.ordinal: row.planned for row in plan.rows}
     listed = [(failure, files[failure.uri].fingerprint) for failure in failures if failure.uri in files]
-    return tuple(failure for failure, found in listed if planned.get(failure.ordinal, found) == found)
+    return tuple(failure for failure, now in listed if planned.get(failure.ordinal, now) == now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class SourceDifference:
         return (*self.missing, *self.stale)
 
 
-def difference(published: Mapping[str, Fingerprint], found: Readiness, hold: Hold) -> SourceDifference:
+def difference(published: Mapping[str, Fingerprint], readiness: Readiness, hold: Hold) -> SourceDifference:
     """Compare ledger and listing; what is not ready and what a rollback holds back (R23) is counted apart.
 
     :param published: newest published version by URI.
     """
-    unready = {u.uri for u in (*found.later, *found.waiting)}
-    files = {uri: file for uri, file in found.counted.files.items() if uri not in unready}
+    unready = {u.uri for u in (*readiness.later, *readiness.waiting)}
+    files = {uri: file for uri, file in readiness.counted.files.items() if uri not in unready}
     held = {uri for uri, file in files.items() if hold.holds(file)}
     gone = set(published) - set(files) - unready
     differs = {uri for uri, file in files.items() if published.get(uri) != file.fingerprint}

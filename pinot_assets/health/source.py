@@ -31,11 +31,11 @@ def snapshot_equals_source(probe: TableProbe) -> CheckResult:
 
     A table that appends never takes away what is no longer listed.
     """
-    table, found = probe.spec.name, probe.difference
+    table, difference = probe.spec.name, probe.difference
     run = f"run {table} (`pinot-assets run {table}`); if it just ran, `pinot-assets status {table}` says why"
-    extra = found.extra if probe.spec.mode != "append" else ()
-    parts = (("missing", found.missing), ("stale", found.stale), ("extra", extra))
-    same = found.listed - len(found.waiting)
+    extra = difference.extra if probe.spec.mode != "append" else ()
+    parts = (("missing", difference.missing), ("stale", difference.stale), ("extra", extra))
+    same = difference.listed - len(difference.waiting)
     return result_of(
         [
             *(
@@ -44,20 +44,20 @@ def snapshot_equals_source(probe: TableProbe) -> CheckResult:
                 if uris
             ),
             *problem_if(
-                found.held,
-                f"{found.held} held back by a rollback",
+                difference.held,
+                f"{difference.held} held back by a rollback",
                 f"`pinot-assets resume {table}` lets in what the rollback took back",
             ),
         ],
-        expected=found.listed,
+        expected=difference.listed,
         found=same,
-        good=f"{same} of {found.listed} listed files are published as they are",
+        good=f"{same} of {difference.listed} listed files are published as they are",
         numbers={
-            "files_missing": len(found.missing),
-            "files_stale": len(found.stale),
-            "files_extra": len(found.extra),
-            "files_held": found.held,
-            "files_unready": found.unready,
+            "files_missing": len(difference.missing),
+            "files_stale": len(difference.stale),
+            "files_extra": len(difference.extra),
+            "files_held": difference.held,
+            "files_unready": difference.unready,
         },
     )
 
@@ -113,12 +113,12 @@ def failing_files(probe: TableProbe) -> CheckResult:
     reason = {f.uri: f"{f.code}: {f.reason}" for f in (() if passing else probe.failing_now)}
     times = Counter(uri for failures in attempts for uri in {f.uri for f in failures})
     keep = sorted((uri for uri in reason if times[uri] >= OFTEN), key=lambda uri: (-times[uri], uri))
-    told = [f"{base_name(uri)} in {times[uri]} attempts ({reason[uri]})" for uri in keep]
+    described = [f"{base_name(uri)} in {times[uri]} attempts ({reason[uri]})" for uri in keep]
     once = len(reason) - len(keep)
     return result_of(
         problem_if(
             keep,
-            f"{plural_are(len(keep), 'file')} failing again and again: {some(told)}",
+            f"{plural_are(len(keep), 'file')} failing again and again: {some(described)}",
             f"repair {base_name(keep[0]) if keep else ''} or take it away, "
             f"then run {probe.spec.name}; skipFileIfFailToInitReader leaves unreadable files out",
         ),
@@ -166,11 +166,11 @@ def lasts(answer: CheckResult, since_ms: int, now_ms: int) -> CheckResult:
     )
 
 
-def seen_again(since_ms: int, now_ms: int, told: str) -> CheckResult:
+def seen_again(since_ms: int, now_ms: int, summary: str) -> CheckResult:
     """What ends the error of `lasts`. It passes, though files may wait: the next look counts them.
 
-    :param told: what this look says of the files.
+    :param summary: what this look says of the files.
     """
     after = duration((now_ms - since_ms) / 1000)
-    message = f"the table can be looked at again since {utc_text(now_ms)}, after {after}: {told}"
+    message = f"the table can be looked at again since {utc_text(now_ms)}, after {after}: {summary}"
     return CheckResult(NAME, True, 0, 0, message, known=False)

@@ -238,14 +238,14 @@ class TableProbe:
     def attempts(self) -> Attempts:
         """What failed in each attempt of the kept sessions."""
         kept = {session.id for session in self.kept_sessions}
-        found: dict[tuple[str, int], tuple[Failure, ...]] = {}
+        by_attempt: dict[tuple[str, int], tuple[Failure, ...]] = {}
         for key in self.staged:
             match = _FAILURES.fullmatch(key)
             if match and match["session"] in kept:
                 attempt = (match["session"], int(match["attempt"]))
                 failures = self.staging.failures(ObjectRef(key, match["sha256"]))
-                found[attempt] = found.get(attempt, ()) + failures
-        return found
+                by_attempt[attempt] = by_attempt.get(attempt, ()) + failures
+        return by_attempt
 
     @CachedReading
     def failing_now(self) -> tuple[Failure, ...]:

@@ -71,12 +71,12 @@ def build_file(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
     An order with a query fails: here nobody could do what it says.
     """
 
-    def rows(local: Path, _: Fingerprint, wanted: TargetSchema, verdicts: BadRowPolicy) -> Iterator[pa.Table]:
+    def rows(local: Path, _: Fingerprint, target: TargetSchema, verdicts: BadRowPolicy) -> Iterator[pa.Table]:
         if build_spec.query is not None:
             raise BuildError("a file with SQL was about to be read without it")
         return read_batches(
             local,
-            wanted,
+            target,
             build_spec.input_format,
             reader=build_spec.reader,
             verdicts=verdicts,
@@ -136,9 +136,9 @@ def _build(build_spec: BuildSpec, task: FileTask, rows_of: Rows, folder: Path, s
     signs.worked()
     check_not_torn(task.file.uri, read.size, build_spec.input_format)
     verdicts = _verdicts(build_spec, task, folder)
-    wanted = TargetSchema.of(spec)
-    values = EmptyColumns(wanted.schema.names)
-    tables = values.watched(rows_of(local, read, wanted, verdicts))
+    target = TargetSchema.of(spec)
+    values = EmptyColumns(target.schema.names)
+    tables = values.watched(rows_of(local, read, target, verdicts))
     segments = open_store(build_spec.segments_uri, build_spec.staging_props, build_spec.policy)
     staged = [
         _stage(build_spec, task, spec, segments, rows, k, read, folder, signs)
@@ -214,7 +214,7 @@ def version_of(source: ObjectStore, uri: str) -> Fingerprint:
     :raises SourceError: it is not, or the store cannot say.
     """
     key = source.key_of(uri)
-    if (found := source.stat(key)) is None:
+    if (version := source.stat(key)) is None:
         if source.is_folder(key):
             raise BecameFolder(
                 f"{uri} was a file and became a folder",
@@ -222,7 +222,7 @@ def version_of(source: ObjectStore, uri: str) -> Fingerprint:
                 hint="move the folder, or deliver the file again; its published rows stay until it is gone",
             )
         raise Vanished(f"{uri} is not there any more", hint="the next trigger lists again")
-    return found
+    return version
 
 
 def _verdicts(build_spec: BuildSpec, task: FileTask, folder: Path) -> BadRowPolicy:
@@ -291,8 +291,8 @@ def _stage(
 
 def _token(segments: ObjectStore, output: Output) -> str:
     """The tar's version as the store shows it, from which it is known unchanged later on (rule R12)."""
-    found = segments.stat(segments.key_of(output.tar_uri))
-    return found.token if found is not None else ""
+    version = segments.stat(segments.key_of(output.tar_uri))
+    return version.token if version is not None else ""
 
 
 def _record(build_spec: BuildSpec, receipt: Receipt) -> Receipt:

@@ -195,17 +195,17 @@ def inputs(place: DatasetPlace, session: Session, snapshot: Snapshot) -> Iterato
 
 def by_folder(files: Iterable[PublishedFile]) -> Mapping[str, Sequence[PublishedFile]]:
     """Files by the URI of their folder; where there are more than `MOST_FOLDERS`, by a folder further up."""
-    found: dict[str, list[PublishedFile]] = {}
+    folders: dict[str, list[PublishedFile]] = {}
     for file in files:
-        found.setdefault(file.uri.rpartition("/")[0], []).append(file)
-    while len(found) > MOST_FOLDERS:
-        deepest = max(uri.count("/") for uri in found)
+        folders.setdefault(file.uri.rpartition("/")[0], []).append(file)
+    while len(folders) > MOST_FOLDERS:
+        deepest = max(uri.count("/") for uri in folders)
         shorter: dict[str, list[PublishedFile]] = {}
-        for folder, there in found.items():
+        for folder, there in folders.items():
             up = folder.rpartition("/")[0] if folder.count("/") == deepest else folder
             shorter.setdefault(up, []).extend(there)
-        found = shorter
-    return found
+        folders = shorter
+    return folders
 
 
 def dataset_of(uri: str) -> tuple[str, str]:

@@ -63,13 +63,13 @@ def _tell(
     if not driver.steps or not is_configured(env) or was_turned_away(driver.steps):
         return
 
-    def told() -> None:
+    def send_all() -> None:
         touched = [s for s in driver.clients.store.sessions() if not s.done_ms or s.done_ms >= begun_ms]
         place = place_of(driver.spec, controller, env)
         send([event for session in touched for event in events_of(place, driver.clients.staging, session)])
 
     # Together: ZooKeeper and the staging area may hang as the receiver may.
-    if why := run_with_timeout(told, SECONDS, _why):
+    if why := run_with_timeout(send_all, SECONDS, _why):
         warn(f"warning: the OpenLineage events of this run were not sent: {why}")
 
 
@@ -149,13 +149,13 @@ def columns_of(schema: JsonMapping) -> list[tuple[str, str]]:
     ]
 
 
-def send(told: Sequence[RunEvent]) -> None:
+def send(run_events: Sequence[RunEvent]) -> None:
     """Send events where the client's environment says; does nothing where no transport is named.
 
     :raises SpecError: the client's settings are none.
     :raises Exception: any, as the transport does.
     """
-    if not told:
+    if not run_events:
         return
     from openlineage.client import OpenLineageClient
 
@@ -167,7 +167,7 @@ def send(told: Sequence[RunEvent]) -> None:
     if client.transport.kind == "console" and not client.config.transport:
         return  # what the client falls back to where nothing is named
     try:
-        for event in told:
+        for event in run_events:
             client.emit(event)
     finally:
         client.close(SECONDS)

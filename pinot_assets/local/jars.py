@@ -58,8 +58,8 @@ def is_at_hand(jars: str, *, cache: Path | None = None) -> bool:
 
 def pinot_version(jars: list[Path]) -> str:
     """The version of the Pinot on a class path, as its jars are named."""
-    found = (_SPI.fullmatch(jar.name) for jar in jars)
-    return next((match.group(1) for match in found if match), "unknown")
+    matches = (_SPI.fullmatch(jar.name) for jar in jars)
+    return next((match.group(1) for match in matches if match), "unknown")
 
 
 def _distribution(home: Path) -> list[Path]:
@@ -111,13 +111,13 @@ def find_maven() -> Path:
 
     :raises LocalStackError: there is none.
     """
-    if (found := shutil.which("mvn")) is None:
+    if (maven := shutil.which("mvn")) is None:
         raise LocalStackError(
             "no Maven was found",
             why="no mvn is on PATH",
             hint="install Maven 3.6 or newer; it is needed once, to fetch the jars of the local stack",
         )
-    return Path(found)
+    return Path(maven)
 
 
 def check_reachable() -> None:

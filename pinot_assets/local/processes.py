@@ -200,9 +200,9 @@ def forget(zookeeper: str, pid: int) -> None:
 
 def _forget_node(client: KazooClient, path: str, pid: int) -> None:
     with suppress(NoNodeError, ValueError):
-        content, found = client.get(path)
+        content, stat = client.get(path)
         if owner_of(content).split("@")[0] == str(pid):
-            client.delete(path, version=found.version)
+            client.delete(path, version=stat.version)
 
 
 def owner_of(content: bytes) -> str:

@@ -58,12 +58,12 @@ def flights(days: Iterable[date]) -> dict[date, list[Flight]]:
     :raises PinotAssetsError: the sample package is not installed, or a day lies outside 2013.
     """
     by_day: dict[date, list[Flight]] = {day: [] for day in days}
-    wanted = {(str(day.year), str(day.month), str(day.day)): rows for day, rows in by_day.items()}
+    by_cells = {(str(day.year), str(day.month), str(day.day)): rows for day, rows in by_day.items()}
     lines = _lines()
     columns = next(lines)
     assert columns[:3] == ["year", "month", "day"]
     for cells in lines:
-        if (rows := wanted.get((cells[0], cells[1], cells[2]))) is not None:
+        if (rows := by_cells.get((cells[0], cells[1], cells[2]))) is not None:
             rows.append({c: "" if v == _MISSING else v for c, v in zip(columns, cells, strict=True)})
     for day, rows in by_day.items():
         if not rows:

@@ -97,9 +97,9 @@ class Stack:
         with self._locked():
             record = load_record(self.home) or Record()
             running = self._running(record)
-            wanted = [*parts.PINOT]
-            wanted += [parts.KAFKA] if kafka or "kafka" in record.processes else []
-            wanted += [parts.S3] if s3 or "s3" in record.processes else []
+            needed = [*parts.PINOT]
+            needed += [parts.KAFKA] if kafka or "kafka" in record.processes else []
+            needed += [parts.S3] if s3 or "s3" in record.processes else []
             if segment_store and not record.segment_store:
                 if servers := [name for name in SERVERS if name in running]:
                     raise LocalStackError(
@@ -109,9 +109,9 @@ class Stack:
                         "--segment-store",
                     )
                 record.segment_store = True
-            to_start = [part for part in wanted if part.name not in running]
+            to_start = [part for part in needed if part.name not in running]
             starter = self._starter(record, running, to_start) if to_start else None
-            self._bring_up(record, wanted, running, starter)
+            self._bring_up(record, needed, running, starter)
             save_record(self.home, record)  # with the process, if any, whose start was not written down
             return reachable(self.home, record)
 
@@ -223,12 +223,12 @@ class Stack:
     def _bring_up(
         self,
         record: Record,
-        wanted: list[StackPart],
+        needed: list[StackPart],
         running: dict[str, psutil.Process],
         start: Callable[[StackPart], None] | None,
     ) -> None:
-        since = {part.name: time.monotonic() for part in wanted if part.name in running}
-        waiting, ready = list(wanted), set[str]()
+        since = {part.name: time.monotonic() for part in needed if part.name in running}
+        waiting, ready = list(needed), set[str]()
         while waiting:
             for part in list(waiting):
                 if part.name not in since:

@@ -79,10 +79,10 @@ def stop(home: Path) -> bool:
     """Stop what `start` started; returns whether anything ran."""
     record = _read(home)
     leaders = [*([record.process] if record else []), *_unrecorded(home)]
-    found = {process.pid: process for leader in leaders for process in _processes(leader)}
-    processes.stop(found.values(), grace=_GRACE_S)
+    running = {process.pid: process for leader in leaders for process in _processes(leader)}
+    processes.stop(running.values(), grace=_GRACE_S)
     _path(home).unlink(missing_ok=True)
-    return bool(found)
+    return bool(running)
 
 
 def _comes_up(record: _Record) -> bool:
@@ -111,13 +111,13 @@ def _read(home: Path) -> _Record | None:
 
 def _unrecorded(home: Path) -> list[ProcessRecord]:
     """Those of `start`, of whatever project, that was killed before it could write them down."""
-    found = []
+    records = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             leads = {"dagster", "dev"} <= {*process.cmdline()} and _session_of(process) == process.pid
             if leads and process.environ().get("DAGSTER_HOME") == _dagster_home(home):
-                found.append(ProcessRecord(pid=process.pid, create_time=process.create_time()))
-    return found
+                records.append(ProcessRecord(pid=process.pid, create_time=process.create_time()))
+    return records
 
 
 def _processes(leader: ProcessRecord) -> list[psutil.Process]:

@@ -132,12 +132,12 @@ class _Known:
 class Collector:
     """What is known of all tables.
 
-    :ivar told: hears of a part that cannot be read any more, once for each reason.
+    :ivar warn: hears of a part that cannot be read any more, once for each reason.
     :ivar clock: seconds since the epoch.
     :ivar ticks: seconds that only grow.
     """
 
-    told: Callable[[str], None]
+    warn: Callable[[str], None]
     clock: Callable[[], float] = time.time
     ticks: Callable[[], float] = time.monotonic
     _known: dict[Key, _Known] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class Collector:
     def look(self, parts: Sequence[ScrapePart]) -> None:
         """Look at each of them once; whoever interrupts it waits for none that is under way.
 
-        :raises Exception: only what `told` raises, never what one of them does.
+        :raises Exception: only what `warn` raises, never what one of them does.
         """
         left = queue.SimpleQueue[ScrapePart | None]()
         done = queue.SimpleQueue[BaseException | None]()
@@ -223,7 +223,7 @@ class Collector:
         except Exception as error:
             why = error.reason if isinstance(error, PinotAssetsError) else repr(error)
             if why != before.why:
-                self.told(f"{part.table}, {part.name}: {why}")
+                self.warn(f"{part.table}, {part.name}: {why}")
             now = _Known(looked_at=before.looked_at, errors=before.errors + 1, why=why)
         else:
             now = _Known(True, samples, self.clock(), errors=before.errors)

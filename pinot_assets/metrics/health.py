@@ -68,17 +68,17 @@ def source_samples(table: str, probe: TableProbe) -> Iterator[Sample]:
     copy may keep an old date (`health.source.freshness` says the same).
     """
     # All readings come first: one that fails leaves out all samples, not the later ones.
-    found, modified_ms, unready_ms = probe.difference, probe.waiting_since_ms, probe.unready_since_ms
+    difference, modified_ms, unready_ms = probe.difference, probe.waiting_since_ms, probe.unready_since_ms
     published_ms = probe.snapshot.published_ms if probe.snapshot else 0
-    yield LISTED.of(found.listed, table)
-    yield CHANGES.of(len(found.missing), table, "new")
-    yield CHANGES.of(len(found.stale), table, "rewritten")
-    yield CHANGES.of(len(found.extra), table, "deleted")
-    yield NOT_READY.of(found.unready, table)
+    yield LISTED.of(difference.listed, table)
+    yield CHANGES.of(len(difference.missing), table, "new")
+    yield CHANGES.of(len(difference.stale), table, "rewritten")
+    yield CHANGES.of(len(difference.extra), table, "deleted")
+    yield NOT_READY.of(difference.unready, table)
     if unready_ms:
         yield OLDEST_UNREADY.of(seconds(max(min(unready_ms.values()), published_ms)), table)
-    if found.waiting:
-        oldest = min(modified_ms[uri] for uri in found.waiting)
+    if difference.waiting:
+        oldest = min(modified_ms[uri] for uri in difference.waiting)
         yield OLDEST.of(seconds(max(oldest, published_ms)), table)
 
 

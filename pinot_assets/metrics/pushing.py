@@ -59,8 +59,8 @@ def _failed(result: object) -> bool:
 
 def _findings(result: object) -> tuple[Finding, ...]:
     """Those of a step that answered with some, as `Driver.audit` does: session and findings."""
-    found = result[1] if isinstance(result, tuple) and len(result) == 2 else ()
-    return tuple(finding for finding in found if isinstance(finding, Finding))
+    findings = result[1] if isinstance(result, tuple) and len(result) == 2 else ()
+    return tuple(finding for finding in findings if isinstance(finding, Finding))
 
 
 GATEWAY = "PINOT_ASSETS_PUSHGATEWAY"

@@ -56,9 +56,9 @@ _OF_METRICS: Mapping[str, Family] = {
 
 def realtime_samples(table: str, state: RealtimeState) -> Iterator[Sample]:
     """What a look found; a number that is not known is left out."""
-    found = numbers(state)
-    yield from (SEGMENTS.of(found[name], table, label) for name, label in _SEGMENTS.items() if name in found)
-    yield from (family.of(found[name], table) for name, family in _OF_NUMBERS.items() if name in found)
+    known = numbers(state)
+    yield from (SEGMENTS.of(known[name], table, label) for name, label in _SEGMENTS.items() if name in known)
+    yield from (family.of(known[name], table) for name, family in _OF_NUMBERS.items() if name in known)
     for metric in metrics(state):
         if metric.name in _OF_METRICS and metric.value is not None:
             yield _OF_METRICS[metric.name].of(metric.value, table)

@@ -94,25 +94,25 @@ class Seen:
 
 
 def session_samples(
-    table: str, seen: Seen, max_retries: int, freshness_hours: float | None
+    table: str, state: Seen, max_retries: int, freshness_hours: float | None
 ) -> Iterator[Sample]:
     """The table as its sessions left it; what there is not is left out, for zeros would lie."""
-    yield from _published(table, seen, freshness_hours)
-    yield from _session(table, seen.session, max_retries)
-    yield LEASE_HELD.of(seen.holder is not None, table)
-    if seen.holder is not None:
-        yield LEASE_SINCE.of(seconds(seen.holder.since_ms), table)
-    yield HELD_BACK.of(len(seen.hold.files) + len(seen.hold.removals), table)
-    yield from _audit(table, seen)
-    yield from _last_switch(table, seen.sessions)
+    yield from _published(table, state, freshness_hours)
+    yield from _session(table, state.session, max_retries)
+    yield LEASE_HELD.of(state.holder is not None, table)
+    if state.holder is not None:
+        yield LEASE_SINCE.of(seconds(state.holder.since_ms), table)
+    yield HELD_BACK.of(len(state.hold.files) + len(state.hold.removals), table)
+    yield from _audit(table, state)
+    yield from _last_switch(table, state.sessions)
 
 
-def _published(table: str, seen: Seen, freshness_hours: float | None) -> Iterator[Sample]:
+def _published(table: str, state: Seen, freshness_hours: float | None) -> Iterator[Sample]:
     if freshness_hours is not None:
         yield FRESHNESS_LIMIT.of(freshness_hours * 3600, table)
-    if seen.header is not None:
-        counts = seen.header["counts"]
-        yield PUBLISHED_AT.of(seconds(seen.header["publishedMs"]), table)
+    if state.header is not None:
+        counts = state.header["counts"]
+        yield PUBLISHED_AT.of(seconds(state.header["publishedMs"]), table)
         yield from (family.of(counts[name], table) for name, family in PUBLISHED.items())
 
 
@@ -135,9 +135,9 @@ def _session(table: str, session: Session | None, max_retries: int) -> Iterator[
         yield from (FILES.of(counts.get(name, 0), table, state) for name, state in _FILES.items())
 
 
-def _audit(table: str, seen: Seen) -> Iterator[Sample]:
+def _audit(table: str, state: Seen) -> Iterator[Sample]:
     """Of the open session where it was audited, else the one that opened the gate for what is published."""
-    if (audit := _newest_audit(seen)) is None:
+    if (audit := _newest_audit(state)) is None:
         return
     yield AUDITED_AT.of(seconds(audit.at_ms), table)
     yield AUDIT_PASSED.of(audit.passed, table)
@@ -152,10 +152,10 @@ def check_samples(table: str, check: Checked | Finding) -> Iterator[Sample]:
     yield CHECK_FOUND.of(check.found, table, check.name)
 
 
-def _newest_audit(seen: Seen) -> AuditReceipt | None:
-    if seen.session is not None and seen.session.audit is not None:
-        return seen.session.audit
-    return published_audit(seen.header["audit"]) if seen.header is not None else None
+def _newest_audit(state: Seen) -> AuditReceipt | None:
+    if state.session is not None and state.session.audit is not None:
+        return state.session.audit
+    return published_audit(state.header["audit"]) if state.header is not None else None
 
 
 def _last_switch(table: str, sessions: tuple[Session, ...]) -> Iterator[Sample]:
@@ -176,8 +176,8 @@ def samples_of_store(spec: TableSpec, store: SessionStore, staging: Staging) -> 
 
     :raises PinotAssetsError: a node, or the object that it names, cannot be read.
     """
-    seen = see(store, staging)
-    return [*session_samples(label_of(spec), seen, spec.ingestion.max_retries, spec.dagster.freshness_hours)]
+    state = see(store, staging)
+    return [*session_samples(label_of(spec), state, spec.ingestion.max_retries, spec.dagster.freshness_hours)]
 
 
 def see(store: SessionStore, staging: Staging) -> Seen:

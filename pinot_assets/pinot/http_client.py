@@ -107,11 +107,11 @@ class HttpPinotClient(Controller):
                 return None
 
         rows = in_threads(ask, asked, THREADS, "rows")
-        found: dict[str, dict[str, int]] = {name: {} for name in names}
+        counts: dict[str, dict[str, int]] = {name: {} for name in names}
         for (name, server), count in zip(asked, rows, strict=True):
             if count is not None:
-                found[name][server] = count
-        return found
+                counts[name][server] = count
+        return counts
 
     def _admin_url(self, server: str) -> str:
         instance = self.instance(server)
@@ -142,18 +142,18 @@ class HttpPinotClient(Controller):
 
     def table_servers(self, table: str) -> tuple[str, ...]:
         """See `PinotClient.table_servers`."""
-        with self._absence_told(table):
+        with self._not_found_if_absent(table):
             return self.servers_of(table)
 
     def server_disks(self, servers: Collection[str]) -> dict[str, ServerDisk | PinotError]:
         """See `PinotClient.server_disks`."""
 
         def ask(server: str) -> ServerDisk:
-            told = self.ask_server(server, "/instance/diskUtilization")
-            return ServerDisk(total=int(told["totalSpaceBytes"]), used=int(told["usedSpaceBytes"]))
+            usage = self.ask_server(server, "/instance/diskUtilization")
+            return ServerDisk(total=int(usage["totalSpaceBytes"]), used=int(usage["usedSpaceBytes"]))
 
-        found = each_server(servers, ask)
-        return {server: disk for server, disk in found.items() if not isinstance(disk, PinotNotFound)}
+        disks = each_server(servers, ask)
+        return {server: disk for server, disk in disks.items() if not isinstance(disk, PinotNotFound)}
 
     def ask_server(self, server: str, path: str) -> dict[str, str]:
         """What a server answers to a GET: two calls, the first one for its address."""

@@ -40,8 +40,8 @@ class RealtimeReads(Nodes):
 
     def external_view(self, table: str) -> Mapping[str, Mapping[str, str]]:
         """Segment → server → state, as far as servers report one."""
-        found = self.node(f"EXTERNALVIEW/{table}")
-        return found.maps if found is not None else {}
+        node = self.node(f"EXTERNALVIEW/{table}")
+        return node.maps if node is not None else {}
 
     def segment_nodes(self, table: str) -> Mapping[str, Mapping[str, str]]:
         """The fields of every segment's node, by name."""
@@ -60,8 +60,8 @@ class RealtimeReads(Nodes):
 
     def committing_listed(self, table: str) -> frozenset[str]:
         """Names in the list of committing segments, as it stands; empty before 1.4."""
-        found = self.node(f"PROPERTYSTORE/PAUSELESS_DEBUG_METADATA/{table}")
-        return frozenset(found.lists.get("committingSegments", ()) if found is not None else ())
+        node = self.node(f"PROPERTYSTORE/PAUSELESS_DEBUG_METADATA/{table}")
+        return frozenset(node.lists.get("committingSegments", ()) if node is not None else ())
 
     def pending_messages(self, table: str, server: str) -> frozenset[str]:
         """Segments of the table about which a state transition waits for that server: a message is of one,
@@ -82,10 +82,10 @@ class RealtimeReads(Nodes):
         Keys: `serverName`, `consumerState`, `lastConsumedTimestamp`, `partitionToOffsetMap`, and from 1.0 on
         `partitionOffsetInfo`. Servers that do not answer are left out.
         """
-        told = self._get(f"/tables/{quoted(table)}/consumingSegmentsInfo")
+        answer = self._get(f"/tables/{quoted(table)}/consumingSegmentsInfo")
         # Named as the field of the Java class is, underscore and all.
-        found = told.get("_segmentToConsumingInfoMap", told.get("segmentToConsumingInfoMap"))
-        return found or {}
+        by_segment = answer.get("_segmentToConsumingInfoMap", answer.get("segmentToConsumingInfoMap"))
+        return by_segment or {}
 
     def rebalance_status(self, job: str) -> JsonMapping:
         """How a rebalance stands. 1.0 on."""
@@ -100,8 +100,8 @@ class RealtimeReads(Nodes):
 
     def offline_since(self, server: str) -> int | None:
         """When an instance that does not live was last seen; None where Helix does not say."""
-        found = self.node(f"INSTANCES/{server}/HISTORY")
-        since = int(found.simple.get("LAST_OFFLINE_TIME", -1)) if found is not None else -1
+        node = self.node(f"INSTANCES/{server}/HISTORY")
+        since = int(node.simple.get("LAST_OFFLINE_TIME", -1)) if node is not None else -1
         return since if since >= 0 else None
 
     def instance(self, name: str) -> JsonObject:
@@ -109,9 +109,9 @@ class RealtimeReads(Nodes):
 
         :raises PinotNotFound: there is none of that name.
         """
-        told, config = super().instance(name), self.node(f"CONFIGS/PARTICIPANT/{name}")
+        fields, config = super().instance(name), self.node(f"CONFIGS/PARTICIPANT/{name}")
         port = config.simple.get("adminHttpsPort") if config is not None else None
-        return told if port is None else {**told, "adminHttpsPort": port}
+        return fields if port is None else {**fields, "adminHttpsPort": port}
 
     def admin_url(self, instance: JsonMapping) -> str | None:
         """Address of a server's admin endpoint, None where it names none; where it speaks both schemes, the
@@ -121,7 +121,7 @@ class RealtimeReads(Nodes):
         """
         host = str(instance["hostName"]).removeprefix("Server_")
         ports = {"http": instance.get("adminPort"), "https": instance.get("adminHttpsPort")}
-        known = {scheme: port for scheme, told in ports.items() if (port := int(told or -1)) > 0}
+        known = {scheme: port for scheme, value in ports.items() if (port := int(value or -1)) > 0}
         scheme = self._scheme if self._scheme in known else next(iter(known), None)
         return f"{scheme}://{host}:{known[scheme]}" if scheme is not None else None
 
@@ -167,8 +167,8 @@ class RealtimeReads(Nodes):
         ideal = self.ideal_state(table)
         sql = f'SELECT $segmentName, COUNT(*) FROM "{table}" GROUP BY $segmentName'
         there = len(ideal.maps) if ideal is not None else 0
-        found = Broker(broker, self._clients).of_segments(sql, there, {"skipUpsert": "true"})
-        return {str(segment): int(rows) for segment, rows in found}
+        counts = Broker(broker, self._clients).of_segments(sql, there, {"skipUpsert": "true"})
+        return {str(segment): int(rows) for segment, rows in counts}
 
 
 def _segments(table: str) -> str:
@@ -281,8 +281,8 @@ class RealtimePinot(RealtimeReads):
         A copy that is not sealed is refused (`PinotNotFound`).
         """
         path = f"/segments/{quoted(table)}/{quoted(segment)}/uploadCommittedSegment"
-        told = self._clients.at(admin_url).send_json(HttpCall("POST", path, CallKind.WRITE, seconds))
-        return {str(key): str(value) for key, value in (told.get("simpleFields") or {}).items()}
+        node = self._clients.at(admin_url).send_json(HttpCall("POST", path, CallKind.WRITE, seconds))
+        return {str(key): str(value) for key, value in (node.get("simpleFields") or {}).items()}
 
     def reingest(self, admin_url: str, segment: str) -> str:
         """Have a server read a COMMITTING segment from the stream again; returns the job's id. 1.4 on.

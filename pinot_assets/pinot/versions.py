@@ -54,8 +54,8 @@ class Trait:
 
     def holds(self, version: str) -> bool:
         """Whether that release does so."""
-        found = release(version)
-        return (self.since is None or found >= self.since) and (self.before is None or found < self.before)
+        given = release(version)
+        return (self.since is None or given >= self.since) and (self.before is None or given < self.before)
 
 
 def release(version: str) -> Version:

@@ -110,9 +110,9 @@ class OperationsStore:
             return {}, stat.version
         hint = f"look at {self.path} in Pinot's ZooKeeper browser; deleted, it is made anew"
         with reading(f"what operations on {self.table} remember", NodeUnreadable, hint=hint):
-            found = fields_of(data)
-            Marks.of(found).require_known(f"what operations on {self.table} remember")
-            return found, stat.version
+            fields = fields_of(data)
+            Marks.of(fields).require_known(f"what operations on {self.table} remember")
+            return fields, stat.version
 
 
 class OperationsLease(OperationsStore):
@@ -185,8 +185,8 @@ class OperationsLease(OperationsStore):
     def _own(self) -> tuple[Mapping[str, str], int | None]:
         """What is remembered and the node's version; no version once the lease is lost, or nobody knows."""
         try:
-            found = self._read()
-            return found if lease_is_ours(self._zk, self.path) else ({}, None)
+            remembered = self._read()
+            return remembered if lease_is_ours(self._zk, self.path) else ({}, None)
         except (exceptions.KazooException, SessionError):
             return {}, None
 

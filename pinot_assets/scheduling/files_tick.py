@@ -25,7 +25,7 @@ from pinot_assets.session.values.state import Mode
 from pinot_assets.session.values.trouble import again_ms, causes
 from pinot_assets.snapshot.manifest import sha256_hex
 from pinot_assets.snapshot.receipt import BECAME_FOLDER
-from pinot_assets.source import Inventory, told
+from pinot_assets.source import Inventory, unready_words
 from pinot_assets.table_spec import TableSpec
 
 FIRST_WAIT_S = 300
@@ -158,19 +158,19 @@ class FilesCursor(Stored):
         """The cursor after a look that did not fail."""
         return self if self.quiet else replace(self, quiet_s=0)
 
-    def settles(self, settlement: str, told: str, now_s: int) -> FilesCursor:
+    def settles(self, settlement: str, message: str, now_s: int) -> FilesCursor:
         """The cursor after a look to the end, where that left nothing to be done."""
         if not self.quiet:
             return self
-        return replace(self, settled=settlement, settled_s=now_s, told=told)
+        return replace(self, settled=settlement, settled_s=now_s, told=message)
 
-    def sees(self, seen: ListingComparison, snapshot: str, now_s: int) -> FilesCursor:
+    def sees(self, diff: ListingComparison, snapshot: str, now_s: int) -> FilesCursor:
         """The cursor with what a tick sees; nothing is launched by that."""
         cursor = self
-        if seen.listing != self.listing:
-            cursor = replace(cursor, listing=seen.listing, since_s=now_s)
-        if (seen.digest, snapshot) != (self.launched, self.snapshot):
-            cursor = replace(cursor, launched=seen.digest, snapshot=snapshot, at_s=0, times=0)
+        if diff.listing != self.listing:
+            cursor = replace(cursor, listing=diff.listing, since_s=now_s)
+        if (diff.digest, snapshot) != (self.launched, self.snapshot):
+            cursor = replace(cursor, launched=diff.digest, snapshot=snapshot, at_s=0, times=0)
         return cursor
 
 
@@ -203,63 +203,63 @@ def decide_tick(
     :param now_s: seconds since the epoch.
     :param differences: as `compare_listing` takes them.
     """
-    seen = compare_listing(spec, inventory, observation, differences)
+    diff = compare_listing(spec, inventory, observation, differences)
     snapshot = observation.pointer.current_snapshot
     last = replace(FilesCursor.read(cursor).works, sweep=None)
-    last = last.sees(seen, snapshot.key if snapshot else "", now_s)
-    reason = _stays_out(spec, inventory, observation, seen) or _not_yet(spec, observation, seen, last, now_s)
-    later = f"; {told(seen.later)}" if seen.later else ""
+    last = last.sees(diff, snapshot.key if snapshot else "", now_s)
+    reason = _stays_out(spec, inventory, observation, diff) or _not_yet(spec, observation, diff, last, now_s)
+    later = f"; {unready_words(diff.later)}" if diff.later else ""
     last = last.restless
-    if _leaves_nothing(spec, observation, seen):
+    if _leaves_nothing(spec, observation, diff):
         last = replace(last, quiet=listing_of(spec), quiet_s=now_s)
     if reason is not None:
         return Tick(False, reason + later, last.text)
     again = replace(last, at_s=now_s, times=last.times + 1)
-    return Tick(True, f"{seen}; launched{' again' if last.times else ''}{later}", again.text)
+    return Tick(True, f"{diff}; launched{' again' if last.times else ''}{later}", again.text)
 
 
-def _leaves_nothing(spec: TableSpec, observation: Observation, seen: ListingComparison) -> bool:
+def _leaves_nothing(spec: TableSpec, observation: Observation, diff: ListingComparison) -> bool:
     """Whether nothing is to be done and nothing waits for its time."""
-    if observation.session or observation.holder or observation.pointer.hold or seen.later or seen.waiting:
+    if observation.session or observation.holder or observation.pointer.hold or diff.later or diff.waiting:
         return False
-    return not (seen.new or seen.rewritten or (seen.deleted and spec.mode != "append"))
+    return not (diff.new or diff.rewritten or (diff.deleted and spec.mode != "append"))
 
 
 def _stays_out(
-    spec: TableSpec, inventory: Inventory, observation: Observation, seen: ListingComparison
+    spec: TableSpec, inventory: Inventory, observation: Observation, diff: ListingComparison
 ) -> str | None:
     """Why there is nothing to launch, None when there may be."""
     session = observation.session
     if observation.holder is not None:
         return f"paused: {f'session {session.id}' if session else 'lease'} held by {observation.holder}"
     if spec.mode == "swap" and observation.pointer.hold is not None:
-        return f"held after a rollback until `pinot-assets resume {spec.name}`; {seen}"
-    if seen.waiting:
-        return f"{seen}; waiting: {told(seen.waiting)}"
+        return f"held after a rollback until `pinot-assets resume {spec.name}`; {diff}"
+    if diff.waiting:
+        return f"{diff}; waiting: {unready_words(diff.waiting)}"
     if session is None:
         # Append never takes rows away, so a file that has gone leaves nothing to do.
-        work = seen.new or seen.rewritten or (seen.deleted and spec.mode != "append") or seen.restored
-        return None if work else f"{seen} of {seen.listed} files listed"
+        work = diff.new or diff.rewritten or (diff.deleted and spec.mode != "append") or diff.restored
+        return None if work else f"{diff} of {diff.listed} files listed"
     trouble = trouble_of(spec, observation)
     if trouble and not spec.ingestion.sensor_retries:
         return (
             f"{session.id} {trouble} and waits for the schedule or a run by hand "
-            f"(sensorRetries is off); {seen}"
+            f"(sensorRetries is off); {diff}"
         )
     if observation.failures and not observation.passing and not _failed_files_changed(inventory, observation):
-        return f"{session.id} waits for {plural(len(observation.failures), 'failed file')} to change; {seen}"
+        return f"{session.id} waits for {plural(len(observation.failures), 'failed file')} to change; {diff}"
     return None
 
 
 def _not_yet(
-    spec: TableSpec, observation: Observation, seen: ListingComparison, last: FilesCursor, now_s: int
+    spec: TableSpec, observation: Observation, diff: ListingComparison, last: FilesCursor, now_s: int
 ) -> str | None:
     """Why what there is to do is not launched at this tick, None when it is."""
     settling = last.since_s + spec.ingestion.settle_seconds - now_s
     if settling > 0:
-        return f"{seen}; settling, {settling} s left"
+        return f"{diff}; settling, {settling} s left"
     if last.times and audit_failed(observation):
-        return f"{seen}; the audit of this listing failed, waiting for a change"
+        return f"{diff}; the audit of this listing failed, waiting for a change"
     session = observation.session
     left = last.at_s + last.wait_s - now_s if last.times else 0
     if session is not None and observation.passing:
@@ -267,9 +267,9 @@ def _not_yet(
             left = again_ms(session) // 1000 - now_s
         if left > 0:
             cause = causes(observation.failures) or session.last_error
-            return f"{seen}; {session.id} has trouble that may pass ({cause}), tried again in {left} s"
+            return f"{diff}; {session.id} has trouble that may pass ({cause}), tried again in {left} s"
     if left > 0:
-        return f"{seen}; this listing was launched before, again in {left} s"
+        return f"{diff}; this listing was launched before, again in {left} s"
     return None
 
 

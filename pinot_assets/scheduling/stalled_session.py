@@ -74,34 +74,34 @@ class StallCursor(Stored):
 
 
 def decide_session(
-    spec: TableSpec, seen: Observation, running: Mapping[str, str], cursor: str, now_s: int
+    spec: TableSpec, observation: Observation, running: Mapping[str, str], cursor: str, now_s: int
 ) -> Tick:
     """One tick.
 
     :param running: status of each run of the table that has not ended, by id; `STARTED` while it works.
     :param now_s: seconds since the epoch.
     """
-    watch, session = StallCursor.read(cursor), seen.session
-    if seen.holder is not None:
+    watch, session = StallCursor.read(cursor), observation.session
+    if observation.holder is not None:
         what = f"session {session.id}" if session else spec.name
-        return Tick(False, f"paused: {what} held by {seen.holder}", replace(watch, since_s=0).write())
-    watch = watch.at(seen.pointer.epoch, now_s)
+        return Tick(False, f"paused: {what} held by {observation.holder}", replace(watch, since_s=0).write())
+    watch = watch.at(observation.pointer.epoch, now_s)
     if running:
-        return _beside(running, seen, watch, now_s)
+        return _beside(running, observation, watch, now_s)
     if session is None:
         return Tick(False, "no session is open", watch.write())
-    if reason := _waits(spec, session, seen):
+    if reason := _waits(spec, session, observation):
         return Tick(False, f"session {session.id} {reason}", watch.write())
-    return _try_again(session, watch, now_s) if seen.passing else _go_on(session, watch, now_s)
+    return _try_again(session, watch, now_s) if observation.passing else _go_on(session, watch, now_s)
 
 
-def _beside(running: Mapping[str, str], seen: Observation, watch: StallCursor, now_s: int) -> Tick:
+def _beside(running: Mapping[str, str], observation: Observation, watch: StallCursor, now_s: int) -> Tick:
     """Runs that have not ended, while nobody holds the lease: one of them may have died unseen.
 
     An owner that lets go takes its name off the pointer; one that died leaves it there. Its run can change
     nothing any more (rule R2), and as long as it counts as running, none of the table's runs may start.
     """
-    owner = seen.pointer.owner
+    owner = observation.pointer.owner
     for run_id, status in running.items():
         if owner is None or run_id != owner.run or status != "STARTED":
             continue
@@ -113,18 +113,18 @@ def _beside(running: Mapping[str, str], seen: Observation, watch: StallCursor, n
     return Tick(False, f"paused: run {run_id} is {status.lower().replace('_', ' ')}", watch.write())
 
 
-def _waits(spec: TableSpec, session: Session, seen: Observation) -> str:
+def _waits(spec: TableSpec, session: Session, observation: Observation) -> str:
     """Why the session is not this sensor's to go on with; empty when it is."""
     if session.mode is Mode.ROLLBACK:
         return ""
-    if spec.mode == "swap" and seen.pointer.hold is not None:
+    if spec.mode == "swap" and observation.pointer.hold is not None:
         return f"is held after a rollback until `pinot-assets resume {spec.name}`"
-    trouble = trouble_of(spec, seen)
+    trouble = trouble_of(spec, observation)
     if trouble and not spec.ingestion.sensor_retries:
         return f"{trouble} and waits for the schedule or a run by hand (sensorRetries is off)"
-    if seen.failures and not seen.passing:
+    if observation.failures and not observation.passing:
         return f"{trouble} and waits for a change of what failed"
-    return f"{trouble} and waits for a change of its files" if audit_failed(seen) else ""
+    return f"{trouble} and waits for a change of its files" if audit_failed(observation) else ""
 
 
 def _try_again(session: Session, watch: StallCursor, now_s: int) -> Tick:

@@ -16,7 +16,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from pinot_assets.audit.checks import Finding
-from pinot_assets.core.effects import told_so_far
+from pinot_assets.core.effects import progress_in_errors
 from pinot_assets.core.exit_codes import ExitCode
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import NEWEST
@@ -191,7 +191,7 @@ class Driver:
         begun = time.monotonic()
         try:
             context = self._take_lease()
-            with self._watchdog.guard(), told_so_far(lambda: so_far(context, name)):
+            with self._watchdog.guard(), progress_in_errors(lambda: so_far(context, name)):
                 try:
                     came_to = work(context)
                 except BaseException as error:  # an interrupt, too: what was sent goes on without us (R2)
@@ -238,13 +238,13 @@ class Driver:
         return trigger(context)
 
     @_watched
-    def trigger_planned(self, context: TriggerContext, wanted: str) -> TriggerReport:
+    def trigger_planned(self, context: TriggerContext, plan_hash: str) -> TriggerReport:
         """The same, if it is still what a plan showed.
 
-        :param wanted: the plan's hash, or its first digits.
+        :param plan_hash: the plan's hash, or its first digits.
         :raises PlanOutdated: it is not; nothing was done.
         """
-        return trigger_planned(context, wanted)
+        return trigger_planned(context, plan_hash)
 
     @_watched
     def trigger_without_retry(self, context: TriggerContext) -> TriggerReport:

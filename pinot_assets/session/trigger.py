@@ -69,17 +69,17 @@ def trigger_without_retry(context: TriggerContext) -> TriggerReport:
     return _execute(context, decision)
 
 
-def trigger_planned(context: TriggerContext, wanted: str) -> TriggerReport:
+def trigger_planned(context: TriggerContext, plan_hash: str) -> TriggerReport:
     """What a plan showed, and nothing else: what it rests on is read again, now under the lease.
 
     Nothing is looked at twice: what is checked is what is then worked with, the listing included.
 
-    :param wanted: the plan's hash, or the first digits of it.
+    :param plan_hash: the plan's hash, or the first digits of it.
     :returns: SETTLED where the plan was to finish what is left half way.
     :raises PlanOutdated: something of what it rests on is another thing by now; nothing was done.
     """
     planned = plan_run(read_only_context(context.spec, context.clients, context.progress))
-    planned.plan_basis.require(context.table, wanted)
+    planned.plan_basis.require(context.table, plan_hash)
     if planned.decision.step is PlannedAction.FINISH:
         session = _finished(context)
         show_again(context, rebuild_if_lost(context))
@@ -178,13 +178,13 @@ def _leave_alone(context: TriggerContext, decision: Decision) -> TriggerReport:
     assert opened is not None
     assert looked is not None
     context.note(f"session {session.id} waits for the schedule or a run by hand (sensorRetries is off)")
-    all_told = replace(decision, free=looked.changes)  # what a rollback holds back, too
+    with_held = replace(decision, free=looked.changes)  # what a rollback holds back, too
     if opened.failures or opened.next is not Next.ABANDON_CONFIG:
         # Failures keep the gate shut, and another look at the replicas is free.
-        return _report(context, all_told, TriggerResult.FAILED, session, failed=opened.failures)
+        return _report(context, with_held, TriggerResult.FAILED, session, failed=opened.failures)
     # Not for the gate: it may be fit to be switched, and is not what the table wants any more.
     paused = "was planned for another table spec"
-    return replace(_report(context, all_told, TriggerResult.PAUSED, session), paused=paused)
+    return replace(_report(context, with_held, TriggerResult.PAUSED, session), paused=paused)
 
 
 def _remember(context: TriggerContext, decision: Decision) -> None:
@@ -217,8 +217,8 @@ def _build_and_stage(
         return report(TriggerResult.FAILED, session)  # goes on with the next trigger
     if failed and session.push is PushKind.ATOMIC:
         return report(TriggerResult.FAILED, _given_up(context, session, "one run publishes all, or nothing"))
-    found = context.staging.receipts(plan)
-    plan = without_files(with_receipts(plan, found), frozenset(f.uri for f in failed))
+    receipts = context.staging.receipts(plan)
+    plan = without_files(with_receipts(plan, receipts), frozenset(f.uri for f in failed))
     if failed and not (plan.done or plan.removals or plan.touched):
         return report(TriggerResult.FAILED, _given_up(context, session, "every file failed"))
     if plan.to_build:
@@ -227,7 +227,7 @@ def _build_and_stage(
             why=f"first: {plan.to_build[0].uri}",
             hint="check that the staging area keeps what is written; the next trigger builds them again",
         )
-    session = strategy_of(session).stage(context, session, plan, {o: r for o, (_, r) in found.items()})
+    session = strategy_of(session).stage(context, session, plan, {o: r for o, (_, r) in receipts.items()})
     return report(_RESULTS[session.state], session)
 
 
@@ -291,13 +291,13 @@ def _report(
     failed: Sequence[Failure] = (),
     seconds: float = 0.0,
 ) -> TriggerReport:
-    found = decision.looked.found if decision.looked is not None else None
+    readiness = decision.looked.readiness if decision.looked is not None else None
     changes = decision.free
     return TriggerReport(
         result=result,
         session=session,
-        listed=len(found.listed.files) if found is not None else 0,
-        files=found.listed.files if found is not None else None,
+        listed=len(readiness.listed.files) if readiness is not None else 0,
+        files=readiness.listed.files if readiness is not None else None,
         new=tuple(f.uri for f in changes.new) if changes is not None else (),
         rewritten=tuple(f.uri for f in changes.rewritten) if changes is not None else (),
         deleted=changes.deleted if changes is not None else (),
@@ -305,6 +305,6 @@ def _report(
         kept=kept,
         failed=tuple(failed),
         build_seconds=seconds,
-        unready=(found.waiting or found.later) if found is not None else (),
+        unready=(readiness.waiting or readiness.later) if readiness is not None else (),
         notes=tuple(context.notes),
     )

@@ -69,7 +69,7 @@ def _as_field(variable: Variable, unset: str) -> str:
     variables."""
     default = f"; {unset}: {variable.default} {variable.unit}".rstrip() if variable.default else ""
     said = _LINK.sub(r"\1", _SEE.sub(r"see docs/\1", f"{variable.meaning} ({variable.kind}{default})"))
-    return _VARIABLE.sub(lambda found: f"`{found[1].lower()}`", said)
+    return _VARIABLE.sub(lambda match: f"`{match[1].lower()}`", said)
 
 
 def _wait(name: str, unit: str, highest: int, usual: float, meaning: str) -> Foreign:

@@ -111,8 +111,8 @@ def load_settings(environ: Mapping[str, str] = os.environ, profile: Profile | No
     :param profile: PINOT_ASSETS_PROFILE where not given.
     :raises PinotAssetsError: there is no Pinot to talk to, something is missing, or two settings contradict.
     """
-    found = named_settings(environ, profile)
-    return _local_stack(_waits(_values(environ), FIELDS.__getitem__)) if found is None else found
+    named = named_settings(environ, profile)
+    return _local_stack(_waits(_values(environ), FIELDS.__getitem__)) if named is None else named
 
 
 def named_settings(env: Mapping[str, str], profile: Profile | None = None) -> Settings | None:

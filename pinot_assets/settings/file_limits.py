@@ -58,7 +58,7 @@ class FileLimits:
 
         :raises PinotAssetsError: a variable holds no size, or no number.
         """
-        found = {
+        limits = {
             field: _read(name, environ[name])
             for field, name in (
                 ("columns", COLUMNS),
@@ -68,7 +68,7 @@ class FileLimits:
             )
             if environ.get(name, "").strip()
         }
-        return cls(**found)
+        return cls(**limits)
 
     def check_columns(self, count: int) -> None:
         """Refuse a file with too many columns.
@@ -119,8 +119,8 @@ DEFAULTS: Final = FileLimits()
 
 
 def _read(name: str, text: str) -> int:
-    found = _SIZE.fullmatch(text.strip())
-    value = int(found[1]) * _UNITS[found[2].lower()] if found is not None else 0
+    match = _SIZE.fullmatch(text.strip())
+    value = int(match[1]) * _UNITS[match[2].lower()] if match is not None else 0
     if value < 1:
         raise PinotAssetsError(
             f"{name} is {text!r}, which is no number" + ("" if name == COLUMNS else " of bytes"),

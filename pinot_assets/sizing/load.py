@@ -94,20 +94,20 @@ class RowLimit:
         return self._learned()
 
     def _learned(self) -> int:
-        last, wanted = self._last, self.flush.segment_bytes
+        last, desired = self._last, self.flush.segment_bytes
         if last is None or last.rows is None or last.size_bytes is None:
             raise AssertionError("a ratio is only known from a segment with rows and size")
-        if last.rows < last.rows_limit and last.size_bytes < wanted:
+        if last.rows < last.rows_limit and last.size_bytes < desired:
             rows = float(last.rows)
             if self.flush.time_ms < last.took_ms:
                 rows = self.flush.time_ms * rows // last.took_ms
             return max(int(rows * GROWTH_AFTER_TIME), SMALLEST_ROWS)
-        if last.size_bytes < wanted / 2:
+        if last.size_bytes < desired / 2:
             target = last.rows * 1.5
-        elif last.size_bytes > wanted * 1.5:
+        elif last.size_bytes > desired * 1.5:
             target = last.rows / 2
         else:
-            target = wanted * self._rows_per_byte
+            target = desired * self._rows_per_byte
         return max(int(target), SMALLEST_ROWS)
 
 

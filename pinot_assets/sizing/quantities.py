@@ -50,26 +50,26 @@ def duration(text: str) -> float:
 
     :raises QuantityError: anything else.
     """
-    wanted = "a time with its unit, such as 90s, 15m, 2h, 1h30m or 1d"
+    form = "a time with its unit, such as 90s, 15m, 2h, 1h30m or 1d"
     plain = text.strip().lower().replace(" ", "")
     if plain == "0":
         return 0.0
     parts = _PART.findall(plain)
     is_whole = "".join(number + unit for number, unit in parts) == plain
     if not parts or not is_whole or any(unit not in _SECONDS for _, unit in parts):
-        raise _refused(text, wanted)
+        raise _refused(text, form)
     return float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
 
 
-def _single(text: str, plain: str, units: dict[str, int], wanted: str) -> float:
-    found = _PART.fullmatch(plain)
-    if found is None or found[2] not in units:
-        raise _refused(text, wanted)
-    return float(found[1]) * units[found[2]]
+def _single(text: str, plain: str, units: dict[str, int], form: str) -> float:
+    match = _PART.fullmatch(plain)
+    if match is None or match[2] not in units:
+        raise _refused(text, form)
+    return float(match[1]) * units[match[2]]
 
 
-def _refused(text: str, wanted: str) -> QuantityError:
-    return QuantityError(f"{text!r} cannot be read", hint=f"give {wanted}")
+def _refused(text: str, form: str) -> QuantityError:
+    return QuantityError(f"{text!r} cannot be read", hint=f"give {form}")
 
 
 def of_bytes(value: float) -> str:

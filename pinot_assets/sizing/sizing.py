@@ -129,8 +129,8 @@ class _Day:
         by_time = load.rows_per_s * flush.time_ms / 1000
         if flush.rows or flush.segment_rows:
             return min(self.limits[0].next(), by_time)
-        wanted = flush.segment_bytes * load.commit.rows / load.commit.segment_bytes
-        rows = max(10_000.0, min(wanted, by_time))
+        by_size = flush.segment_bytes * load.commit.rows / load.commit.segment_bytes
+        rows = max(10_000.0, min(by_size, by_time))
         for limit in self.limits:
             limit.learn(self._flushed(rows, rows, rows / load.rows_per_s))
         return rows

@@ -91,9 +91,9 @@ def of_file(snapshots: Iterable[Snapshot], name: str) -> list[Stay]:
     return stays(_narrowed(snapshots, lambda file: file.uri == name or file.uri.endswith(end)))
 
 
-def _narrowed(snapshots: Iterable[Snapshot], wanted: Callable[[PublishedFile], bool]) -> list[Snapshot]:
+def _narrowed(snapshots: Iterable[Snapshot], keeps: Callable[[PublishedFile], bool]) -> list[Snapshot]:
     """With these files alone, each read and let go of in turn: a snapshot may have a million."""
-    return [replace(s, files=tuple(filter(wanted, s.files))) for s in snapshots]
+    return [replace(s, files=tuple(filter(keeps, s.files))) for s in snapshots]
 
 
 def difference(older: Snapshot, newer: Snapshot) -> SnapshotDiff:

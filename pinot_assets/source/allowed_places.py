@@ -183,8 +183,8 @@ def _is_amazons(url: str) -> bool:
 
 
 def _resolved(props: Mapping[str, str], policy: Policy) -> dict[str, str]:
-    found = {}
+    resolved = {}
     for key, text in props.items():
         with suppress(SettingError):  # not set here, or refused, which is told
-            found[key] = resolve_env(text, policy)
-    return found
+            resolved[key] = resolve_env(text, policy)
+    return resolved

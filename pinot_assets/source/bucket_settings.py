@@ -127,14 +127,14 @@ def _s3_credentials(values: Mapping[str, str]) -> tuple[Credentials, str | None]
     # boto3's chain also knows profiles and SSO, which obstore's own does not.
     try:
         session = boto3.Session()
-        found = session.get_credentials()
+        credentials = session.get_credentials()
     except PartialCredentialsError as error:
         raise SettingError(
             "Half of this machine's AWS credentials is set",
             why=str(error).rstrip("."),  # names settings, never a value
             hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither",
         ) from None
-    if found is None:
+    if credentials is None:
         raise SourceError(  # may pass: the machine's role is asked over the network
             "No AWS credentials were found",
             hint="set accessKey and secretKey to ${…} references, or AWS_ACCESS_KEY_ID and "

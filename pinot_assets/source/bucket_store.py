@@ -85,10 +85,10 @@ class BucketObjectStore(RootedStore):
         """The same of all objects as columns; only unusual ones are looked at one by one."""
         # ADLS and S3's directory buckets list in another order than that of bytes, and begin elsewhere.
         in_order = self.root.scheme != "abfss" and not self.root.bucket.endswith("--x-s3")
-        told = self._full(after) if after else "" if in_order else None
+        up_to = self._full(after) if after else "" if in_order else None
         for page in self._listed(self.root.path, after):
-            told = _told_up_to(page, told)
-            yield Page(self._columns(page), told[self._strip :] if told else "")
+            up_to = _listed_up_to(page, up_to)
+            yield Page(self._columns(page), up_to[self._strip :] if up_to else "")
 
     def _columns(self, page: pa.RecordBatch) -> pa.Table:
         root, keys = self._below_root(page.column("path"))
@@ -160,9 +160,9 @@ class BucketObjectStore(RootedStore):
     def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:
         """GET; its header says the size before the content comes."""
         with self._mapped(f"Cannot read {self.uri_of(key)}"):
-            found = call(obstore.get, self._transfers, self._full(key))
+            answer = call(obstore.get, self._transfers, self._full(key))
             return whole(
-                self.uri_of(key), found.meta["size"], map(bytes, each(found.stream(CHUNK_BYTES))), most
+                self.uri_of(key), answer.meta["size"], map(bytes, each(answer.stream(CHUNK_BYTES))), most
             )
 
     def sha256(self, key: str) -> str:
@@ -176,8 +176,8 @@ class BucketObjectStore(RootedStore):
     def download(self, key: str, path: Path, size: int) -> str:
         """GET as a stream, hashing what is written."""
         with self._mapped(f"Cannot copy {self.uri_of(key)} to {path}"):
-            found = call(obstore.get, self._transfers, self._full(key))
-            return copied(self.uri_of(key), map(bytes, each(found.stream(CHUNK_BYTES))), path, size)
+            answer = call(obstore.get, self._transfers, self._full(key))
+            return copied(self.uri_of(key), map(bytes, each(answer.stream(CHUNK_BYTES))), path, size)
 
     def put_if_absent(self, key: str, data: bytes) -> None:
         """A conditional PUT (rule R13)."""
@@ -274,12 +274,12 @@ class BucketObjectStore(RootedStore):
         :raises StoreConflict: other content.
         :raises SourceError: nothing.
         """
-        if (found := self.stat(key)) is None:
+        if (there := self.stat(key)) is None:
             why = "another object stood there and was deleted meanwhile"
             if isinstance(error, AlreadyExistsError):
                 raise SourceError(f"Cannot write {self.uri_of(key)}", why=why, hint="try again") from None
             raise self._error(f"Cannot write {self.uri_of(key)}", error) from None
-        if found.size != size or self.sha256(key) != sha256():
+        if there.size != size or self.sha256(key) != sha256():
             raise StoreConflict(
                 f"{self.uri_of(key)} already exists with other content",
                 hint="read it and go on from what it says; objects here are never overwritten",
@@ -322,7 +322,7 @@ def _fingerprint(meta: JsonMapping) -> Fingerprint:
     )
 
 
-def _told_up_to(page: pa.RecordBatch, before: str | None) -> str | None:
+def _listed_up_to(page: pa.RecordBatch, before: str | None) -> str | None:
     """The path that a listing has told everything up to; None once that is not known.
 
     Empty objects take no part: they may be folder markers, which stand elsewhere than their names do.
@@ -355,8 +355,8 @@ def _without_quotes(etags: pa.Array) -> pa.Array:
 
 
 def _status(error: Exception) -> str | None:
-    found = re.search(r"status code: (\d{3})", str(error))
-    return None if found is None else found[1]
+    match = re.search(r"status code: (\d{3})", str(error))
+    return None if match is None else match[1]
 
 
 def _reason(error: Exception) -> str:

@@ -51,8 +51,8 @@ def differing(listed: pa.Table, published: pa.Table) -> tuple[pa.Table, pa.Table
     """
     listed, published = _without_equal_stretches(listed, published)
     uris, backwards = listed.column("uri"), np.arange(published.num_rows)[::-1]
-    found = pc.index_in(uris, value_set=published.column("uri").take(pa.array(backwards)))
-    place = pc.subtract(published.num_rows - 1, found)  # of the last row with the same URI
+    from_end = pc.index_in(uris, value_set=published.column("uri").take(pa.array(backwards)))
+    place = pc.subtract(published.num_rows - 1, from_end)  # of the last row with the same URI
     beside = published.select(_VERSION).take(place)
     changed = pc.invert(pc.fill_null(_same_version(listed, beside), False))
     rewritten = published.take(place.filter(changed).drop_null())

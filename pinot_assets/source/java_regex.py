@@ -38,12 +38,12 @@ def one(char: str, ignore_case: bool = False) -> str:
 
 def any_of(ranges: Iterable[Range], *, negated: bool = False, ignore_case: bool = False) -> str:
     """A class. One without any character matches nothing."""
-    found = list(ranges)
+    spans = list(ranges)
     if ignore_case:
-        found += [(low - _CASE, high - _CASE) for low, high in _both(found, ord("a"), ord("z"))] + [
-            (low + _CASE, high + _CASE) for low, high in _both(found, ord("A"), ord("Z"))
+        spans += [(low - _CASE, high - _CASE) for low, high in _both(spans, ord("a"), ord("z"))] + [
+            (low + _CASE, high + _CASE) for low, high in _both(spans, ord("A"), ord("Z"))
         ]
-    inside = "".join(_code(low) if low == high else f"{_code(low)}-{_code(high)}" for low, high in found)
+    inside = "".join(_code(low) if low == high else f"{_code(low)}-{_code(high)}" for low, high in spans)
     if not inside:
         inside, negated = f"{_code(0)}-{_code(LAST)}", not negated
     return f"[{'^' if negated else ''}{inside}]"
@@ -51,13 +51,13 @@ def any_of(ranges: Iterable[Range], *, negated: bool = False, ignore_case: bool 
 
 def but(ranges: Iterable[Range]) -> list[Range]:
     """Every character that is in none of these."""
-    found: list[Range] = []
+    gaps: list[Range] = []
     place = 0
     for low, high in sorted(ranges):
         if low > place:
-            found.append((place, low - 1))
+            gaps.append((place, low - 1))
         place = max(place, high + 1)
-    return [*found, (place, LAST)] if place <= LAST else found
+    return [*gaps, (place, LAST)] if place <= LAST else gaps
 
 
 def compiled(regex: str) -> str:
@@ -82,8 +82,8 @@ def matching(regex: str, texts: Sequence[str]) -> list[bool]:
     """
     # Half a surrogate pair, as Python reads bytes that are no UTF-8, is a character that is none to RE2.
     plain = pa.array([text.encode(errors="replace").decode() for text in texts], pa.string())
-    found: list[bool] = pc.match_substring_regex(plain, regex).to_pylist()
-    return found
+    matched: list[bool] = pc.match_substring_regex(plain, regex).to_pylist()
+    return matched
 
 
 def _code(code: int) -> str:
@@ -175,16 +175,16 @@ class _Translator:
                 return one(char, self.ignore_case)
 
     def _quantifier(self) -> str:
-        if (found := _QUANTIFIER.match(self.pattern, self.i - 1)) is None:
+        if (match := _QUANTIFIER.match(self.pattern, self.i - 1)) is None:
             raise self._refuse("'{' starts no repetition; write \\{")
         if not self.out or self.out[-1] in _NOTHING:
             raise self._refuse("a repetition of nothing")
-        self.i = found.end()
+        self.i = match.end()
         if self._peek() == "+":
             raise self._refuse("a possessive repetition; write it without the second +")
         if _QUANTIFIER.match(self.pattern, self.i):
             raise self._refuse("a repetition of a repetition")
-        return found[0]
+        return match[0]
 
     def _end(self, written: str) -> str:
         """Java's end of a text may be before its last line terminator; behind it nothing else must follow."""
@@ -195,10 +195,10 @@ class _Translator:
     def _group(self) -> str:
         if not self.pattern.startswith("?", self.i):
             return "("
-        if (found := _GROUP.match(self.pattern, self.i)) is None:
+        if (match := _GROUP.match(self.pattern, self.i)) is None:
             raise self._refuse("a look-around, an atomic group, or flags that do not stand at the start")
-        self.i = found.end()
-        if name := found["name"]:
+        self.i = match.end()
+        if name := match["name"]:
             if name in self.names:
                 raise self._refuse("a second group of that name")
             self.names.add(name)
@@ -232,10 +232,10 @@ class _Translator:
             code = re.compile(
                 r"\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{2})" if char == "x" else r"()([0-9a-fA-F]{4})"
             )
-            if (found := code.match(self.pattern, self.i)) and (
-                n := int(found[1] or found[2], 16)
+            if (match := code.match(self.pattern, self.i)) and (
+                n := int(match[1] or match[2], 16)
             ) <= 0x10FFFF:
-                self.i = found.end()
+                self.i = match.end()
                 return chr(n)
             raise self._refuse(f"\\{char} without its hexadecimal digits")
         if char.isascii() and char.isalnum():
@@ -243,11 +243,11 @@ class _Translator:
         return char
 
     def _posix(self) -> list[Range]:
-        found = re.compile(r"\{(\w+)\}").match(self.pattern, self.i)
-        if found is None or found[1] not in _POSIX:
+        match = re.compile(r"\{(\w+)\}").match(self.pattern, self.i)
+        if match is None or match[1] not in _POSIX:
             raise self._refuse("a property that is none of " + ", ".join(_POSIX))
-        self.i = found.end()
-        return _ranges(_POSIX[found[1]])
+        self.i = match.end()
+        return _ranges(_POSIX[match[1]])
 
     def _class(self) -> str:
         negated = self._peek() == "^"

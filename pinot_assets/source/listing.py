@@ -46,7 +46,7 @@ def part_to_arrow(part: ListingPart, beside: JsonMapping) -> bytes:
 
     :param beside: plain values that are kept with it.
     """
-    told = {
+    meta = {
         "skipped": part.skipped,
         "hidden": part.hidden,
         "complete": sorted(part.complete),
@@ -54,7 +54,7 @@ def part_to_arrow(part: ListingPart, beside: JsonMapping) -> bytes:
         "last": part.last,
         "beside": dict(beside),
     }
-    table = part.columns.replace_schema_metadata({_META: json.dumps(told).encode()})
+    table = part.columns.replace_schema_metadata({_META: json.dumps(meta).encode()})
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -71,18 +71,18 @@ def part_from_arrow(data: bytes, what: str = "a part of a listing") -> tuple[Lis
     """
     table = pa.ipc.open_stream(data).read_all()
     table.validate(full=True)  # places of texts that point outside of it would end the process
-    told = read_json(table.schema.metadata[_META])
-    Marks.of(told).require_known(what)
+    meta = read_json(table.schema.metadata[_META])
+    Marks.of(meta).require_known(what)
     require_schema(table.schema, COLUMNS)
     part = ListingPart(
         table.replace_schema_metadata(None),
-        told["skipped"],
-        told["hidden"],
-        frozenset(listed(told["complete"])),
-        frozenset(listed(told["being_written"])),
-        told["last"],
+        meta["skipped"],
+        meta["hidden"],
+        frozenset(listed(meta["complete"])),
+        frozenset(listed(meta["being_written"])),
+        meta["last"],
     )
-    return fitting(part), told["beside"]
+    return fitting(part), meta["beside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def take_inventory(
     :raises SourceError: a pattern cannot be used.
     """
     listed_at_ms = time.time_ns() // 1_000_000
-    pages = _told(store.pages(), on_listed)
+    pages = _reporting(store.pages(), on_listed)
     return inventory_of([list_part(store.uri, pages, Choice(include, exclude, marker))], listed_at_ms)
 
 
@@ -191,7 +191,7 @@ def inventory_of(parts: Sequence[ListingPart], listed_at_ms: int) -> Inventory:
     )
 
 
-def _told(pages: Iterable[Page], on_listed: Callable[[int], None]) -> Iterator[Page]:
+def _reporting(pages: Iterable[Page], on_listed: Callable[[int], None]) -> Iterator[Page]:
     listed = 0
     for page in pages:
         yield page
@@ -243,9 +243,9 @@ class _Look:
         kept = page if matched is None or pc.all(matched).as_py() else page.filter(matched)
         self.skipped += page.num_rows - kept.num_rows
         files = list(files_of(ones))
-        wanted = self._wanted([path_of_uri(file.uri) for file in files])
+        let_in = self._let_in([path_of_uri(file.uri) for file in files])
         taken = [
-            file for file, is_wanted in zip(files, wanted, strict=True) if self._takes(file.uri, is_wanted)
+            file for file, is_let_in in zip(files, let_in, strict=True) if self._takes(file.uri, is_let_in)
         ]
         return pa.concat_tables([kept, page_of(taken)]) if taken else kept
 
@@ -265,13 +265,13 @@ class _Look:
         others = pc.invert(self._exclude.matching(self._root_path, below))
         return others if matched is None else pc.and_(matched, others)
 
-    def _wanted(self, paths: list[str]) -> list[bool]:
+    def _let_in(self, paths: list[str]) -> list[bool]:
         """Which paths the patterns let in, whatever they hold."""
         included = [True] * len(paths) if self._include is None else self._include.those_of(paths)
         excluded = [False] * len(paths) if self._exclude is None else self._exclude.those_of(paths)
         return [yes and not no for yes, no in zip(included, excluded, strict=True)]
 
-    def _takes(self, uri: str, is_wanted: bool) -> bool:
+    def _takes(self, uri: str, is_let_in: bool) -> bool:
         """Whether one file counts, whatever its name."""
         folder, _, name = uri.rpartition("/")
         above, writing, _ = uri.removeprefix(self._root).partition("/_temporary/")
@@ -279,7 +279,7 @@ class _Look:
             self.being_written.add(self._root + above)
         if name == self._marker:
             self.complete.add(folder)
-        elif not is_wanted:
+        elif not is_let_in:
             self.skipped += 1
         elif _is_hidden(key_below(self._root, uri), self._include):
             self.hidden += 1
@@ -303,5 +303,5 @@ def _is_hidden(key: str, include: PathPattern | None) -> bool:
         "_temporary": "_temporary" in folders,
         ".tmp": name.endswith(".tmp"),
     }
-    found = [mark for mark, is_there in marks.items() if is_there]
-    return any(include is None or not include.names(mark) for mark in found)
+    present = [mark for mark, is_there in marks.items() if is_there]
+    return any(include is None or not include.names(mark) for mark in present)

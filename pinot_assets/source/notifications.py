@@ -37,12 +37,12 @@ def objects_of(body: str) -> tuple[tuple[str, str], ...]:
     try:
         if len(body) > MESSAGE_BYTES:
             return ()
-        told = read_json(body)
-        if "Message" in told:  # by SNS
-            told = read_json(told["Message"])
-        if "detail" in told:  # by EventBridge, whose keys are not escaped
-            return ((str(told["detail"]["bucket"]["name"]), str(told["detail"]["object"]["key"])),)
-        parts = [record["s3"] for record in told.get("Records", ())]
+        message = read_json(body)
+        if "Message" in message:  # by SNS
+            message = read_json(message["Message"])
+        if "detail" in message:  # by EventBridge, whose keys are not escaped
+            return ((str(message["detail"]["bucket"]["name"]), str(message["detail"]["object"]["key"])),)
+        parts = [record["s3"] for record in message.get("Records", ())]
         return tuple((str(s3["bucket"]["name"]), unquote_plus(s3["object"]["key"])) for s3 in parts)
     except (ValueError, TypeError, KeyError, AttributeError):
         return ()

@@ -73,11 +73,11 @@ def judge(inventory: Inventory, rules: Rules, known: Known) -> Readiness:
     """
     unready = {u.uri: u for u in (_look(file, inventory, rules) for file in inventory.files.values()) if u}
     later, waiting = [], []
-    for uri, found in sorted(unready.items()):
+    for uri, each in sorted(unready.items()):
         if uri not in known.versions:
-            later.append(found)
+            later.append(each)
         elif inventory.files[uri].fingerprint not in known.versions[uri]:
-            waiting.append(found)
+            waiting.append(each)
     waiting += _vanished_from_unfinished(inventory, rules, known)
     absent = {u.uri for u in later}
     if absent == inventory.files.keys() and known.removable:
@@ -86,7 +86,7 @@ def judge(inventory: Inventory, rules: Rules, known: Known) -> Readiness:
     return Readiness(inventory, narrowed(inventory, absent), tuple(later), tuple(waiting))
 
 
-def told(files: Sequence[Unready]) -> str:
+def unready_words(files: Sequence[Unready]) -> str:
     """`2 files are not ready (s3://in/a.csv is 12 s old, minFileAgeSec is 60)`: how many, the first, why."""
     first = files[0]
     count = plural_are(len(files), "file")

@@ -53,16 +53,16 @@ def _look_up(reference: re.Match[str], policy: Policy) -> str:
     name, default = reference.groups()
     if refusal := policy.refuses_variable(name):
         raise refusal.error("A setting")
-    found = os.environ.get(name)
+    value = os.environ.get(name)
     if default is not None:
-        return found or default
-    if found is None:
+        return value or default
+    if value is None:
         raise SettingError(
             f"The environment variable {name} is not set",
             why="a setting refers to it",
             hint=f"export {name} where Dagster and the Spark executors run",
         )
-    return found
+    return value
 
 
 _ALLOW_HTTP: Final = "true: let an endpoint that is not this machine be used without TLS"

@@ -70,15 +70,15 @@ def parse_root(uri: str) -> Root:
     :raises SettingError: another scheme, a relative path, a query or fragment, a segment that is not one.
     """
     shown = _USER_INFO.sub("//…@", uri)
-    if (found := _SCHEME.match(uri)) is None:
+    if (match := _SCHEME.match(uri)) is None:
         return _local_root(uri, shown)
-    if (scheme := _SCHEMES.get(found[1].lower())) is None:
+    if (scheme := _SCHEMES.get(match[1].lower())) is None:
         raise SettingError(
             f"Cannot use {shown}",
-            why=f"the scheme {found[1]} is not supported",
+            why=f"the scheme {match[1]} is not supported",
             hint=f"use file:///…, s3://bucket/…, gs://bucket/… or {_ADLS_EXAMPLE}",
         )
-    rest = uri[found.end() :]
+    rest = uri[match.end() :]
     if "?" in rest or "#" in rest:
         raise SettingError(
             f"Cannot use {shown}",
@@ -103,9 +103,9 @@ def adls_names(authority: str) -> tuple[str, str, str]:
 
     :raises SettingError: it is not of that form.
     """
-    if (found := _CONTAINER.fullmatch(authority)) is None:
+    if (match := _CONTAINER.fullmatch(authority)) is None:
         raise SettingError("The URI names no container and account of ADLS", hint=f"write {_ADLS_EXAMPLE}")
-    container, account, domain = found.groups()
+    container, account, domain = match.groups()
     return container, account, f"{account}.blob.{domain}"
 
 

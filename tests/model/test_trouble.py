@@ -261,7 +261,7 @@ class Here(Outside):
     def now_s(self) -> int:
         return self.table.now_ms // 1000
 
-    def told(self, table: Watched) -> None:
+    def changed(self, table: Watched) -> None:
         pass
 
 

@@ -46,7 +46,7 @@ MEANINGS: JsonObject = {
     "cli.realtime.repair:waiting": repair.Waiting,
     "cli.realtime.health:row": metrics.SegmentRow,
     "cli.commands.snapshots:answer": RowCount,
-    "session.plan_report.plan_report:found.to_json()": Fingerprint,
+    "session.plan_report.plan_report:fingerprint.to_json()": Fingerprint,
     "cli.commands.session:state": FileState,
     "cli.commands.tables:note": Note,
     "cli.commands.tables:problem": Problem,
@@ -60,7 +60,7 @@ def json_output() -> Iterator[str]:
     for path, command in commands(get_command(app)):
         if any("--json" in parameter.opts for parameter in command.params):
             found = READER.printed(command.callback)
-            found |= READER.printed(watch._Lines.told) if path == ("watch",) else set()
+            found |= READER.printed(watch._Lines.changed) if path == ("watch",) else set()
             assert found, f"{path} has --json, and no key of it was found"
             yield from (f"{' '.join(path)}: {key}" for key in found)
     yield from (f"error: {key}" for key in READER.returned(program.error_values))

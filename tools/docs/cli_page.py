@@ -60,7 +60,7 @@ def page(app: typer.Typer) -> str:
 
     :param app: the program.
     """
-    codes = ["| code | meaning |", "|---|---|", *(f"| {code} | {told} |" for code, told in MEANINGS.items())]
+    codes = ["| code | meaning |", "|---|---|", *(f"| {code} | {text} |" for code, text in MEANINGS.items())]
     without = "\n".join(f"- `{name}` {why}" for name, why in WITHOUT_JSON.items())
     parts = [_INTRODUCTION.format(without_json=without), *codes, "", "## Commands", ""]
     program = get_command(app)
@@ -87,8 +87,8 @@ def _section(path: tuple[str, ...], command: TyperCommand) -> Iterator[str]:
     yield ""
     yield inspect.cleandoc(command.help or "")
     yield ""
-    told = [each for each in command.params if isinstance(each, TyperArgument | TyperOption)]
-    options = [parameter for parameter in told if not parameter.hidden]
+    parameters = [each for each in command.params if isinstance(each, TyperArgument | TyperOption)]
+    options = [parameter for parameter in parameters if not parameter.hidden]
     if options:
         yield "| argument or option | |"
         yield "|---|---|"

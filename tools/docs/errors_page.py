@@ -57,7 +57,7 @@ name the code. [formats.md](../guides/formats.md) has all that it does, and what
 
 def errors_page() -> str:
     """The whole page, ending in a newline."""
-    codes = "\n".join(f"| {code.value} | {told} |" for code, told in MEANINGS.items())
+    codes = "\n".join(f"| {code.value} | {text} |" for code, text in MEANINGS.items())
     return "\n".join(
         (
             f"{_TOP}\n| code | meaning |\n|---|---|\n{codes}\n",

@@ -237,8 +237,8 @@ def _table(section: Section) -> str:
     lines = [f"### {section}", "", "| feature | answer | |", "|---|---|---|"]
     for line in FormatLine:
         if line.section is section:
-            told = f"{line.reason} (`{line.code}`)" if line.code else line.reason
-            lines.append(f"| {line.title} | {line.answer} | {told} |")
+            remark = f"{line.reason} (`{line.code}`)" if line.code else line.reason
+            lines.append(f"| {line.title} | {line.answer} | {remark} |")
     return "\n".join(lines) + "\n"
 
 

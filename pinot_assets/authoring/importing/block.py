@@ -29,13 +29,13 @@ from pinot_assets.table_spec.yaml.writer import dumped
 class Secrets:
     """Those of one spec: different values never become one variable, equal ones of one kind do.
 
-    :param told: gets a line for each.
+    :param notes: gets a line for each.
     :param taken: names that the config refers to already, whose values nobody knows here.
     :ivar variables: what must be set, in the order in which it was met.
     """
 
-    def __init__(self, told: list[ImportNote], taken: Set[str] = frozenset()) -> None:
-        self._told = told
+    def __init__(self, notes: list[ImportNote], taken: Set[str] = frozenset()) -> None:
+        self._notes = notes
         self._taken = taken
         self._values: dict[str, str] = {}
 
@@ -45,7 +45,7 @@ class Secrets:
         return tuple(self._values)
 
     def taken_out(self, value: JsonValue, path: str = "", key: str = "") -> JsonValue:
-        """The same JSON value with references in place of literal secrets, each of them told.
+        """The same JSON value with references in place of literal secrets, each of them noted.
 
         :param path: where the value stands, for people.
         :param key: the key that it stands at.
@@ -63,14 +63,14 @@ class Secrets:
             return value
         name = self._variable(variable_for(key) if key else "SECRET", value)
         why = f"a secret is never written; put it into the environment as {name}"
-        self._told.append(ImportNote(Disposition.CHANGED, path, why))
+        self._notes.append(ImportNote(Disposition.CHANGED, path, why))
         return f"${{{name}}}"
 
-    def _variable(self, wanted: str, value: str) -> str:
-        name, number = wanted, 1
+    def _variable(self, preferred: str, value: str) -> str:
+        name, number = preferred, 1
         while name in self._taken or self._values.setdefault(name, value) != value:
             number += 1
-            name = f"{wanted}_{number}"
+            name = f"{preferred}_{number}"
         return name
 
 
@@ -115,27 +115,27 @@ _INSTEAD: Final = {
 }
 
 
-def block_of(found: FoundSettings, told: list[ImportNote], secrets: Secrets) -> JsonObject:
+def block_of(ingestion: FoundSettings, notes: list[ImportNote], secrets: Secrets) -> JsonObject:
     """The block.
 
-    :param told: gets a line for each key.
+    :param notes: gets a line for each key.
     :param secrets: get those of the block.
     """
     block: JsonObject = {}
-    for key, value in found.settings.items():
+    for key, value in ingestion.settings.items():
         if (why := _no_use(key, value)) is not None:
-            told.append(dropped(key, why))
+            notes.append(dropped(key, why))
             continue
         block[key] = secrets.taken_out(value, key, key)
-        told.append(ImportNote(Disposition.CARRIED, key))
+        notes.append(ImportNote(Disposition.CARRIED, key))
         if key == "inputDirURI" and not _ABSOLUTE.match(str(value)):
-            told.append(ImportNote(Disposition.TO_DO, key, _RELATIVE))
+            notes.append(ImportNote(Disposition.TO_DO, key, _RELATIVE))
     if STAGING not in block and isinstance(location := block.get("inputDirURI"), str):
         block[STAGING], where = _staging(location)
-        told.append(added(STAGING, f"where segments wait and snapshots are kept; {where}"))
-    if found.kind != FILE_INGESTION:
-        block |= _consistent(found.table, told)
-    return block | _first_run(found.table, block, told)
+        notes.append(added(STAGING, f"where segments wait and snapshots are kept; {where}"))
+    if ingestion.kind != FILE_INGESTION:
+        block |= _consistent(ingestion.table, notes)
+    return block | _first_run(ingestion.table, block, notes)
 
 
 def _staging(location: str) -> tuple[str, str]:
@@ -152,21 +152,21 @@ def _staging(location: str) -> tuple[str, str]:
     return f"{location.rstrip('/')}-pinot-staging", "put it where you like"
 
 
-def _first_run(table: JsonMapping, block: JsonMapping, told: list[ImportNote]) -> dict[str, str]:
+def _first_run(table: JsonMapping, block: JsonMapping, notes: list[ImportNote]) -> dict[str, str]:
     """What keeps the segments that fill the table so far from staying beside the same rows of ours."""
     if str(block.get(SWAP, "")).lower() == "true":
         return {}
     if not is_refresh(table):
-        told.append(ImportNote(Disposition.TO_DO, SWAP, _ROWS_TWICE))
+        notes.append(ImportNote(Disposition.TO_DO, SWAP, _ROWS_TWICE))
         return {}
-    told.append(added(SWAP, _FIRST_RUN))
+    notes.append(added(SWAP, _FIRST_RUN))
     return {SWAP: "true"}
 
 
-def _consistent(table: JsonMapping, told: list[ImportNote]) -> dict[str, str]:
+def _consistent(table: JsonMapping, notes: list[ImportNote]) -> dict[str, str]:
     """What upstream's ways do not know: they show each segment as it comes."""
     mode, kind = ("sync", "REFRESH") if is_refresh(table) else ("append", "APPEND")
-    told += [
+    notes += [
         added("consistentPushEnabled", "all files of a run are shown at one instant"),
         added("consistentPushMaxRetries", "a session that failed keeps what is built"),
         added("ingestionMode", f"{mode}, since the table is {kind}"),
@@ -192,17 +192,17 @@ def spec_text(
     schema: JsonMapping,
     table: JsonMapping,
     block: JsonMapping,
-    told: Iterable[ImportNote],
+    notes: Iterable[ImportNote],
 ) -> str:
     """The whole YAML.
 
     :param origin: what it was made of, for people.
     """
-    notes = [f"# {_plain(str(line))}" for line in told if line.fate is not Disposition.CARRIED]
+    lines = [f"# {_plain(str(note))}" for note in notes if note.fate is not Disposition.CARRIED]
     return "\n".join(
         [
             f"# Written by `pinot-assets tables import` from {_plain(origin)}.",
-            *notes,
+            *lines,
             dumped({"schema": dict(schema)}),
             dumped({"table": dict(table)}),
             dumped({"fileIngestion": dict(block)}),

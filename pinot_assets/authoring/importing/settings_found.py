@@ -51,10 +51,10 @@ dropped: Final = partial(ImportNote, Disposition.DROPPED)
 """A note of what is left out, by its key and why."""
 
 
-def each_once(told: Sequence[ImportNote]) -> list[ImportNote]:
+def each_once(notes: Sequence[ImportNote]) -> list[ImportNote]:
     """Without what is said to be carried and was changed, or has still to be."""
-    changed = {line.key for line in told if line.fate in (Disposition.CHANGED, Disposition.TO_DO)}
-    return [line for line in told if line.fate is not Disposition.CARRIED or line.key not in changed]
+    changed = {note.key for note in notes if note.fate in (Disposition.CHANGED, Disposition.TO_DO)}
+    return [note for note in notes if note.fate is not Disposition.CARRIED or note.key not in changed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,10 @@ class FoundSettings:
     table: JsonObject
 
 
-def table_and_schema(document: object, told: list[ImportNote]) -> tuple[JsonObject, JsonObject | None]:
+def table_and_schema(document: object, notes: list[ImportNote]) -> tuple[JsonObject, JsonObject | None]:
     """The OFFLINE table config, and the schema where it stands beside it.
 
-    :param told: gets what else stands there.
+    :param notes: gets what else stands there.
 
     :param document: a table config, the controller's `{"OFFLINE": …}`, or its `TableConfigs`.
     :raises SpecError: it is none of these.
@@ -86,7 +86,7 @@ def table_and_schema(document: object, told: list[ImportNote]) -> tuple[JsonObje
             schema = document.get("schema")
             for other in sorted(other for other in document.keys() - _OF_TABLES if document[other]):
                 why = "a REALTIME table has a spec of its own" if other.upper() == "REALTIME" else _NOT_TAKEN
-                told.append(dropped(other, why))
+                notes.append(dropped(other, why))
             return document[key], schema if isinstance(schema, dict) else None
     if "tableName" not in document:
         raise SpecError("the file holds no OFFLINE table config", why="it has no tableName")
@@ -97,16 +97,16 @@ _OF_TABLES: Final = frozenset(("OFFLINE", "offline", "schema", "tableName"))
 _NOT_TAKEN: Final = "the OFFLINE table config and its schema are what is taken over"
 
 
-def in_table(config: JsonMapping, told: list[ImportNote]) -> FoundSettings:
+def in_table(config: JsonMapping, notes: list[ImportNote]) -> FoundSettings:
     """The ingestion of a table config.
 
-    :param told: gets what is left out with it.
+    :param notes: gets what is left out with it.
     :raises SpecError: there is none.
     """
     table, task, generation, maps = _taken_out(config)
     if isinstance(task, dict):
         others = (("batchConfigMaps", maps), (GENERATION, generation))
-        told += [dropped(key, f"{FILE_INGESTION} is what is taken over") for key, other in others if other]
+        notes += [dropped(key, f"{FILE_INGESTION} is what is taken over") for key, other in others if other]
         return FoundSettings(FILE_INGESTION, task, table)
     if not maps:
         raise SpecError(
@@ -115,15 +115,15 @@ def in_table(config: JsonMapping, told: list[ImportNote]) -> FoundSettings:
             hint="name the job's spec with --job-spec, or write the spec with `pinot-assets init`",
         )
     for number in range(1, len(maps)):
-        told.append(dropped(f"batchConfigMaps[{number}]", "a table has one directory: make one more table"))
+        notes.append(dropped(f"batchConfigMaps[{number}]", "a table has one directory: make one more table"))
     of_task = _mapping(generation)
     settings = maps[0] | {key: value for key, value in of_task.items() if key == "schedule"}
     for key in sorted(of_task.keys() - {"schedule"}):
-        told.append(dropped(f"{GENERATION}.{key}", "it shapes tasks of Minions, and Spark builds here"))
+        notes.append(dropped(f"{GENERATION}.{key}", "it shapes tasks of Minions, and Spark builds here"))
     return FoundSettings(GENERATION, settings, table)
 
 
-def in_job(job: object, config: JsonMapping, told: list[ImportNote]) -> FoundSettings:
+def in_job(job: object, config: JsonMapping, notes: list[ImportNote]) -> FoundSettings:
     """The ingestion of a job spec (`LaunchDataIngestionJob`), for a table.
 
     :raises SpecError: it is none.
@@ -135,32 +135,32 @@ def in_job(job: object, config: JsonMapping, told: list[ImportNote]) -> FoundSet
     if "dataFormat" in reader:
         settings["inputFormat"] = reader["dataFormat"]
     settings |= {f"recordReader.prop.{key}": value for key, value in _mapping(reader.get("configs")).items()}
-    settings |= _file_system(str(job["inputDirURI"]), job.get("pinotFSSpecs") or [], told)
+    settings |= _file_system(str(job["inputDirURI"]), job.get("pinotFSSpecs") or [], notes)
     push = _mapping(job.get("pushJobSpec"))
     settings |= {"push.mode": push["pushMode"]} if "pushMode" in push else {}
     for key in sorted(job.keys() - _LOOKED_AT):
-        told.append(dropped(key, _OF_JOBS.get(key, "it is of the job, which is not run any more")))
+        notes.append(dropped(key, _OF_JOBS.get(key, "it is of the job, which is not run any more")))
     for key, used in (("recordReaderSpec", {"dataFormat", "configs"}), ("pushJobSpec", {"pushMode"})):
-        told += _unused(key, job.get(key), used)
+        notes += _unused(key, job.get(key), used)
     table, *others = _taken_out(config)
     for key, other in zip((FILE_INGESTION, GENERATION, "batchConfigMaps"), others, strict=True):
         if other:
-            told.append(dropped(key, "the job's spec is what is taken over, and a table has one way"))
+            notes.append(dropped(key, "the job's spec is what is taken over, and a table has one way"))
     return FoundSettings("LaunchDataIngestionJob", settings, table)
 
 
-def _file_system(location: str, specs: object, told: list[ImportNote]) -> JsonObject:
-    """`input.fs.prop.*` of the spec for the files' scheme; the others are told."""
-    found: JsonObject = {}
-    wanted = _store_of(location.partition("://")[0] if "://" in location else "file")
+def _file_system(location: str, specs: object, notes: list[ImportNote]) -> JsonObject:
+    """`input.fs.prop.*` of the spec for the files' scheme; the others are noted."""
+    settings: JsonObject = {}
+    store = _store_of(location.partition("://")[0] if "://" in location else "file")
     for number, spec in enumerate(specs if isinstance(specs, list) else [specs]):
         key = f"pinotFSSpecs[{number}]"
-        if not isinstance(spec, dict) or _store_of(str(spec.get("scheme"))) != wanted or found:
-            told.append(dropped(key, f"one spec is taken, of the files' own scheme: {wanted}"))
+        if not isinstance(spec, dict) or _store_of(str(spec.get("scheme"))) != store or settings:
+            notes.append(dropped(key, f"one spec is taken, of the files' own scheme: {store}"))
             continue
-        found = {f"input.fs.prop.{name}": value for name, value in _mapping(spec.get("configs")).items()}
-        told += _unused(key, spec, {"scheme", "configs"})
-    return found
+        settings = {f"input.fs.prop.{name}": value for name, value in _mapping(spec.get("configs")).items()}
+        notes += _unused(key, spec, {"scheme", "configs"})
+    return settings
 
 
 def _store_of(scheme: str) -> str:

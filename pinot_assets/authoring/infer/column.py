@@ -245,8 +245,8 @@ def of_cells(cells: Sequence[str], nulls: Collection[str]) -> SampledColumn:
     marked = _lists(texts)
     is_list = marked > 0 and marked >= len(texts) * LISTS
     singles = [part for text in texts for part in text.split(PARTS) if part] if is_list else texts
-    seen = _singles(singles, of_cell)
-    return replace(seen, multi=is_list, rows=len(cells), nulls=len(cells) - len(texts), marked=marked)
+    column = _singles(singles, of_cell)
+    return replace(column, multi=is_list, rows=len(cells), nulls=len(cells) - len(texts), marked=marked)
 
 
 def of_arrow(array: pa.ChunkedArray) -> SampledColumn:
@@ -254,22 +254,20 @@ def of_arrow(array: pa.ChunkedArray) -> SampledColumn:
     if getattr(array.type, "extension_name", "") == "arrow.json":
         return SampledColumn(ValueKind.JSON, rows=len(array), nulls=array.null_count)
     array = plain(array)
-    kind = array.type
-    is_list = pt.is_list(kind) or pt.is_large_list(kind)
-    inner = kind.value_type if is_list else kind
-    found = _of_arrow_type(inner)
-    if found in (ValueKind.NESTED, ValueKind.UNKNOWN, ValueKind.DATE, ValueKind.BYTES, ValueKind.TIMESTAMP):
+    arrow = array.type
+    is_list = pt.is_list(arrow) or pt.is_large_list(arrow)
+    kind = _of_arrow_type(arrow.value_type if is_list else arrow)
+    if kind in (ValueKind.NESTED, ValueKind.UNKNOWN, ValueKind.DATE, ValueKind.BYTES, ValueKind.TIMESTAMP):
         # Python's calendar does not know all of them, and none of them is looked at more closely.
-        multi = is_list and found is not ValueKind.NESTED
-        seen = SampledColumn(found, multi, len(array), array.null_count)
-        return seen if multi else _with_times(seen, array)
+        multi = is_list and kind is not ValueKind.NESTED
+        column = SampledColumn(kind, multi, len(array), array.null_count)
+        return column if multi else _with_times(column, array)
     values = array.to_pylist()
-    if found is ValueKind.STRING:
+    if kind is ValueKind.STRING:
         # A text keeps its type, but for its dates: a reader of typed files takes text for a time, too.
-        seen = of_members(values, lambda value: of_text(value) if value else ValueKind.STRING)
-        return replace(seen, multi=is_list)  # by its type: a list without a value is one, too
-    seen = of_members(values, lambda _: found)
-    return replace(seen, kind=found, multi=is_list)
+        column = of_members(values, lambda value: of_text(value) if value else ValueKind.STRING)
+        return replace(column, multi=is_list)  # by its type: a list without a value is one, too
+    return replace(of_members(values, lambda _: kind), kind=kind, multi=is_list)
 
 
 def _with_times(column: SampledColumn, array: pa.ChunkedArray) -> SampledColumn:
@@ -306,9 +304,9 @@ def of_members(values: Sequence[T], kind_of: Callable[[T], ValueKind] = of_membe
         for item in (value if isinstance(value, list) else [value])
         if item is not None
     ]
-    seen = _singles(items, lambda item: ValueKind.NESTED if isinstance(item, list | dict) else kind_of(item))
-    multi = seen.kind is not ValueKind.NESTED
-    return replace(seen, multi=multi, rows=len(values), nulls=len(values) - len(there))
+    column = _singles(items, lambda one: ValueKind.NESTED if isinstance(one, list | dict) else kind_of(one))
+    multi = column.kind is not ValueKind.NESTED
+    return replace(column, multi=multi, rows=len(values), nulls=len(values) - len(there))
 
 
 def _singles(values: Sequence[T], kind_of: Callable[[T], ValueKind]) -> SampledColumn:
@@ -338,8 +336,8 @@ def _patterns(texts: frozenset[str]) -> frozenset[str] | None:
     """Those that all of them fit; looked for until none is left."""
     left: frozenset[str] | None = None
     for text in texts:
-        found = patterns_of(text.strip())
-        left = found if left is None else left & found
+        fitting = patterns_of(text.strip())
+        left = fitting if left is None else left & fitting
         if not left:
             break
     return left
@@ -363,7 +361,7 @@ def _lists(texts: Sequence[str]) -> int:
 
 
 def _of_arrow_type(kind: pa.DataType) -> ValueKind:
-    for holds, found in (
+    for holds, value_kind in (
         (pt.is_null, ValueKind.NOTHING),
         (pt.is_boolean, ValueKind.BOOLEAN),
         (lambda k: pt.is_integer(k) and k.bit_width <= 32 and k != pa.uint32(), ValueKind.INT),
@@ -379,5 +377,5 @@ def _of_arrow_type(kind: pa.DataType) -> ValueKind:
         (lambda k: pt.is_nested(k) and not pt.is_union(k), ValueKind.NESTED),
     ):
         if holds(kind):
-            return found
+            return value_kind
     return ValueKind.UNKNOWN

@@ -23,13 +23,13 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def usable_names(names: Sequence[str]) -> tuple[str, ...]:
     """Names of letters, digits and `_`, each once; one that SQL reserves (`order`) still needs quotes."""
-    found: list[str] = []
+    taken: list[str] = []
     for number, name in enumerate(names, 1):
         usable = name if _PLAIN_NAME.fullmatch(name) else _made_usable(name, number)
-        while usable in found:
+        while usable in taken:
             usable = f"{usable}_{number}"
-        found.append(usable)
-    return tuple(found)
+        taken.append(usable)
+    return tuple(taken)
 
 
 def pinot_names(names: Iterable[str]) -> dict[str, str]:
@@ -40,7 +40,7 @@ def pinot_names(names: Iterable[str]) -> dict[str, str]:
     """
     whole = list(names)
     taken = {name for name in whole if not has_blank(name)}
-    found: dict[str, str] = {}
+    called: dict[str, str] = {}
     for number, name in enumerate(whole, 1):
         usable = name
         if has_blank(name):
@@ -48,8 +48,8 @@ def pinot_names(names: Iterable[str]) -> dict[str, str]:
             while usable in taken:
                 usable = f"{usable}_{number}"
             taken.add(usable)
-        found[name] = usable
-    return found
+        called[name] = usable
+    return called
 
 
 def _made_usable(name: str, number: int) -> str:
@@ -185,9 +185,9 @@ def _may_be_names(first: Sequence[str], columns: Sequence[Sequence[str]]) -> boo
 
 def _null_word(rows: Sequence[Sequence[str]]) -> str:
     """A word for null: it is the only text of a column of anything but texts."""
-    found: Counter[str] = Counter()
+    words: Counter[str] = Counter()
     for column in zip(*(row for row in rows if len(row) == len(rows[0])), strict=True):
         texts = {cell for cell in column if cell and of_cell(cell) is ValueKind.STRING}
         if len(texts) == 1 and texts <= set(_NULL_WORDS) and len({*column} - texts - {""}) > 0:
-            found.update(cell for cell in column if cell in texts)
-    return found.most_common(1)[0][0] if found else ""
+            words.update(cell for cell in column if cell in texts)
+    return words.most_common(1)[0][0] if words else ""

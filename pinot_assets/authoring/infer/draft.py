@@ -88,11 +88,11 @@ def tried(spec: TableSpec, path: Path) -> str:
     if not any(schema.get(group) for group in GROUPS.values()):
         return ""
     table = {**spec.table_json, "segmentsConfig": {}}  # the time column may be one of these
-    wanted = TargetSchema.of(SegmentSpec.from_pinot(schema, table, min_server=ingestion.min_server))
+    target = TargetSchema.of(SegmentSpec.from_pinot(schema, table, min_server=ingestion.min_server))
     try:
         batches = read_batches(
             path,
-            wanted,
+            target,
             ingestion.input_format,
             reader=ingestion.reader,
             verdicts=BadRowPolicy(),
@@ -169,10 +169,10 @@ def draft(name: str, sample: FolderSample, props: Mapping[str, str], out: Path) 
     """
     starts, unlike = _starts(sample, props)
     if not starts:
-        told = "; ".join(f"{key}: {why}" for key, why in unlike.items())
+        reasons = "; ".join(f"{key}: {why}" for key, why in unlike.items())
         raise SourceError(
             f"no file of {sample.folder} tells what the table could be",
-            why=told or "they are blank",
+            why=reasons or "they are blank",
             hint="csv, json, parquet, avro and orc are read, plain or packed by gzip, bzip2 or zstd",
         )
     first = starts[0]
@@ -205,14 +205,14 @@ def merged(files: Sequence[tuple[int, Mapping[str, SampledColumn]]]) -> dict[str
 
     :param files: the rows of each, and its columns.
     """
-    found: dict[str, SampledColumn] = {}
+    joined: dict[str, SampledColumn] = {}
     before = 0
     for rows, columns in files:
-        for name in [*found, *(name for name in columns if name not in found)]:
-            so_far = found.get(name) or absent(before)
-            found[name] = so_far.and_of(columns.get(name) or absent(rows))
+        for name in [*joined, *(name for name in columns if name not in joined)]:
+            so_far = joined.get(name) or absent(before)
+            joined[name] = so_far.and_of(columns.get(name) or absent(rows))
         before += rows
-    return found
+    return joined
 
 
 def _starts(sample: FolderSample, props: Mapping[str, str]) -> tuple[list[Start], dict[str, str]]:

@@ -74,7 +74,7 @@ class Field:
     """One column of the table.
 
     :ivar data_type: Pinot's.
-    :ivar seen: what the sample holds of it, for people.
+    :ivar summary: what the sample holds of it, for people.
     :ivar why: why it is what it is, where that is a guess; else empty.
     :ivar format: of a date-time column, `granularity` as well.
     :ivar transform: Spark SQL that makes it of the file's column; empty where readers do.
@@ -86,7 +86,7 @@ class Field:
     name: str
     role: FieldType
     data_type: str
-    seen: str
+    summary: str
     multi: bool = False
     why: str = ""
     format: str = ""
@@ -132,10 +132,10 @@ def propose(columns: Mapping[str, SampledColumn]) -> Proposal:
     :param columns: by name, in the order of the files.
     """
     called = pinot_names(columns)
-    seen = {name: _field(called[name], name, column) for name, column in columns.items()}
-    left_out = {name: why for name, column in columns.items() if (why := _why_not(seen[name], column))}
-    fields = tuple(field for name, field in seen.items() if name not in left_out)
-    kept = {field.name: columns[name] for name, field in seen.items() if name not in left_out}
+    proposed = {name: _field(called[name], name, column) for name, column in columns.items()}
+    left_out = {name: why for name, column in columns.items() if (why := _why_not(proposed[name], column))}
+    fields = tuple(field for name, field in proposed.items() if name not in left_out)
+    kept = {field.name: columns[name] for name, field in proposed.items() if name not in left_out}
     times = {field.name: field for field in fields if field.role is FieldType.DATE_TIME}
     in_every_row = {name: field for name, field in times.items() if not kept[name].nulls}
     # Of two with the same rank, the first one.
@@ -179,12 +179,12 @@ def _field(name: str, source: str, column: SampledColumn) -> Field:
 
 
 def _plain(name: str, column: SampledColumn) -> Field:
-    kind, words, seen = column.kind, set(words_of(name)), described(column)
+    kind, words, summary = column.kind, set(words_of(name)), described(column)
     role = FieldType.DIMENSION
     if kind is ValueKind.NOTHING:
-        return Field(name, role, "STRING", seen, column.multi, "no file has a value: the type is a guess")
+        return Field(name, role, "STRING", summary, column.multi, "no file has a value: the type is a guess")
     if kind is ValueKind.NESTED:
-        return Field(name, role, "JSON", seen, why="objects of the files")
+        return Field(name, role, "JSON", summary, why="objects of the files")
     why = doubt = ""
     if kind in FRACTIONS and not column.multi and not words & (_PLACES | _IDS):
         role = FieldType.METRIC
@@ -197,32 +197,32 @@ def _plain(name: str, column: SampledColumn) -> Field:
     if column.marked:
         marked = f"{plural(column.marked, 'cell')} of {column.rows:,} with {PARTS} between words"
         doubt = f"{marked}: " + ("taken for several values" if column.multi else "taken for one text")
-    return Field(name, role, kind.value, seen, column.multi, why, doubt=doubt)
+    return Field(name, role, kind.value, summary, column.multi, why, doubt=doubt)
 
 
 def _time(name: str, source: str, column: SampledColumn) -> Field | None:
     """The column as a date-time one, None if it is none."""
     if column.multi:
         return None
-    seen, words = described(column), set(words_of(name))
+    summary, words = described(column), set(words_of(name))
     is_named_so = bool(words & _TIME_WORDS) and not words & _IDS
     if column.kind is ValueKind.TIMESTAMP:
         return Field(
-            name, FieldType.DATE_TIME, "TIMESTAMP", seen,
+            name, FieldType.DATE_TIME, "TIMESTAMP", summary,
             why="moments; UTC where no zone is named", format="TIMESTAMP", granularity="1:MILLISECONDS",
         )  # fmt: skip
     if column.kind is ValueKind.DATE:
         made = f"date_format({quoted(source)}, 'yyyy-MM-dd')"
         return Field(
-            name, FieldType.DATE_TIME, "STRING", seen, why=f"days, made texts by transforms.{name}",
+            name, FieldType.DATE_TIME, "STRING", summary, why=f"days, made texts by transforms.{name}",
             format="1:DAYS:SIMPLE_DATE_FORMAT:yyyy-MM-dd", granularity="1:DAYS", transform=made,
         )  # fmt: skip
     if column.patterns and column.kind is ValueKind.STRING:
-        return _by_pattern(name, column, seen)
+        return _by_pattern(name, column, summary)
     if column.kind in INTEGERS and is_named_so:
-        dated = _by_pattern(name, column, seen)
+        dated = _by_pattern(name, column, summary)
         # 1712010101 are seconds, and a time of day in the year 1712.
-        return _epoch(name, column, seen) or dated if dated is None or _is_far(column) else dated
+        return _epoch(name, column, summary) or dated if dated is None or _is_far(column) else dated
     return None
 
 
@@ -239,7 +239,7 @@ def _is_far(column: SampledColumn) -> bool:
     return column.earliest < VALID_FROM_MS or column.latest > VALID_TO_MS
 
 
-def _by_pattern(name: str, column: SampledColumn, seen: str) -> Field | None:
+def _by_pattern(name: str, column: SampledColumn, summary: str) -> Field | None:
     fitting = column.patterns or frozenset()
     if column.kind in INTEGERS:
         fitting = frozenset(pattern for pattern in fitting if len(pattern) >= len("yyyyMMdd"))
@@ -251,18 +251,18 @@ def _by_pattern(name: str, column: SampledColumn, seen: str) -> Field | None:
     grain = next((unit for mark, unit in _GRAIN if mark in pattern), "DAYS")
     zone = ", taken as UTC: they name no zone" if "H" in pattern and "Z" not in pattern else ""
     return Field(
-        name, FieldType.DATE_TIME, column.kind.value, seen, why=f"dates written {pattern}{zone}",
+        name, FieldType.DATE_TIME, column.kind.value, summary, why=f"dates written {pattern}{zone}",
         format=f"1:{grain}:SIMPLE_DATE_FORMAT:{pattern}", granularity=f"1:{grain}",
     )  # fmt: skip
 
 
-def _epoch(name: str, column: SampledColumn, seen: str) -> Field | None:
+def _epoch(name: str, column: SampledColumn, summary: str) -> Field | None:
     if column.low is None or column.high is None:
         return None
     for unit_ms, unit in _SPAN:
         if column.low * unit_ms >= VALID_FROM_MS and column.high * unit_ms < VALID_TO_MS:
             return Field(
-                name, FieldType.DATE_TIME, "LONG", seen,
+                name, FieldType.DATE_TIME, "LONG", summary,
                 why=f"by its name and size, {unit.lower()} since 1970",
                 format=f"1:{unit}:EPOCH", granularity=f"1:{unit}",
             )  # fmt: skip

@@ -67,7 +67,7 @@ def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, pol
             raise SourceError(f"{place} does not exist", hint=_NAME_FILES)
     if len(uris) == 1 and not _is_file(uris[0], props, policy):
         store = open_store(uris[0], props, policy)
-        return _chosen(store.uri, policy, list(islice(_told(store), LISTED)))
+        return _chosen(store.uri, policy, list(islice(_data_files(store), LISTED)))
     folder = _common_folder(uris)
     store = open_store(folder, props, policy)
     named = _chosen(folder, policy, [_file(store, uri) for uri in dict.fromkeys(uris)])
@@ -78,7 +78,7 @@ def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, pol
             + ", ".join(sorted(ending.removeprefix("glob:**/*") or "no ending" for ending in endings)),
             hint="a table reads files of one kind: name those, and make another table of the others",
         )
-    there = sum(ending_of(info.key) == ending_of(named.files[0].key) for info in islice(_told(store), LISTED))
+    there = sum(ending_of(f.key) == ending_of(named.files[0].key) for f in islice(_data_files(store), LISTED))
     return replace(named, beside=max(0, there - named.count))
 
 
@@ -104,7 +104,7 @@ def _local(store: ObjectStore, info: ObjectInfo, folder: Path) -> tuple[str, Pat
     return info.key, path
 
 
-def _told(store: ObjectStore) -> Iterator[ObjectInfo]:
+def _data_files(store: ObjectStore) -> Iterator[ObjectInfo]:
     return (info for info in store.list() if _is_data(info.key))
 
 

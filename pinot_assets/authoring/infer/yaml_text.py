@@ -111,7 +111,7 @@ def _field(field: Field) -> str:
     doubt = f"    # In doubt: {_comment(field.doubt)}.\n" if field.doubt else ""
     members = ", ".join(f"{key}: {in_line(value)}" for key, value in field.spec.items())
     return (
-        f"{doubt}    # {_comment(field.name)}: {field.data_type}{why}; {_comment(field.seen)}\n"
+        f"{doubt}    # {_comment(field.name)}: {field.data_type}{why}; {_comment(field.summary)}\n"
         f"    - {{{members}}}"
     )
 

@@ -130,10 +130,10 @@ def _dropped_table(store: SessionStore, now_ms: int, grace_ms: int, apply: bool)
         return
     is_old = orphan.age_ms >= grace_ms
     failed: dict[str, str] = {}
-    found = Garbage((orphan,) if is_old else (), () if is_old else (orphan,), (), ())
+    leftover = Garbage((orphan,) if is_old else (), () if is_old else (orphan,), (), ())
     if apply and is_old and not forget(store):
         failed = {store.table: "it is there again, or being worked on"}
-    yield GcAnswer(store.table, found, Collected(found, failed) if apply else None)
+    yield GcAnswer(store.table, leftover, Collected(leftover, failed) if apply else None)
 
 
 def _progress() -> Progress:
@@ -143,5 +143,5 @@ def _progress() -> Progress:
 
 
 def _values(answer: GcAnswer) -> JsonObject:
-    told = error_values(answer.error) if answer.error else values(answer.garbage, answer.collected)
-    return {"table": answer.table, **told}
+    details = error_values(answer.error) if answer.error else values(answer.garbage, answer.collected)
+    return {"table": answer.table, **details}

@@ -83,12 +83,12 @@ def up(
 def status(as_json: AsJson = False, home: Home = None) -> None:
     """Show each part: whether it is ready, its process, ports and log. Exits 0."""
     with _reported():
-        found = Stack(home or default_home()).status()
+        statuses = Stack(home or default_home()).status()
     if as_json:
-        show_json([dataclasses.asdict(part) for part in found])
+        show_json([dataclasses.asdict(part) for part in statuses])
         return
     table = Table("part", "state", "pid", "ports", "what is wrong", box=None, header_style="bold")
-    for part in found:
+    for part in statuses:
         table.add_row(
             part.name,
             f"[{_COLOURS[part.state]}]{part.state}[/]",

@@ -123,7 +123,7 @@ def follow(
             try:
                 _write(collector, textfile)
             except PinotAssetsError as error:
-                collector.told(error.reason)
+                collector.warn(error.reason)
 
 
 def _write(collector: Collector, textfile: Path) -> None:

@@ -109,7 +109,7 @@ def _settings(options: Sequence[str]) -> dict[str, str]:
     :raises TypedWrong: one is not name=value.
     :raises SourceError: one is a secret that does not lie in the environment.
     """
-    found = {}
+    settings = {}
     for option in options:
         name, equals, value = option.partition("=")
         if not equals or not name:
@@ -117,8 +117,8 @@ def _settings(options: Sequence[str]) -> dict[str, str]:
         if not is_reference(value) and (is_secret_key(name) or is_secret_value(value)):
             hint = f"put it into the environment, and write --prop '{name}=${{{variable_for(name)}}}'"
             raise SourceError(f"--prop {name} holds a literal secret", hint=hint)
-        found[name] = value
-    return found
+        settings[name] = value
+    return settings
 
 
 def _usable(name: str) -> str:
@@ -133,10 +133,10 @@ def _name_of(place: str) -> str:
     :raises SpecError: nothing usable is left of the name.
     """
     name = place.rstrip("/").rpartition("/")[2] if "://" in place else Path(place).resolve().name
-    found = re.sub(r"[^A-Za-z0-9_-]+", "_", name.split(".")[0]).strip("_-")
-    if not usable_name(found):
+    table = re.sub(r"[^A-Za-z0-9_-]+", "_", name.split(".")[0]).strip("_-")
+    if not usable_name(table):
         raise SpecError(f"{place} gives the table no usable name", hint="give --name")
-    return found
+    return table
 
 
 def _written(target: Path, text: str) -> TableSpec:
@@ -180,7 +180,7 @@ def _draft_values(table: str, target: Path, made: Draft, doubts: Mapping[str, st
                 "dataType": field.data_type,
                 "multiValue": field.multi,
                 "format": field.format or None,
-                "seen": field.seen,
+                "seen": field.summary,
                 "why": field.why or None,
             }
             for field in made.proposal.fields
@@ -196,10 +196,8 @@ def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str
     yield f"looked at {escape(made.sampled)}: {made.input_format}"
     for field in made.proposal.fields:
         role = field.role.value.lower().replace("_", "-")
-        many = ", several a row" if field.multi else ""
-        yield (
-            f"  [bold]{escape(field.name)}[/]: {field.data_type}, {role}{many}  [dim]{escape(field.seen)}[/]"
-        )
+        role += ", several a row" if field.multi else ""
+        yield f"  [bold]{escape(field.name)}[/]: {field.data_type}, {role}  [dim]{escape(field.summary)}[/]"
     for column, why in made.proposal.left_out.items():
         yield f"  [yellow]left out[/] {escape(column)}: {escape(why)}"
     yield f"time column: {escape(made.proposal.time or 'none found')}"
@@ -209,10 +207,10 @@ def _draft_lines(table: str, target: Path, made: Draft, doubts: Mapping[str, str
     folder = target.parent
     # What the next commands need to find a spec that lies elsewhere.
     option = "" if folder.resolve() == tables_directory() else f" --tables {shlex.quote(str(folder))}"
-    found = escape(table + option)
+    arguments = escape(table + option)
     yield (
-        f"look through it, then `pinot-assets tables apply {found}` makes the table, "
-        f"and `pinot-assets run {found}` fills it"
+        f"look through it, then `pinot-assets tables apply {arguments}` makes the table, "
+        f"and `pinot-assets run {arguments}` fills it"
     )
 
 
@@ -279,29 +277,29 @@ def import_(
     and so is every other table; Pinot is only read. Exits 0; 1 when the spec that was written still has
     problems, which are told.
     """
-    told: list[ImportNote] = []
-    document, held = _read(config, schema, from_controller, told)
-    found = in_job(_yaml(job_spec), document, told) if job_spec else in_table(document, told)
-    secrets = Secrets(told, referenced(json.dumps([found.settings, found.table, held])))
-    block = block_of(found, told, secrets)
-    table = secrets.taken_out(found.table, "table")
+    key_notes: list[ImportNote] = []
+    document, held = _read(config, schema, from_controller, key_notes)
+    imported = in_job(_yaml(job_spec), document, key_notes) if job_spec else in_table(document, key_notes)
+    secrets = Secrets(key_notes, referenced(json.dumps([imported.settings, imported.table, held])))
+    block = block_of(imported, key_notes, secrets)
+    table = secrets.taken_out(imported.table, "table")
     name = _usable(raw_table_name(str(table.get("tableName"))))
     target = out or (tables or tables_directory()) / f"{name}.yaml"
     held = secrets.taken_out(held, "schema")
-    told = each_once(told)
-    _write(target, spec_text(f"{found.kind} of {name}", held, table, block, told), "give --out")
+    key_notes = each_once(key_notes)
+    _write(target, spec_text(f"{imported.kind} of {name}", held, table, block, key_notes), "give --out")
     specs, problems, notes = check_files([target])
-    keys = [{"fate": line.fate, "key": line.key, "why": line.why} for line in told]
+    keys = [{"fate": line.fate, "key": line.key, "why": line.why} for line in key_notes]
     show_answer(
         as_json,
-        {"file": target, "from": found.kind, "keys": keys, **findings_values(specs, problems, notes)},
-        _import_lines(target, told, secrets.variables, [str(problem) for problem in problems]),
+        {"file": target, "from": imported.kind, "keys": keys, **findings_values(specs, problems, notes)},
+        _import_lines(target, key_notes, secrets.variables, [str(problem) for problem in problems]),
     )
     raise typer.Exit(ExitCode.ERROR if problems else ExitCode.DONE)
 
 
 def _read(
-    config: Path | None, schema: Path | None, from_controller: str, told: list[ImportNote]
+    config: Path | None, schema: Path | None, from_controller: str, key_notes: list[ImportNote]
 ) -> tuple[JsonObject, JsonObject]:
     """Table config and schema.
 
@@ -310,7 +308,7 @@ def _read(
     if (config is None) is not bool(from_controller):
         raise SpecError("which table config?", hint="name its file, or --from-controller TABLE")
     if config is not None:
-        document, held = table_and_schema(_json(config), told)
+        document, held = table_and_schema(_json(config), key_notes)
     else:
         table = raw_table_name(from_controller)
         with open_pinot() as pinot:
@@ -349,9 +347,9 @@ def _text(file: Path) -> str:
 
 
 def _import_lines(
-    target: Path, told: list[ImportNote], variables: Sequence[str], problems: list[str]
+    target: Path, key_notes: list[ImportNote], variables: Sequence[str], problems: list[str]
 ) -> Iterator[str]:
-    for line in told:
+    for line in key_notes:
         why = f": {escape(line.why)}" if line.why else ""
         yield f"[{_COLOURS[line.fate]}]{line.fate:<8}[/] {escape(line.key)}{why}"
     yield f"[green]wrote[/] {escape(str(target))}"

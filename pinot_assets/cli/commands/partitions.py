@@ -31,8 +31,8 @@ app = typer.Typer(
 @app.command()
 def show(table: TableName, as_json: AsJson = False) -> None:
     """Show how the files of TABLE are spread over partitions now. Exits 0."""
-    with _open(one_table(table)) as found:
-        history, now = found.history, found.now
+    with _open(one_table(table)) as opened:
+        history, now = opened.history, opened.now
         there = history.partitions()
         missing, gone = set(now.source) - there, there - set(now.source)
         files = now.rows.listed.num_rows
@@ -62,12 +62,12 @@ def migrate(
     the former partitions stay in Dagster's history; Pinot is not touched. Not while a run of TABLE is
     under way, and best with its files sensor stopped. Exits 0; 1 beside a run.
     """
-    with _open(one_table(table)) as found:
-        history, now, target = found.history, found.now, found.target
+    with _open(one_table(table)) as opened:
+        history, now, target = opened.history, opened.now, opened.target
         there = history.partitions()
         come, go = set(target.source) - there, there - set(target.source)
         if not plan:
-            found.refuse_beside_runs()
+            opened.refuse_beside_runs()
         if as_json:
             if not plan:
                 _spread(history, target)
@@ -115,8 +115,8 @@ def _tell(history: TableHistory, target: PartitionEvents) -> None:
     def events() -> Iterator[None]:
         # Before the new ones are added: a table with one group among its keys is taken for grouped.
         history.keep_partitions(target.source)
-        for told in (target.observations(history), target.publications(history)):
-            for event in told:
+        for batch in (target.observations(history), target.publications(history)):
+            for event in batch:
                 history.store(event)
                 yield
 

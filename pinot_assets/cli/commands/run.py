@@ -30,7 +30,7 @@ from pinot_assets.session.stores.clients import open_session_store, open_source,
 from pinot_assets.session.values.state import utc_text
 from pinot_assets.session.values.trouble import again_ms, has_lasted, since_ms
 from pinot_assets.settings.environment import load_settings
-from pinot_assets.source.readiness import told
+from pinot_assets.source.readiness import unready_words
 from pinot_assets.table_spec import TableSpec
 
 SHOWN = 10
@@ -104,8 +104,8 @@ def plan(table: TableName, tables: TablesOption = None, as_json: AsJson = False)
     Exits 0.
     """
     with open_driver(one_table(table, tables), "plan") as driver:
-        found = driver.plan()
-    show_answer(as_json, values(found), shown(found))
+        planned = driver.plan()
+    show_answer(as_json, values(planned), shown(planned))
 
 
 def shown(plan: PlanReport) -> Iterator[Text]:
@@ -162,15 +162,15 @@ def status(table: TableName, tables: TablesOption = None, as_json: AsJson = Fals
     """
     spec = one_table(table, tables)
     with open_session_store(spec, load_settings()) as store:
-        seen = observe(store, open_staging(spec))
-    comparison = compare_listing(spec, list_source(spec, open_source(spec)), seen)
-    lines = status_lines(spec, seen, comparison, time.time_ns() // 1_000_000)
-    show_answer(as_json, status_values(spec, seen, comparison), fields(lines, 9))
+        observation = observe(store, open_staging(spec))
+    comparison = compare_listing(spec, list_source(spec, open_source(spec)), observation)
+    lines = status_lines(spec, observation, comparison, time.time_ns() // 1_000_000)
+    show_answer(as_json, status_values(spec, observation, comparison), fields(lines, 9))
 
 
-def status_values(spec: TableSpec, seen: Observation, sighting: ListingComparison) -> dict[str, object]:
+def status_values(spec: TableSpec, observation: Observation, listing: ListingComparison) -> dict[str, object]:
     """For other programs."""
-    snapshot, session = seen.snapshot, seen.session
+    snapshot, session = observation.snapshot, observation.session
     return {
         "table": spec.name_with_type,
         "mode": spec.mode,
@@ -186,11 +186,11 @@ def status_values(spec: TableSpec, seen: Observation, sighting: ListingCompariso
             "lineageEntry": snapshot.lineage_entry_id,
         },
         "source": {
-            "listed": sighting.listed,
-            "new": sighting.new,
-            "rewritten": sighting.rewritten,
-            "deleted": sighting.deleted,
-            "notReady": [f"{u.uri} {u.why}" for u in (*sighting.waiting, *sighting.later)],
+            "listed": listing.listed,
+            "new": listing.new,
+            "rewritten": listing.rewritten,
+            "deleted": listing.deleted,
+            "notReady": [f"{u.uri} {u.why}" for u in (*listing.waiting, *listing.later)],
         },
         "session": None
         if session is None
@@ -202,12 +202,12 @@ def status_values(spec: TableSpec, seen: Observation, sighting: ListingCompariso
             "maxRetries": spec.ingestion.max_retries,
             "files": dict(session.counts),
             "lastError": session.last_error,
-            "failed": [f"{f.uri}: {f.code}: {f.reason}" for f in seen.failures],
-            "troubleSince": utc_text(since_ms(session)) if seen.passing else None,
-            "triedAgainAt": utc_text(again_ms(session)) if seen.passing else None,
+            "failed": [f"{f.uri}: {f.code}: {f.reason}" for f in observation.failures],
+            "troubleSince": utc_text(since_ms(session)) if observation.passing else None,
+            "triedAgainAt": utc_text(again_ms(session)) if observation.passing else None,
         },
-        "heldBack": {"files": len(seen.hold.files), "removals": len(seen.hold.removals)},
-        "leaseHolder": str(seen.holder) if seen.holder else None,
+        "heldBack": {"files": len(observation.hold.files), "removals": len(observation.hold.removals)},
+        "leaseHolder": str(observation.holder) if observation.holder else None,
     }
 
 
@@ -217,10 +217,10 @@ def _counted(number: int, what: str) -> str:
 
 
 def status_lines(
-    spec: TableSpec, seen: Observation, sighting: ListingComparison, now_ms: int
+    spec: TableSpec, observation: Observation, listing: ListingComparison, now_ms: int
 ) -> Iterator[tuple[str, str]]:
     """For people: labels and texts with markup, one pair for a line."""
-    snapshot, session = seen.snapshot, seen.session
+    snapshot, session = observation.snapshot, observation.session
     yield "table", f"{spec.name_with_type} ({spec.mode})"
     if snapshot is None:
         yield "published", "nothing yet"
@@ -228,27 +228,27 @@ def status_lines(
         files, segments = plural(len(snapshot.ledger), "file"), plural(len(snapshot.segments), "segment")
         what = f"{files}, {segments}, {plural(snapshot.rows, 'row')}"
         yield "published", f"{what} by {snapshot.session} at {utc_text(snapshot.published_ms)}"
-    yield "source", f"{plural(sighting.listed, 'file')} listed: {sighting}"
-    for unready in filter(None, (sighting.waiting, sighting.later)):
-        yield "", escape(told(unready))
+    yield "source", f"{plural(listing.listed, 'file')} listed: {listing}"
+    for unready in filter(None, (listing.waiting, listing.later)):
+        yield "", escape(unready_words(unready))
     if session is None:
         yield "session", "none open"
     else:
         counts = ", ".join(_counted(n, what) for what in COUNTS if (n := session.counts.get(what)))
         retries = f"retry {session.retry_count} of {spec.ingestion.max_retries}"
         yield "session", f"{session.id} {session.state}, {retries}: {counts}"
-        if seen.passing:
+        if observation.passing:
             since, again = utc_text(since_ms(session)), utc_text(again_ms(session))
             text = f"trouble that may pass since {since}; sensors and `watch` try again from {again}"
             yield "", f"[{'red' if has_lasted(session.trouble_since_ms, now_ms) else 'yellow'}]{text}[/]"
-        for failure in seen.failures[:SHOWN]:
+        for failure in observation.failures[:SHOWN]:
             yield "", f"[red]{escape(f'{failure.uri}: {failure.code}: {failure.reason}')}[/]"
-        if len(seen.failures) > SHOWN:
-            yield "", f"and {len(seen.failures) - SHOWN} more; --json lists all"
-        if session.last_error and not seen.failures:
+        if len(observation.failures) > SHOWN:
+            yield "", f"and {len(observation.failures) - SHOWN} more; --json lists all"
+        if session.last_error and not observation.failures:
             yield "", f"[red]{escape(session.last_error)}[/]"
-    if seen.hold.files or seen.hold.removals:
-        held = f"{plural(len(seen.hold.files), 'file version')}, {plural(len(seen.hold.removals), 'removal')}"
+    if (hold := observation.hold).files or hold.removals:
+        held = f"{plural(len(hold.files), 'file version')}, {plural(len(hold.removals), 'removal')}"
         yield "held back", f"{held} after a rollback; `pinot-assets resume {spec.name}` lets them in"
-    if seen.holder is not None:
-        yield "lease", f"held by {escape(str(seen.holder))}"
+    if observation.holder is not None:
+        yield "lease", f"held by {escape(str(observation.holder))}"

@@ -39,12 +39,12 @@ def list_sessions(table: TableName, tables: TablesOption = None, as_json: AsJson
     """List the sessions of TABLE that are kept, newest first: the two newest. Exits 0."""
     spec = one_table(table, tables)
     with open_session_store(spec, load_settings()) as store:
-        found, holder = kept_sessions(store), store.holder()
-    lines = [*map(_line, found)] or [f"{table} has had no session yet"]
+        sessions, holder = kept_sessions(store), store.holder()
+    lines = [*map(_line, sessions)] or [f"{table} has had no session yet"]
     if holder is not None:
         lines.append(f"held by {escape(str(holder))}")
     held_by = None if holder is None else str(holder)
-    show_answer(as_json, {"leaseHolder": held_by, "sessions": [*map(_values, found)]}, lines)
+    show_answer(as_json, {"leaseHolder": held_by, "sessions": [*map(_values, sessions)]}, lines)
 
 
 @app.command()
@@ -60,11 +60,11 @@ def show(
     """Show one session of TABLE: what it did, how it stands, and what went wrong. Exits 0."""
     spec = one_table(table, tables)
     with open_session_store(spec, load_settings()) as store:
-        found = _chosen(store, session)
-    states = [*files_of(open_staging(spec), found)] if files else []
+        chosen = _chosen(store, session)
+    states = [*files_of(open_staging(spec), chosen)] if files else []
     listed = {"fileStates": [asdict(state) for state in states]} if files else {}
-    lines = chain(fields(_details(spec, found), 9), map(_file_line, states))
-    show_answer(as_json, session_values(found) | listed, lines)
+    lines = chain(fields(_details(spec, chosen), 9), map(_file_line, states))
+    show_answer(as_json, session_values(chosen) | listed, lines)
 
 
 @app.command()
@@ -88,8 +88,8 @@ def rebuild(table: TableName, yes: Yes = False, tables: TablesOption = None, as_
     if not yes:
         typer.confirm(f"Make the ledger of {table} anew, and drop its open session?", abort=True)
     with open_driver(one_table(table, tables), "session rebuild") as driver:
-        found, notes = driver.rebuild(), driver.notes
-    values = {"table": table, "session": found.session if found else None, "notes": list(notes)}
+        rebuilt, notes = driver.rebuild(), driver.notes
+    values = {"table": table, "session": rebuilt.session if rebuilt else None, "notes": list(notes)}
     show_answer(as_json, values, map(escape, notes))
 
 
@@ -124,9 +124,9 @@ def _line(session: Session | UnreadableSession) -> str:
         counts_text(session),
         session.lineage_entry_id and f"switch {session.switch}, entry {session.lineage_entry_id}",
     )
-    told = ", ".join(str(part) for part in parts if part)
+    text = ", ".join(str(part) for part in parts if part)
     error = f"\n  [red]{escape(session.last_error)}[/]" if session.last_error else ""
-    return f"[bold]{session.node}[/]  {told}{error}"
+    return f"[bold]{session.node}[/]  {text}{error}"
 
 
 def _details(spec: TableSpec, session: Session) -> Iterator[tuple[str, str]]:
@@ -163,8 +163,8 @@ def _file_line(state: FileState) -> str:
         state.receipt,
         state.failure,
     )
-    told = "; ".join(part for part in parts if part)
-    return f"[{colour}]{state.status:<7}[/]  {escape(state.uri)}{told and '  ' + escape(told)}"
+    text = "; ".join(part for part in parts if part)
+    return f"[{colour}]{state.status:<7}[/]  {escape(state.uri)}{text and '  ' + escape(text)}"
 
 
 def _time(ms: int) -> str:

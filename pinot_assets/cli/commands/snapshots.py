@@ -91,14 +91,14 @@ def where(
     Exits 1 when no kept snapshot has the file.
     """
     spec = one_table(table, tables)
-    if not (found := of_file(_kept(spec), file)):
+    if not (stays := of_file(_kept(spec), file)):
         raise SessionError(
             f"no kept snapshot of {table} has a file {file}",
             why=_kept_text(_kept(spec)),
             hint="name its URI, or the end of that from a / on; "
             f"`pinot-assets status {table}` tells what waits to be published",
         )
-    rows = [_stay_values(stay) | {"segments": [one.segment for one in stay.file.outputs]} for stay in found]
+    rows = [_stay_values(stay) | {"segments": [one.segment for one in stay.file.outputs]} for stay in stays]
     lines = chain.from_iterable(["", *_labelled(row)] for row in rows)
     next(lines)  # blank lines stand between two only
     show_answer(as_json, rows, lines)
@@ -139,23 +139,23 @@ def diff(
     staging = open_staging(spec)
     before = find_target(staging, current, older).snapshot
     after = find_target(staging, current, newer).snapshot if newer else current.snapshot
-    found = difference(before, after)
+    changes = difference(before, after)
     values = _change(before, after) | {
         "files": {
-            "added": [f.uri for f in found.added],
-            "removed": [f.uri for f in found.removed],
-            "rewritten": [new.uri for _, new in found.rewritten],
+            "added": [f.uri for f in changes.added],
+            "removed": [f.uri for f in changes.removed],
+            "rewritten": [new.uri for _, new in changes.rewritten],
         },
-        "segmentsTo": list(found.segments_to),
-        "segmentsFrom": list(found.segments_from),
+        "segmentsTo": list(changes.segments_to),
+        "segmentsFrom": list(changes.segments_from),
     }
     lines = (
         f"from {escape(_state(before))}",
         f"to   {escape(_state(after))}",
         _line(values),
-        *_listed("[green]+[/]", found.added),
-        *_listed("[red]-[/]", found.removed),
-        *_listed("[yellow]~[/]", [new for _, new in found.rewritten]),
+        *_listed("[green]+[/]", changes.added),
+        *_listed("[red]-[/]", changes.removed),
+        *_listed("[yellow]~[/]", [new for _, new in changes.rewritten]),
     )
     show_answer(as_json, values, lines)
 
@@ -201,20 +201,20 @@ def _stay_values(stay: Stay) -> JsonObject:
 
 def _change(older: Snapshot | None, newer: Snapshot) -> JsonObject:
     """What `newer` changed; all that it has where no older snapshot is kept."""
-    found = difference(older or replace(newer, files=()), newer)
+    changes = difference(older or replace(newer, files=()), newer)
     return {
         "seq": newer.seq,
         "session": newer.session,
         "mode": newer.mode,
         "publishedAt": utc_text(newer.published_ms),
-        "filesAdded": len(found.added),
-        "filesRewritten": len(found.rewritten),
-        "filesRemoved": len(found.removed),
-        "segmentsAdded": len(found.segments_to),
-        "segmentsRemoved": len(found.segments_from),
+        "filesAdded": len(changes.added),
+        "filesRewritten": len(changes.rewritten),
+        "filesRemoved": len(changes.removed),
+        "segmentsAdded": len(changes.segments_to),
+        "segmentsRemoved": len(changes.segments_from),
         "rows": newer.rows,
-        "rowsMore": found.rows,
-        "tarBytesMore": found.tar_bytes,
+        "rowsMore": changes.rows,
+        "tarBytesMore": changes.tar_bytes,
     }
 
 

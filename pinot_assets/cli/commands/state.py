@@ -31,18 +31,18 @@ def show(table: TableName, tables: TablesOption = None, as_json: AsJson = False)
     last; state that only a newer release can read is shown, too. Changes nothing and takes no lease.
     Exits 0.
     """
-    found = _look(one_table(table, tables))
-    lines = fields(((label, escape(text)) for label, text in _lines(found)), 8)
+    objects = _look(one_table(table, tables))
+    lines = fields(((label, escape(text)) for label, text in _lines(objects)), 8)
     values = {
         "table": table,
-        "format": _format_of(found),
-        "needs": _needed(found) or None,
+        "format": _format_of(objects),
+        "needs": _needed(objects) or None,
         "release": version("pinot-assets"),
         "newestKnown": NEWEST,
-        "readable": all(one.marks.is_known for one in found),
+        "readable": all(one.marks.is_known for one in objects),
         "objects": [
             {"kind": one.kind, "name": one.name, "format": one.marks.format, "known": one.marks.is_known}
-            for one in found
+            for one in objects
         ],
     }
     show_answer(as_json, values, lines)
@@ -64,14 +64,14 @@ def upgrade(
     """
     refuse_to_ask(as_json, yes or dry_run)
     spec = one_table(table, tables)
-    found = _look(spec)
-    for one in found:
+    objects = _look(spec)
+    for one in objects:
         one.marks.require_known(one.name)
-    number = _format_of(found)
+    number = _format_of(objects)
     is_due = number is not None and number < NEWEST
     console = new_console()
     if not as_json:
-        for line in _foreseen(table, found):
+        for line in _foreseen(table, objects):
             console.print(escape(line))
     is_done = False
     if is_due and not dry_run:
@@ -93,38 +93,38 @@ def _look(spec: TableSpec) -> list[StoredObject]:
         return [*look(store, open_staging(spec))]
 
 
-def _format_of(found: Sequence[StoredObject]) -> int | None:
+def _format_of(objects: Sequence[StoredObject]) -> int | None:
     """The table's; None where it has no state yet."""
-    return next((one.marks.format for one in found if one.kind == POINTER), None)
+    return next((one.marks.format for one in objects if one.kind == POINTER), None)
 
 
-def _needed(found: Sequence[StoredObject]) -> str:
+def _needed(objects: Sequence[StoredObject]) -> str:
     """The oldest release that can work on the table; "" where that is not said."""
-    newest = max((one.marks for one in found), key=lambda marks: marks.format, default=None)
+    newest = max((one.marks for one in objects), key=lambda marks: marks.format, default=None)
     return "" if newest is None else newest.needs or RELEASES.get(newest.format, "")
 
 
-def _lines(found: Sequence[StoredObject]) -> Iterator[tuple[str, str]]:
-    number = _format_of(found)
+def _lines(objects: Sequence[StoredObject]) -> Iterator[tuple[str, str]]:
+    number = _format_of(objects)
     yield "release", f"pinot-assets {version('pinot-assets')}, which knows formats up to {NEWEST}"
     if number is None:
         yield "format", f"no state yet: the first session writes format {NEWEST}"
         return
     yield "format", f"{number}: what the next session writes"
-    kinds = Counter((one.kind, one.marks.format) for one in found)
+    kinds = Counter((one.kind, one.marks.format) for one in objects)
     listed = (
         f"{n} x {kind} of format {of}" if n > 1 else f"{kind} of format {of}"
         for (kind, of), n in kinds.items()
     )
     yield "objects", ", ".join(listed)
-    yield "needs", f"pinot-assets {_needed(found) or 'of a newer release'} or newer"
-    for one in found:
+    yield "needs", f"pinot-assets {_needed(objects) or 'of a newer release'} or newer"
+    for one in objects:
         if not one.marks.is_known:
             yield "unknown", f"{one.name} is of format {one.marks.format}: this release does nothing here"
 
 
-def _foreseen(table: str, found: Sequence[StoredObject]) -> Iterator[str]:
-    if (number := _format_of(found)) is None:
+def _foreseen(table: str, objects: Sequence[StoredObject]) -> Iterator[str]:
+    if (number := _format_of(objects)) is None:
         yield f"{table} has no state yet: its first session writes format {NEWEST}"
     elif number >= NEWEST:
         yield f"{table} is of format {number}, the newest that this release writes: nothing to do"

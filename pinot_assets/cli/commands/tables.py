@@ -167,8 +167,8 @@ def _show_plan(console: Console, plan: ApplyPlan) -> None:
             for difference in change.differences:
                 grid.add_row(
                     Text(difference.path),
-                    Text(_shown(difference.found), style="red"),
-                    Text(_shown(difference.wanted), style="green"),
+                    Text(_shown(difference.in_pinot), style="red"),
+                    Text(_shown(difference.in_spec), style="green"),
                 )
             console.print(grid)
     for sentence in plan.lasting:
@@ -219,5 +219,7 @@ def kind_of(spec: AnyTableSpec) -> str:
 def _change_values(change: Change) -> JsonObject:
     return {
         "action": change.action,
-        "differences": [{"path": d.path, "inPinot": d.found, "inSpec": d.wanted} for d in change.differences],
+        "differences": [
+            {"path": d.path, "inPinot": d.in_pinot, "inSpec": d.in_spec} for d in change.differences
+        ],
     }

@@ -152,7 +152,7 @@ def look_at(table: Watched, outside: Outside, interval_s: int) -> Watched:
         table, launch = _decided(table, outside)
         if launch:
             table = replace(table, state=TableState.RUNS)
-            outside.told(table)
+            outside.changed(table)
             table = _ended(table, outside.run(table.spec), outside.now_s())
         else:
             table = replace(table, state=TableState.WAITS, code=ExitCode.DONE)
@@ -162,15 +162,15 @@ def look_at(table: Watched, outside: Outside, interval_s: int) -> Watched:
         table = replace(table, errors=0, failing_s=0, next_s=outside.now_s() + interval_s)
     except (PinotAssetsError, OSError) as error:
         table = _failed(table, of_system(error), outside.now_s(), interval_s)
-    outside.told(table)
+    outside.changed(table)
     return table
 
 
 def _decided(table: Watched, outside: Outside) -> tuple[Watched, bool]:
-    seen, inventory = outside.look(table.spec)
+    observation, inventory = outside.look(table.spec)
     now_s = outside.now_s()
-    tick = decide_tick(table.spec, inventory, seen, table.files_cursor, now_s)
-    verdict = decide_session(table.spec, seen, {}, table.session_cursor, now_s)
+    tick = decide_tick(table.spec, inventory, observation, table.files_cursor, now_s)
+    verdict = decide_session(table.spec, observation, {}, table.session_cursor, now_s)
     decided = replace(table, files_cursor=tick.cursor, session_cursor=verdict.cursor)
     if verdict.launch and not tick.launch:
         return replace(decided, message=verdict.message), True
@@ -238,7 +238,7 @@ def watch_tables(tables: Iterable[TableSpec], outside: Outside, interval_s: int,
 class _Lines:
     """For log collectors: one JSON object for each change."""
 
-    def told(self, table: Watched) -> None:
+    def changed(self, table: Watched) -> None:
         values = {
             "at": utc_text(time.time_ns() // 1_000_000),
             "table": table.spec.name_with_type,
@@ -271,7 +271,7 @@ class _People:
     def __init__(self) -> None:
         self._tables: dict[str, Watched] = {}
 
-    def told(self, table: Watched) -> None:
+    def changed(self, table: Watched) -> None:
         before = self._tables.get(table.spec.name)
         self._tables[table.spec.name] = table
         if before is None or (before.state, before.message) != (table.state, table.message):
@@ -324,8 +324,8 @@ class Outside:
     def look(self, spec: TableSpec) -> tuple[Observation, Inventory]:
         """What stands of the table, and its files."""
         with open_session_store(spec, load_settings()) as store:
-            seen = observe(store, open_staging(spec))
-        return seen, list_source(spec, open_source(spec))
+            observation = observe(store, open_staging(spec))
+        return observation, list_source(spec, open_source(spec))
 
     def run(self, spec: TableSpec) -> RunOutcome:
         """Trigger without spending a retry, gate, switch."""
@@ -336,9 +336,9 @@ class Outside:
         """Seconds since the epoch."""
         return int(time.time())
 
-    def told(self, table: Watched) -> None:
+    def changed(self, table: Watched) -> None:
         """A table has come to stand otherwise."""
-        self._teller.told(table)
+        self._teller.changed(table)
 
 
 @contextmanager

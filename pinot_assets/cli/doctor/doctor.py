@@ -207,13 +207,13 @@ def _maven_version(executable: Path) -> Version:
         said = answer.stdout + answer.stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         said = str(error)
-    if (found := re.search(r"Apache Maven (\d+(?:\.\d+)*)", said)) is None:
+    if (match := re.search(r"Apache Maven (\d+(?:\.\d+)*)", said)) is None:
         raise LocalStackError(
             f"{executable} does not tell its version",
             why=said.strip().splitlines()[0] if said.strip() else "it printed nothing",
             hint=f"install Maven {_MINIMUM_MAVEN} or newer",
         )
-    version = Version(found.group(1))
+    version = Version(match.group(1))
     if version < _MINIMUM_MAVEN:
         raise LocalStackError(f"Maven {version} is too old", hint=f"install Maven {_MINIMUM_MAVEN} or newer")
     return version
@@ -271,15 +271,15 @@ def _ports(record: Record, parts: list[PartStatus]) -> CheckResult:
     return passed("ports", "servers can listen on 127.0.0.1.")
 
 
-def _stack(home: Path, found: list[PartStatus]) -> CheckResult:
-    if dead := [part.name for part in found if part.state == "dead"]:
+def _stack(home: Path, parts: list[PartStatus]) -> CheckResult:
+    if dead := [part.name for part in parts if part.state == "dead"]:
         return failed(
             "local stack",
             f"{', '.join(dead)} died.",
             f"`pinot-assets local up` repairs it; the logs are in {home / 'logs'}",
         )
-    if slow := [f"{part.name} ({part.missing})" for part in found if part.state == "starting"]:
+    if slow := [f"{part.name} ({part.missing})" for part in parts if part.state == "starting"]:
         return warned("local stack", f"not ready: {', '.join(slow)}.", "wait, or run `pinot-assets local up`")
-    if any(part.state == "ready" for part in found):
+    if any(part.state == "ready" for part in parts):
         return passed("local stack", f"it runs in {home}.")
     return passed("local stack", "it does not run; `pinot-assets local up` starts it.")

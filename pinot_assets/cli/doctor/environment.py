@@ -62,14 +62,14 @@ _SURELY_MEANT: Final = 0.93
 def check_environment(env: Mapping[str, str]) -> list[CheckResult]:
     """All checks, those first that others go by."""
     checks: list[CheckResult] = []
-    with _told(checks, "profile"):
+    with _as_check(checks, "profile"):
         profile = load_profile(env)
         checks.append(passed("profile", f"{profile}{'' if env.get(PROFILE) else ', since none is set'}."))
-        with _told(checks, "settings"):
+        with _as_check(checks, "settings"):
             _check_cluster(checks, env, profile)
-        with _told(checks, "policy"):
+        with _as_check(checks, "policy"):
             checks += _policy(env)
-        with _told(checks, "Spark"):
+        with _as_check(checks, "Spark"):
             # Here: it brings nothing of Spark's along, but much that no other check needs.
             from pinot_assets.ingest.spark.environment import check_settings
 
@@ -81,7 +81,7 @@ def check_environment(env: Mapping[str, str]) -> list[CheckResult]:
 
 
 @contextmanager
-def _told(
+def _as_check(
     checks: list[CheckResult], name: str, way_out: str = "docs/deploy.md has the settings"
 ) -> Iterator[None]:
     """An error in there is a failed check of that name."""
@@ -101,11 +101,11 @@ def _check_cluster(checks: list[CheckResult], env: Mapping[str, str], profile: P
     for tls in (settings.pinot.tls, settings.pinot.grpc.tls):  # for ZooKeeper its own check tells
         tls.context()
     checks.append(passed("settings", "they name a Pinot and its ZooKeeper."))
-    with _told(checks, "controller", "check PINOT_CONTROLLER_URL, and that it is up"):
+    with _as_check(checks, "controller", "check PINOT_CONTROLLER_URL, and that it is up"):
         with HttpPinotClient(replace(settings.pinot, timeouts=_TIMEOUTS)) as pinot:
             version = pinot.version() or "without a version"
         checks.append(passed("controller", f"it answers: Pinot {version}."))
-    with _told(checks, "ZooKeeper", "check PINOT_ZOOKEEPER and PINOT_CLUSTER"):
+    with _as_check(checks, "ZooKeeper", "check PINOT_ZOOKEEPER and PINOT_CLUSTER"):
         hosts, cluster, access = settings.zookeeper, settings.cluster, settings.zookeeper_access
         with cluster_client(hosts, cluster, access, timeout_s=_PATIENCE_S):
             checks.append(passed("ZooKeeper", f"it answers, and has the cluster {cluster}."))
@@ -155,7 +155,7 @@ def _check_limits(checks: list[CheckResult], env: Mapping[str, str]) -> None:
         *(lambda limit=limit: limit.bytes for limit in sized),
     ]
     for read in reads:
-        with _told(checks, "limits"):
+        with _as_check(checks, "limits"):
             read()
 
 

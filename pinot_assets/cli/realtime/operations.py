@@ -21,7 +21,7 @@ from pinot_assets.realtime.health.metrics import peer_downloads
 from pinot_assets.realtime.model.settings import table_settings
 from pinot_assets.realtime.model.state import RealtimeState
 from pinot_assets.realtime.operations import restart
-from pinot_assets.realtime.operations.drill import Drill, Lengths, runs, told
+from pinot_assets.realtime.operations.drill import Drill, Lengths, drill_values, runs
 from pinot_assets.realtime.operations.pauseless import (
     Do,
     DrainMemory,
@@ -55,12 +55,12 @@ def restart_from(
     deletes, resumes. An interrupted one is gone on with. Exits 2 when it is not done.
     """
     with notes_to_stderr(as_json):
-        found, deleted, code = _restart(table, segments, dry_run, confirm)
+        planned, deleted, code = _restart(table, segments, dry_run, confirm)
     if as_json:
         values = {
-            "delete": [segment.name for segment in found.going],
-            "refused": list(found.refusals),
-            "lostAllTheSame": list(found.warnings),
+            "delete": [segment.name for segment in planned.going],
+            "refused": list(planned.refusals),
+            "lostAllTheSame": list(planned.warnings),
             "deleted": list(deleted),
         }
         show_json(values)
@@ -73,30 +73,30 @@ def _restart(
     """What goes, what was deleted of it, and how that ended."""
     with open_work(table) as work:
         state, marks = work.read(), restart.recalled(work.recall(restart.SUBJECT), work.table).marks
-        found = restart.restart_from(state, segments)
+        planned = restart.restart_from(state, segments)
         if marks:
-            found = restart.RestartPlan(restart.left_of(state, marks), (), ())
+            planned = restart.RestartPlan(restart.left_of(state, marks), (), ())
             new_console().print("[yellow]an interrupted restart is gone on with[/]")
-        _show_restart(found)
+        _show_restart(planned)
         raw = work.table.removesuffix("_REALTIME")
-        if dry_run or found.refusals:
-            return found, (), ExitCode.REFUSED if found.refusals else ExitCode.DONE
+        if dry_run or planned.refusals:
+            return planned, (), ExitCode.REFUSED if planned.refusals else ExitCode.DONE
         if confirm.removesuffix("_REALTIME") != raw:
             new_console().print(f"nothing was done; to do it, add [bold]--confirm {escape(raw)}[/]")
-            return found, (), ExitCode.REFUSED
+            return planned, (), ExitCode.REFUSED
         with work.hold(f"{RUN} restart-from") as lease:
             deleted = restart.Restart(work.pinot, work.read, lease, tell).run(segments)
     new_console().print(f"[green]read again from the stream[/]: {plural(len(deleted), 'segment')} deleted")
-    return found, deleted, ExitCode.DONE
+    return planned, deleted, ExitCode.DONE
 
 
-def _show_restart(found: restart.RestartPlan) -> None:
+def _show_restart(planned: restart.RestartPlan) -> None:
     out = new_console()
-    for segment in found.going:
+    for segment in planned.going:
         out.print(f"[red]delete[/] {escape(segment.name)}")
-    for refusal in found.refusals:
+    for refusal in planned.refusals:
         out.print(f"[red]refused[/]: {escape(refusal)}")
-    for warning in found.warnings:
+    for warning in planned.warnings:
         out.print(f"[yellow]lost all the same[/]: {escape(warning)}")
 
 
@@ -215,8 +215,8 @@ def rebalance(
     request = _request(options or ())
     with open_work(table) as work:
         if not apply:
-            told, judgement = preview(work.pinot, work.read, work.table, request)
-            show_answer(as_json, _rebalance_values(told, judgement), _lines(told, judgement))
+            previewed, judgement = preview(work.pinot, work.read, work.table, request)
+            show_answer(as_json, _rebalance_values(previewed, judgement), _lines(previewed, judgement))
             raise typer.Exit(ExitCode.REFUSED if judgement.refused else ExitCode.DONE)
         with work.hold(f"{RUN} rebalance") as lease:
             if upload_first:
@@ -230,21 +230,21 @@ def rebalance(
 
 def _request(options: Sequence[str]) -> Request:
     """:raises PinotAssetsError: an option cannot be read, is no business of users, or Pinot has none such."""
-    found = {}
+    values = {}
     for option in options:
         name, equals, value = option.partition("=")
         if not equals or name in ("dryRun", "preChecks", "type"):
             raise PinotAssetsError(f"--option {option} is not understood", hint="write name=value")
-        found[name] = value
+        values[name] = value
     try:
-        return Request.of(**found)
+        return Request.of(**values)
     except ValueError as error:
         raise PinotAssetsError("the options of the rebalance cannot be read", why=str(error)) from None
 
 
-def _lines(told: Preview, judgement: RebalancePlan) -> Iterator[str]:
-    yield f"Pinot's dry run: {escape(told.status)}; {plural(len(judgement.moves), 'segment')} would move"
-    for name, (status, message) in told.checks.items():
+def _lines(previewed: Preview, judgement: RebalancePlan) -> Iterator[str]:
+    yield f"Pinot's dry run: {escape(previewed.status)}; {plural(len(judgement.moves), 'segment')} would move"
+    for name, (status, message) in previewed.checks.items():
         if status == "PASS":
             yield f"[green]pass  [/] {escape(name)}: {escape(message)}"
     for one in judgement.objections:
@@ -256,10 +256,10 @@ def _lines(told: Preview, judgement: RebalancePlan) -> Iterator[str]:
         yield "nothing was done; to do it, add [bold]--apply[/]"
 
 
-def _rebalance_values(told: Preview, judgement: RebalancePlan) -> dict[str, object]:
+def _rebalance_values(previewed: Preview, judgement: RebalancePlan) -> dict[str, object]:
     return {
-        "status": told.status,
-        "preChecks": {name: list(check) for name, check in told.checks.items()},
+        "status": previewed.status,
+        "preChecks": {name: list(check) for name, check in previewed.checks.items()},
         "moves": {
             m.segment.name: {"before": sorted(m.before), "after": sorted(m.after)} for m in judgement.moves
         },
@@ -319,7 +319,7 @@ def drill(
             )
         broker = work.pinot.brokers_of(work.table)[0]
         with work.hold(f"{RUN} drill") as lease:
-            found = Drill(
+            observations = Drill(
                 work.read,
                 runs(break_command),
                 runs(mend_command),
@@ -331,6 +331,6 @@ def drill(
                 tell=tell,
             ).run()
     marks = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[dim]·[/]"}
-    lines = (f"{marks[finding.passed]} {finding.name}: {escape(finding.text)}" for finding in found)
-    show_answer(as_json, told(found), lines)
-    raise typer.Exit(ExitCode.REFUSED if any(one.passed is False for one in found) else ExitCode.DONE)
+    lines = (f"{marks[finding.passed]} {finding.name}: {escape(finding.text)}" for finding in observations)
+    show_answer(as_json, drill_values(observations), lines)
+    raise typer.Exit(ExitCode.REFUSED if any(one.passed is False for one in observations) else ExitCode.DONE)

@@ -52,8 +52,8 @@ def repair(
     with open_work(table, deep_store) as work:
         if apply:
             with work.hold(f"{RUN} repair") as lease:
-                for found, done in work.repair(lease, limits).rounds(rounds):
-                    plan = found
+                for latest, done in work.repair(lease, limits).rounds(rounds):
+                    plan = latest
                     outcomes += done
         else:
             plan = preview(work.read(), _remembered(work), limits)

@@ -29,22 +29,22 @@ _FINER_UNITS = {"us": 1_000, "ns": 1_000_000}
 HEX = r"^([0-9a-fA-F]{2})*$"
 
 
-def cast_for(source: pa.DataType, field: pa.Field, wanted: TargetSchema) -> Cast | None:
+def cast_for(source: pa.DataType, field: pa.Field, target: TargetSchema) -> Cast | None:
     """How a column of a file becomes one of the table, None if there is no way.
 
     :param source: a type that `plain` leaves.
     """
     if pt.is_null(source):
         return lambda column: column.cast(field.type)
-    if field.name in wanted.json and (pt.is_nested(source) and not pt.is_union(source)):
+    if field.name in target.json and (pt.is_nested(source) and not pt.is_union(source)):
         return _json
     if not pt.is_list(field.type):
-        return _single(source, field.type, field.name in wanted.decimals)
+        return _single(source, field.type, field.name in target.decimals)
     inner = field.type.value_type
     if pt.is_list(source) or pt.is_large_list(source):
-        of_items = _single(source.value_type, inner, field.name in wanted.decimals)
+        of_items = _single(source.value_type, inner, field.name in target.decimals)
         return None if of_items is None else lambda column: _lists(column, of_items)
-    of_value = _single(source, inner, field.name in wanted.decimals)
+    of_value = _single(source, inner, field.name in target.decimals)
     return None if of_value is None else lambda column: _wrapped(of_value(column))
 
 

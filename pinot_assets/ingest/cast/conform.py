@@ -43,36 +43,36 @@ _SHORT = r"^[^0-9A-Za-z.]*[0-9]{1,18}[^0-9A-Za-z.]*$"
 """Digits that a LONG has room for."""
 
 
-def certain_failures(column: pa.ChunkedArray, field: pa.Field, wanted: TargetSchema) -> Mask:
+def certain_failures(column: pa.ChunkedArray, field: pa.Field, target: TargetSchema) -> Mask:
     """Which values certainly cannot become the field's type.
 
     :param column: of a type that `casts.plain` leaves.
     """
     if pt.is_list(column.type) and pt.is_list(field.type):
-        return _failing_lists(column, field, wanted)
+        return _failing_lists(column, field, target)
     kind = field.type.value_type if pt.is_list(field.type) else field.type
     if pt.is_string(column.type) or pt.is_large_string(column.type):
-        return _failing_texts(column, kind, field.name in wanted.decimals)
+        return _failing_texts(column, kind, field.name in target.decimals)
     if pt.is_integer(kind) and (pt.is_integer(column.type) or pt.is_floating(column.type)):
         return _failing_numbers(column, kind)
     return np.zeros(len(column), dtype=bool)
 
 
-def _failing_lists(column: pa.ChunkedArray, field: pa.Field, wanted: TargetSchema) -> Mask:
-    found = np.zeros(len(column), dtype=bool)
+def _failing_lists(column: pa.ChunkedArray, field: pa.Field, target: TargetSchema) -> Mask:
+    failing = np.zeros(len(column), dtype=bool)
     array = column.combine_chunks()
-    items = certain_failures(pa.chunked_array([array.flatten()]), field, wanted)
-    found[pc.list_parent_indices(array).to_numpy()[items]] = True
-    return found
+    items = certain_failures(pa.chunked_array([array.flatten()]), field, target)
+    failing[pc.list_parent_indices(array).to_numpy()[items]] = True
+    return failing
 
 
 def _failing_texts(column: pa.ChunkedArray, kind: pa.DataType, is_decimal: bool) -> Mask:
     if is_decimal:
-        found = ~_matches(column, rf"^[^0-9A-Za-z.]*{DECIMAL.strip('^$')}[^0-9A-Za-z.]*$")
-        return found | unstorable(column)
+        failing = ~_matches(column, rf"^[^0-9A-Za-z.]*{DECIMAL.strip('^$')}[^0-9A-Za-z.]*$")
+        return failing | unstorable(column)
     if pt.is_integer(kind):
-        found = ~_matches(column, _LONG)
-        return found | _beyond(column, kind) if kind == pa.int32() else found
+        failing = ~_matches(column, _LONG)
+        return failing | _beyond(column, kind) if kind == pa.int32() else failing
     pattern = next((pattern for is_kind, pattern in _PATTERNS if is_kind(kind)), None)
     return np.zeros(len(column), dtype=bool) if pattern is None else ~_matches(column, pattern)
 
@@ -82,8 +82,8 @@ def _beyond(column: pa.ChunkedArray, kind: pa.DataType) -> Mask:
     digits = pc.replace_substring_regex(column, r"[^0-9]", "")
     digits = pc.if_else(pa.array(_matches(column, _SHORT)), digits, None)
     value = pc.fill_null(pc.cast(digits, pa.int64()), 0).to_numpy()
-    found: Mask = value > (1 << (kind.bit_width - 1)) - 1 + _matches(column, "-")
-    return found | ~_matches(column, _SHORT.replace("[0-9]{1,18}", "0*[0-9]{1,18}"))
+    beyond: Mask = value > (1 << (kind.bit_width - 1)) - 1 + _matches(column, "-")
+    return beyond | ~_matches(column, _SHORT.replace("[0-9]{1,18}", "0*[0-9]{1,18}"))
 
 
 def _matches(column: pa.ChunkedArray, pattern: str) -> Mask:
@@ -93,17 +93,17 @@ def _matches(column: pa.ChunkedArray, pattern: str) -> Mask:
 def _failing_numbers(column: pa.ChunkedArray, kind: pa.DataType) -> Mask:
     values = pc.fill_null(column, 0).to_numpy()
     limit = 1 << (kind.bit_width - 1)
-    found: Mask = values > limit - 1 if values.dtype.kind in "iu" else ~(values < limit)
+    failing: Mask = values > limit - 1 if values.dtype.kind in "iu" else ~(values < limit)
     if values.dtype.kind != "u":
-        found |= values < -limit
-    return found | (values != np.floor(values)) if values.dtype.kind == "f" else found
+        failing |= values < -limit
+    return failing | (values != np.floor(values)) if values.dtype.kind == "f" else failing
 
 
 _MANY: Final = 100
 
 
-def conform(table: pa.Table, wanted: TargetSchema, rows: Sequence[int], verdicts: BadRowPolicy) -> pa.Table:
-    """The columns of `wanted`, in its order and types, without the rows that are bad.
+def conform(table: pa.Table, target: TargetSchema, rows: Sequence[int], verdicts: BadRowPolicy) -> pa.Table:
+    """The columns of `target`, in its order and types, without the rows that are bad.
 
     A column that the table lacks is all null; one that is not wanted is left out.
 
@@ -113,27 +113,27 @@ def conform(table: pa.Table, wanted: TargetSchema, rows: Sequence[int], verdicts
     """
     bad: dict[int, pa.Field] = {}
     columns = []
-    found = {name: plain(table.column(name)) for name in wanted.present(table.column_names)}
-    for field in wanted.schema:
-        if (column := found.get(field.name)) is None:
+    present = {name: plain(table.column(name)) for name in target.present(table.column_names)}
+    for field in target.schema:
+        if (column := present.get(field.name)) is None:
             columns.append(pa.chunked_array([pa.nulls(table.num_rows, field.type)]))
             continue
-        if (cast := cast_for(column.type, field, wanted)) is None:
-            raise _no_way(column.type, field, wanted)
+        if (cast := cast_for(column.type, field, target)) is None:
+            raise _no_way(column.type, field, target)
         try:
             columns.append(cast(column))
         except pa.ArrowInvalid:
-            wrong = bad_values(column, cast, certain_failures(column, field, wanted), verdicts.room)
+            wrong = bad_values(column, cast, certain_failures(column, field, target), verdicts.room)
             for n in wrong:
                 bad.setdefault(n, field)
             columns.append(_without(column, cast, wrong, field, verdicts.room))
-    result = pa.table(columns, schema=wanted.schema)
+    result = pa.table(columns, schema=target.schema)
     if not bad:
         return result
     indices = sorted(bad)
-    records = _records(pa.table(found).take(indices))
+    records = _records(pa.table(present).take(indices))
     verdicts.bad(
-        [_verdict(record, bad[n], rows[n], wanted) for n, record in zip(indices, records, strict=True)]
+        [_verdict(record, bad[n], rows[n], target) for n, record in zip(indices, records, strict=True)]
     )
     return result.filter(pa.array(_all_but(table.num_rows, indices)))
 
@@ -148,28 +148,28 @@ def bad_values(column: pa.ChunkedArray, cast: Cast, known: npt.NDArray[np.bool_]
     certain: list[int] = np.flatnonzero(known)[:most].tolist()
     if certain:
         column = column.take(pa.array(np.arange(len(column)), mask=known))
-    found: list[int] = []
+    failing: list[int] = []
     stack = [(0, len(column))]
-    while stack and len(found) < most:
+    while stack and len(failing) < most:
         start, length = stack.pop()
         try:
             cast(column.slice(start, length))
         except pa.ArrowInvalid:
             if length == 1:
-                found.append(start)
-            elif len(found) > _MANY:
+                failing.append(start)
+            elif len(failing) > _MANY:
                 stack += [(n, 1) for n in reversed(range(start, start + length))]
             else:
                 half = length // 2
                 stack += [(start + half, length - half), (start, half)]
-    return sorted([*certain, *found])[:most]
+    return sorted([*certain, *failing])[:most]
 
 
-def _no_way(source: pa.DataType, field: pa.Field, wanted: TargetSchema) -> TypeMismatch:
+def _no_way(source: pa.DataType, field: pa.Field, target: TargetSchema) -> TypeMismatch:
     hint = "change the file or the schema; every value of the column is of this type"
     if pt.is_temporal(source):
         hint = f"say with transforms.{field.name} what is meant, or change the file or the schema"
-    return TypeMismatch(f"column {field.name}: {source} cannot become {wanted.type_name(field)}", hint=hint)
+    return TypeMismatch(f"column {field.name}: {source} cannot become {target.type_name(field)}", hint=hint)
 
 
 def _without(
@@ -190,7 +190,7 @@ def _all_but(count: int, indices: list[int]) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _verdict(record: JsonObject, field: pa.Field, row: int, wanted: TargetSchema) -> BadRow:
+def _verdict(record: JsonObject, field: pa.Field, row: int, target: TargetSchema) -> BadRow:
     value = record[field.name]
     text = json.dumps(record, ensure_ascii=False, default=str)  # for people and for repair
     item = field.type.value_type if pt.is_list(field.type) else field.type
@@ -200,7 +200,7 @@ def _verdict(record: JsonObject, field: pa.Field, row: int, wanted: TargetSchema
     if pt.is_timestamp(item) and isinstance(value, str) and is_local_time(value):
         hint = "write it with Z or an offset"
         return BadRow(row, field.name, shown(value), "names no zone", ZoneMissing, text, hint)
-    why = f"cannot become {wanted.type_name(field)}"
+    why = f"cannot become {target.type_name(field)}"
     return BadRow(row, field.name, shown(value), why, TypeMismatch, text)
 
 

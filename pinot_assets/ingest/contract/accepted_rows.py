@@ -99,13 +99,13 @@ class BadRowAllowance:
 
         :raises ValueError: it is neither; goes on from the key's name.
         """
-        if (found := _LIMIT.fullmatch(text.strip())) is None:
+        if (match := _LIMIT.fullmatch(text.strip())) is None:
             raise ValueError("is neither a number of rows nor a percentage; write 100 or 0.5%")
-        if found[1]:
-            return cls(rows=int(found[1]))
-        if float(found[2]) > 100:
+        if match[1]:
+            return cls(rows=int(match[1]))
+        if float(match[2]) > 100:
             raise ValueError("is above 100%")
-        return cls(percent=float(found[2]))
+        return cls(percent=float(match[2]))
 
     def __str__(self) -> str:
         return f"{self.percent:g}%" if self.percent is not None else f"{self.rows}"

@@ -106,10 +106,10 @@ def tells_of_memory(text: str) -> bool:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
+    ids: set[int] = set()
     one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
+    while one is not None and id(one) not in ids:
+        ids.add(id(one))
         yield one
         one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
 
@@ -160,8 +160,8 @@ def death_of(text: str) -> Death | None:
     of_memory = tells_of_memory(text) or (is_dead and _OF_MEMORY.search(text) is not None)
     if not (is_dead or of_memory):
         return None
-    found = _TASK.search(text)
-    return Death(None if found is None else int(found[1]), of_memory)
+    match = _TASK.search(text)
+    return Death(None if match is None else int(match[1]), of_memory)
 
 
 def failure_of(build_spec: BuildSpec, task: FileTask, error: Exception) -> Failure:

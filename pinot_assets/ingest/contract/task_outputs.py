@@ -100,11 +100,11 @@ class CutValues(Stored):
 
         :param number: the format that it is written in.
         """
-        found: dict[str, Cut] = {}
+        cuts: dict[str, Cut] = {}
         for column in chain.from_iterable(segments):
             if any(column.cut):
-                found[column.name] = found.get(column.name, Cut()) + column.cut
-        return cls(found, format=number)
+                cuts[column.name] = cuts.get(column.name, Cut()) + column.cut
+        return cls(cuts, format=number)
 
     def to_bytes(self) -> bytes:
         """JSON text, keys sorted."""
@@ -194,7 +194,7 @@ class HeartbeatReader:
     ) -> None:
         self._staging, self._folder = staging, f"moving/{attempt}"
         self._else_moved = else_moved
-        self._seen: frozenset[str] = frozenset()
+        self._signs: frozenset[str] = frozenset()
         self._last = time.monotonic()
 
     def look(self, done: Iterable[int]) -> int | None:
@@ -207,12 +207,12 @@ class HeartbeatReader:
         self._last = time.monotonic()
         moved = self._else_moved is not None and self._else_moved()
         try:
-            seen = frozenset(info.key for info in self._staging.list(self._folder))
+            signs = frozenset(info.key for info in self._staging.list(self._folder))
         except SourceError as error:
             _LOG.warning("signs of life could not be read: %s", error)
-            seen = self._seen
-        fresh, self._seen = seen - self._seen, seen
-        return _rows(seen, frozenset(done)) if moved or fresh else None
+            signs = self._signs
+        fresh, self._signs = signs - self._signs, signs
+        return _rows(signs, frozenset(done)) if moved or fresh else None
 
 
 def _rows(keys: Iterable[str], done: frozenset[int]) -> int:

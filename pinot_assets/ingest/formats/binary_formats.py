@@ -36,7 +36,7 @@ BATCH_ROWS: Final = 1 << 16
 
 
 def columns_of(
-    names: list[str], wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
+    names: list[str], target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
 ) -> list[str]:
     """The columns to read.
 
@@ -45,7 +45,7 @@ def columns_of(
         too many.
     """
     limits.check_columns(len(names))
-    present = wanted.present(names)
+    present = target.present(names)
     if not present:
         raise Unreadable(
             "the file has none of the table's columns", why=f"its columns are {', '.join(names)[:200]}"
@@ -53,7 +53,7 @@ def columns_of(
     counted = Counter(names)
     if twice := [name for name in present if counted[name] > 1]:
         raise Unreadable(f"the file has two columns {', '.join(twice)}")
-    verdicts.lacks(wanted.missing(names))
+    verdicts.lacks(target.missing(names))
     return present
 
 
@@ -120,9 +120,9 @@ def first_parquet(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.T
 
 
 def parquet_batches(
-    path: Path, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
+    path: Path, target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
 ) -> Iterator[pa.Table]:
-    """Rows with the columns of `wanted` that the file has, in its own types, some at a time.
+    """Rows with the columns of `target` that the file has, in its own types, some at a time.
 
     :raises FileRejected: the file is damaged, or has none of the columns.
     """
@@ -140,7 +140,7 @@ def parquet_batches(
         verdicts.rows = file.metadata.num_rows
         if file.metadata.num_rows == 0:
             return  # one without columns is still an empty one (edge case E5)
-        columns = columns_of(names, wanted, verdicts, limits)
+        columns = columns_of(names, target, verdicts, limits)
         check_pages(file.metadata, frozenset(columns), limits)
         for batch in file.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
             yield pa.Table.from_batches([batch])
@@ -178,7 +178,7 @@ def first_orc(path: Path, count: int, limits: FileLimits = DEFAULTS) -> pa.Table
 
 
 def orc_stripes(
-    path: Path, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
+    path: Path, target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
 ) -> Iterator[pa.Table]:
     """As `parquet_batches`, a stripe at a time."""
     with damaged("ORC"), pa.memory_map(str(path)) as data:
@@ -186,7 +186,7 @@ def orc_stripes(
         verdicts.rows = file.nrows
         if file.nrows == 0:
             return
-        columns = columns_of(file.schema.names, wanted, verdicts, limits)
+        columns = columns_of(file.schema.names, target, verdicts, limits)
         _check_blocks(file)
         for n in range(file.nstripes):
             yield pa.Table.from_batches([_stripe(file, n, columns)])
@@ -204,11 +204,11 @@ def _check_blocks(file: paorc.ORCFile) -> None:
 
 def _stripe(file: paorc.ORCFile, n: int, columns: list[str]) -> pa.RecordBatch:
     try:
-        found = file.read_stripe(n, columns=columns)
-        if not set(columns).issubset(found.schema.names):
+        batch = file.read_stripe(n, columns=columns)
+        if not set(columns).issubset(batch.schema.names):
             # ORC's reader takes a.b for the member of a struct that follows, even if it is asked by number.
-            found = file.read_stripe(n)
-        return found.select(columns)
+            batch = file.read_stripe(n)
+        return batch.select(columns)
     except pa.ArrowInvalid as error:
         if "out of range for nanosecond" not in str(error):
             raise
@@ -343,9 +343,9 @@ def _memory(size: int) -> mmap.mmap:
 
 
 def avro_batches(
-    path: Path, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
+    path: Path, target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits
 ) -> Iterator[pa.Table]:
-    """Rows with the columns of `wanted` that the file has, in its own types, some at a time.
+    """Rows with the columns of `target` that the file has, in its own types, some at a time.
 
     :raises FileRejected: the file is damaged, or has none of the columns.
     """
@@ -356,7 +356,7 @@ def avro_batches(
     with _damaged_avro():
         frame = datafusion.SessionContext(settings).read_avro(str(path), file_extension=path.suffix)
         names = frame.schema().names
-    columns = columns_of(names, wanted, verdicts, limits)
+    columns = columns_of(names, target, verdicts, limits)
     frame = frame.select(*[datafusion.col(f'"{name}"') for name in columns])
     for batch in _decoded(frame):
         expected -= batch.num_rows

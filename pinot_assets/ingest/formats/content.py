@@ -51,8 +51,8 @@ def check_not_torn(name: str, size: int, input_format: str) -> None:
     """
     if size:
         return
-    if (found := _PACKED_NAME.search(name)) is not None:
-        what = f"no {found[0].lower()} file has 0 bytes"
+    if (match := _PACKED_NAME.search(name)) is not None:
+        what = f"no {match[0].lower()} file has 0 bytes"
     elif input_format in _NAMES:
         what = f"{_NAMES[input_format]} has more than 0 bytes"
     else:
@@ -204,11 +204,11 @@ def _check_binary(block: bytes, input_format: str) -> None:
     if _FORMATS.get(_magic(block, _FORMATS)) == input_format:
         return
     known = {magic: _NAMES[kind] for magic, kind in _FORMATS.items()} | _OTHER_KINDS
-    found = known.get(_magic(block, known))
+    actual = known.get(_magic(block, known))
     magic = next(magic for magic, kind in _FORMATS.items() if kind == input_format)
     raise Unreadable(
         f"not {_NAMES[input_format]}",
-        why=f"it is {found}" if found else f"it does not start with {magic.decode().strip()}",
+        why=f"it is {actual}" if actual else f"it does not start with {magic.decode().strip()}",
         hint="check inputFormat",
     )
 

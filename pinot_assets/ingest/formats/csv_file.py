@@ -37,12 +37,12 @@ _BEHIND: Final = "\x1a pinot-assets: text behind a quote \x1a"
 
 def read_csv(
     blocks: Iterator[bytes],
-    wanted: TargetSchema,
+    target: TargetSchema,
     settings: CsvSettings,
     verdicts: BadRowPolicy,
     limits: FileLimits = DEFAULTS,
 ) -> Iterator[pa.Table]:
-    """Rows as the columns of `wanted`, some at a time.
+    """Rows as the columns of `target`, some at a time.
 
     :param blocks: the file, see `text_blocks`.
     :raises FileRejected: names column and row.
@@ -53,16 +53,16 @@ def read_csv(
         return
     names, rows, offset = _header(start, settings)
     limits.check_columns(len(names))
-    _check_names(names, wanted)
+    _check_names(names, target)
     if settings.header is None and (bad := Quotes(settings).first_bad(start[:offset])) is not None:
         raise Unreadable(
             f"row 1: the header has text behind a closing quote: {shown(bad.decode(errors='replace'))}",
             hint="check quoteCharacter and escapeCharacter",
         )
-    verdicts.lacks(wanted.missing(names))
+    verdicts.lacks(target.missing(names))
     body = chain([start[offset:]], blocks)
     if (first := next((block for block in body if block.strip()), None)) is not None:
-        yield from _Rows(names, wanted, settings, verdicts, 1 + rows).read(chain([first], body))
+        yield from _Rows(names, target, settings, verdicts, 1 + rows).read(chain([first], body))
 
 
 class _Rows:
@@ -76,16 +76,16 @@ class _Rows:
     def __init__(
         self,
         names: list[str],
-        wanted: TargetSchema,
+        target: TargetSchema,
         settings: CsvSettings,
         verdicts: BadRowPolicy,
         first: int,
     ) -> None:
         # No column of a table begins with #, so the others do not get into the way.
-        self._known = frozenset(wanted.schema.names)
-        self._lists = frozenset(field.name for field in wanted.schema if pt.is_list(field.type))
+        self._known = frozenset(target.schema.names)
+        self._lists = frozenset(field.name for field in target.schema if pt.is_list(field.type))
         self._names = [name if name in self._known else f"#{n}" for n, name in enumerate(names)]
-        self._wanted, self._settings, self._verdicts = wanted, settings, verdicts
+        self._target, self._settings, self._verdicts = target, settings, verdicts
         self._foreign = ForeignBytes()
         self._next = first  # number of the row that comes next
         self._first = first
@@ -197,7 +197,7 @@ class _Rows:
         if (delimiter := self._settings.multi_value) is not None:
             for name in self._lists.intersection(columns):
                 columns[name] = split_cells(columns[name], delimiter)
-        return conform(pa.table(columns), self._wanted, numbers, self._verdicts)
+        return conform(pa.table(columns), self._target, numbers, self._verdicts)
 
     def _numbers(self, count: int) -> Sequence[int]:
         torn = [bad.row for bad in self._torn]
@@ -240,11 +240,11 @@ def _header(start: bytes, settings: CsvSettings) -> tuple[list[str], int, int]:
     return [name.strip() for name in settings.header or first], 1, offset
 
 
-def _check_names(names: list[str], wanted: TargetSchema) -> None:
-    known = frozenset(wanted.schema.names)
+def _check_names(names: list[str], target: TargetSchema) -> None:
+    known = frozenset(target.schema.names)
     if again := twice(name for name in names if name in known):
         raise Unreadable(f"the header names {', '.join(again)} twice")
-    if not wanted.present(names):
+    if not target.present(names):
         raise Unreadable(
             "the file has none of the table's columns",
             why=f"its columns are {', '.join(names)[:200]}",

@@ -69,8 +69,8 @@ class Quotes:
         :param rows: whole ones.
         """
         data = rows + b"\n"  # what the last row may lack
-        found = self._row.match(data, _end(self._good, data, 0))
-        return None if found is None else found[0]
+        match = self._row.match(data, _end(self._good, data, 0))
+        return None if match is None else match[0]
 
     def checked(self, blocks: Iterator[bytes], instead: Callable[[bytes], bytes]) -> Iterator[bytes]:
         """The same rows.
@@ -103,13 +103,13 @@ class Quotes:
             data = self._escaped.sub(b"__", data)
         if self._quote not in data:
             return 1 + max(data.rfind(b"\n"), data.rfind(b"\r"))
-        found = np.frombuffer(data, np.uint8)
-        places = np.flatnonzero(found == self._quote[0])
+        codes = np.frombuffer(data, np.uint8)
+        places = np.flatnonzero(codes == self._quote[0])
         opening, closing = places[0::2], places[1::2]
         opening, closing = opening[opening > 0], closing[closing < len(data) - 1]
-        if not self._stands(found[opening - 1]) or not self._stands(found[closing + 1]):
+        if not self._stands(codes[opening - 1]) or not self._stands(codes[closing + 1]):
             return None
-        return _outer_end(data, found, places)
+        return _outer_end(data, codes, places)
 
     def _stands(self, beside: npt.NDArray[np.uint8]) -> bool:
         """Whether there is an end of a cell, or the other half of a doubled quote, beside each quote."""
@@ -131,7 +131,7 @@ class Quotes:
             position = row.end()
 
 
-def _outer_end(data: bytes, found: npt.NDArray[np.uint8], places: npt.NDArray[np.intp]) -> int:
+def _outer_end(data: bytes, codes: npt.NDArray[np.uint8], places: npt.NDArray[np.intp]) -> int:
     """Where the last line ends at which no cell is open.
 
     :param places: of quotes.
@@ -139,7 +139,7 @@ def _outer_end(data: bytes, found: npt.NDArray[np.uint8], places: npt.NDArray[np
     end = 1 + max(data.rfind(b"\n"), data.rfind(b"\r"))
     if np.searchsorted(places, end) % 2 == 0:
         return end
-    ends = np.flatnonzero((found == _LINE_ENDS[0]) | (found == _LINE_ENDS[1])) + 1
+    ends = np.flatnonzero((codes == _LINE_ENDS[0]) | (codes == _LINE_ENDS[1])) + 1
     ends = ends[np.searchsorted(places, ends) % 2 == 0]
     return int(ends[-1]) if len(ends) else 0
 
@@ -185,9 +185,9 @@ def _patterns(settings: CsvSettings) -> tuple[re.Pattern[bytes], re.Pattern[byte
 
 
 def _end(pattern: re.Pattern[bytes], data: bytes, position: int) -> int:
-    found = pattern.match(data, position)
-    assert found is not None  # the patterns match nothing, too
-    return found.end()
+    match = pattern.match(data, position)
+    assert match is not None  # the patterns match nothing, too
+    return match.end()
 
 
 _PRIVATE: Final = 0x10F700
@@ -205,7 +205,7 @@ class ForeignBytes:
     """
 
     def __init__(self) -> None:
-        self._found = False
+        self._has_any = False
 
     def hidden(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         """The same blocks, every byte of them UTF-8."""
@@ -228,13 +228,13 @@ class ForeignBytes:
 
     def shown(self, text: str) -> str:
         """A text of the parser, with the bytes as Python escapes them."""
-        if not self._found:
+        if not self._has_any:
             return text
         return _PRIVATE_TEXT.sub(lambda match: chr(ord(match[0]) - _PRIVATE + 0xDC00), text)
 
     def restored(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
         """Texts of the parser with the bytes as they stand in the file."""
-        if not self._found:
+        if not self._has_any:
             return column
         mask = pc.fill_null(pc.match_substring_regex(column, _PRIVATE_TEXT.pattern), False)
         values = column.filter(mask).cast(pa.binary()).to_pylist()
@@ -245,7 +245,7 @@ class ForeignBytes:
         return pa.chunked_array([array.view(pa.string())])
 
     def _hidden(self, text: str) -> bytes:
-        self._found = True
+        self._has_any = True
         return _ESCAPED.sub(lambda match: chr(ord(match[0]) - 0xDC00 + _PRIVATE), text).encode()
 
 
@@ -303,8 +303,8 @@ class _Scan:
         held = b""
         for block in blocks:
             if not self._end:
-                found = re.search(rb"\r\n|\n|\r(?=.)", held + block, re.DOTALL)
-                self._end = found[0] if found is not None else b""
+                match = re.search(rb"\r\n|\n|\r(?=.)", held + block, re.DOTALL)
+                self._end = match[0] if match is not None else b""
                 held = _CR if block.endswith(_CR) else b""
             yield block
         self._end = self._end or held

@@ -139,8 +139,8 @@ def _not_blank(data: np.ndarray, places: np.ndarray) -> np.ndarray:
     if not np.isin(data[places], _BLANKS).any():
         return places
     others = np.flatnonzero(~np.isin(data, _BLANKS))
-    found = np.searchsorted(others, places)
-    return others[found[found < len(others)]]
+    indices = np.searchsorted(others, places)
+    return others[indices[indices < len(others)]]
 
 
 def _check_length(rest: bytes) -> None:
@@ -245,10 +245,10 @@ def _suspects(lines: bytes) -> Iterator[int]:
 
 
 def _goes_on(data: np.ndarray, behind: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.zeros(len(behind), dtype=bool)
+    goes_on: np.ndarray = np.zeros(len(behind), dtype=bool)
     inner = behind < len(data)
-    found[inner] = ~np.isin(data[behind[inner]], (ord("\n"), ord("\r")))
-    return found
+    goes_on[inner] = ~np.isin(data[behind[inner]], (ord("\n"), ord("\r")))
+    return goes_on
 
 
 def _behind(line: str) -> str:

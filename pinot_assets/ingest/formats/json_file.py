@@ -36,14 +36,14 @@ _LOOK_AHEAD: Final = 1 << 16
 
 
 def read_json(
-    blocks: Iterator[bytes], wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS
+    blocks: Iterator[bytes], target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS
 ) -> Iterator[pa.Table]:
-    """Documents as the columns of `wanted`; a missing member is null, an unknown one is left out.
+    """Documents as the columns of `target`; a missing member is null, an unknown one is left out.
 
     :param blocks: the file, see `text_blocks`.
     :raises FileRejected: names column and row.
     """
-    reader = _Reader(wanted, verdicts, limits)
+    reader = _Reader(target, verdicts, limits)
     held, enough = b"", 1
     for block in document_blocks(blocks):
         if len(held) >= enough:
@@ -65,13 +65,13 @@ class _Reader:
     :ivar rest: the start of a document whose end comes with the next block.
     """
 
-    def __init__(self, wanted: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS) -> None:
+    def __init__(self, target: TargetSchema, verdicts: BadRowPolicy, limits: FileLimits = DEFAULTS) -> None:
         self.rest = b""
-        self._wanted, self._verdicts, self._limits = wanted, verdicts, limits
-        self._plan = [(f, converter(f, wanted)) for f in wanted.schema]
+        self._target, self._verdicts, self._limits = target, verdicts, limits
+        self._plan = [(f, converter(f, target)) for f in target.schema]
         self._row, self._line = 1, 1
         self._by_line: bool | None = None  # whether every document stands on a line of its own
-        self._unseen = {name: key_pattern(name) for name in wanted.schema.names}  # no document had them
+        self._unseen = {name: key_pattern(name) for name in target.schema.names}  # no document had them
         self._known: bool | None = None  # whether a document has a member that is wanted; None without any
         self._names = ""
 
@@ -112,20 +112,20 @@ class _Reader:
 
     def _look(self, table: pa.Table, block: bytes) -> None:
         """Which columns a block that Arrow read has; one may be there and null in all of its documents."""
-        self._seen([name for name in self._unseen if table.column(name).null_count < table.num_rows])
+        self._appeared([name for name in self._unseen if table.column(name).null_count < table.num_rows])
         if any(key.search(block) for key in self._unseen.values()):
             for members in members_of(block.decode(errors="surrogateescape")):
-                self._seen(members)
+                self._appeared(members)
                 if not self._unseen:
                     break
 
-    def _seen(self, names: Iterable[str]) -> None:
+    def _appeared(self, names: Iterable[str]) -> None:
         for name in names:
             self._unseen.pop(name, None)
 
     def _note(self, members: JsonObject) -> None:
         self._names = self._names or ", ".join(members)[:200]
-        self._known = bool(self._known) or not members.keys().isdisjoint(self._wanted.schema.names)
+        self._known = bool(self._known) or not members.keys().isdisjoint(self._target.schema.names)
 
     # --- by Arrow ------------------------------------------------------------------------------------
 
@@ -137,10 +137,10 @@ class _Reader:
         # What Arrow makes of an object is not its text, so these columns alone are read document by document.
         own = [
             f
-            for f in self._wanted.schema
-            if f.name in self._wanted.json and not isinstance(first.get(f.name), str | None)
+            for f in self._target.schema
+            if f.name in self._target.json and not isinstance(first.get(f.name), str | None)
         ]
-        guess = [(f.name, _guessed(f, first.get(f.name))) for f in self._wanted.schema if f not in own]
+        guess = [(f.name, _guessed(f, first.get(f.name))) for f in self._target.schema if f not in own]
         table = pajson.read_json(
             pa.BufferReader(block),
             read_options=pajson.ReadOptions(use_threads=False, block_size=len(block) + 1),
@@ -154,13 +154,13 @@ class _Reader:
             raise _NotForArrow
         for name, values in self._texts(block, own).items():
             table = table.append_column(name, [values])
-        return conform(table, self._wanted, range(table.num_rows), BadRowPolicy())
+        return conform(table, self._target, range(table.num_rows), BadRowPolicy())
 
     def _texts(self, block: bytes, fields: list[pa.Field]) -> dict[str, pa.Array]:
         """JSON columns of a block that Arrow read otherwise."""
         if not fields:
             return {}
-        plan = [(field.name, converter(field, self._wanted)) for field in fields]
+        plan = [(field.name, converter(field, self._target)) for field in fields]
         texts: dict[str, list[str | None]] = {name: [] for name, _ in plan}
         for members in members_of(block.decode(errors="surrogateescape")):
             for name, convert in plan:
@@ -180,7 +180,7 @@ class _Reader:
             if not self._known:
                 self._note(members)
             if self._unseen:
-                self._seen(members)
+                self._appeared(members)
             if (values := self._cells(row, members, text, bad)) is not None:
                 rows.append(row)
                 for column, value in zip(cells, values, strict=True):
@@ -191,7 +191,7 @@ class _Reader:
         arrays = {
             f.name: pa.array(column, arrow_type(f)) for (f, _), column in zip(self._plan, cells, strict=True)
         }
-        return conform(pa.table(arrays), self._wanted, rows, self._verdicts)
+        return conform(pa.table(arrays), self._target, rows, self._verdicts)
 
     def _cells(self, row: int, members: JsonObject, text: str, bad: list[BadRow]) -> list[JsonValue] | None:
         """The row's values; None if one is wrong.
@@ -204,12 +204,12 @@ class _Reader:
             try:
                 cells.append(None if value is None else convert(value))
             except (ValueError, OverflowError, RecursionError):
-                self._add(bad, _wrong(row, field, value, self._wanted.type_name(field), text))
+                self._add(bad, _wrong(row, field, value, self._target.type_name(field), text))
                 return None
         return cells
 
-    def _add(self, bad: list[BadRow], found: BadRow) -> None:
-        bad.append(found)
+    def _add(self, bad: list[BadRow], bad_row: BadRow) -> None:
+        bad.append(bad_row)
         if len(bad) >= self._verdicts.room:
             self._verdicts.bad(bad)
 
@@ -248,14 +248,14 @@ class _Reader:
             why = f"line {line}: {getattr(error, 'msg', None) or error}"
         stop = text.find("\n", position)
         stop = len(text) if stop < 0 else stop
-        found = BadRow(row, "", "", why, Unreadable, text[position:stop])
+        bad_row = BadRow(row, "", "", why, Unreadable, text[position:stop])
         if self._by_line:
-            self._add(bad, found)
+            self._add(bad, bad_row)
             return stop
         # Where objects take several lines, nobody can say where the next one begins.
         if bad:
             self._verdicts.bad(bad)
-        raise found.verdict()
+        raise bad_row.verdict()
 
 
 def _guessed(field: pa.Field, value: object) -> pa.DataType:

@@ -58,14 +58,14 @@ _LONG_NUMBERS: Final = json.JSONDecoder(
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def converter(field: pa.Field, wanted: TargetSchema) -> Convert:
+def converter(field: pa.Field, target: TargetSchema) -> Convert:
     """A function that gives a value, not None, the column's type, and is a ValueError where it cannot.
 
     Timestamps and bytes come as text: one place knows how to read that.
     """
     if not pt.is_list(field.type):
-        return _single(field.type, field.name, wanted)
-    inner = _single(field.type.value_type, field.name, wanted)
+        return _single(field.type, field.name, target)
+    inner = _single(field.type.value_type, field.name, target)
 
     def values(value: JsonValue) -> list[JsonValue]:
         if not isinstance(value, list):
@@ -92,10 +92,10 @@ def json_text(value: JsonValue) -> str:
     return text
 
 
-def _single(kind: pa.DataType, name: str, wanted: TargetSchema) -> Convert:
-    if name in wanted.json:
+def _single(kind: pa.DataType, name: str, target: TargetSchema) -> Convert:
+    if name in target.json:
         return lambda value: _string(value) if type(value) is str else json_text(value)
-    if name in wanted.decimals:
+    if name in target.decimals:
         return _decimal
     if pt.is_integer(kind):
         limit = 1 << (kind.bit_width - 1)
@@ -141,10 +141,10 @@ def _floating(value: JsonValue) -> float:
 def _boolean(value: JsonValue) -> bool:
     if type(value) is bool:
         return value
-    found = _BOOLEANS.get(value.lower()) if type(value) is str else None
-    if found is None:
+    truth = _BOOLEANS.get(value.lower()) if type(value) is str else None
+    if truth is None:
         raise ValueError
-    return found
+    return truth
 
 
 def _string(value: JsonValue) -> str:

@@ -50,7 +50,7 @@ def check_reader(input_format: str, reader: Mapping[str, str]) -> None:
 
 def read_batches(
     path: Path,
-    wanted: TargetSchema,
+    target: TargetSchema,
     input_format: str,
     *,
     reader: Mapping[str, str],
@@ -67,19 +67,19 @@ def read_batches(
     :param input_format: one of `FORMATS`.
     :param reader: format settings, see `CsvSettings`.
     :param verdicts: is told what is wrong, and says when it is too much.
-    :returns: tables of exactly `wanted.schema`; some may be empty.
+    :returns: tables of exactly `target.schema`; some may be empty.
     :param limits: how much of a file may be taken in.
     :raises FileRejected: the file or the settings are wrong; names row and column where there is one.
     """
     check_reader(input_format, reader)
     if input_format == "csv":
         blocks = text_blocks(path, "csv", limits)
-        yield from read_csv(blocks, wanted, CsvSettings.from_reader(reader), verdicts, limits)
+        yield from read_csv(blocks, target, CsvSettings.from_reader(reader), verdicts, limits)
     elif input_format == "json":
-        yield from read_json(text_blocks(path, "json", limits), wanted, verdicts, limits)
+        yield from read_json(text_blocks(path, "json", limits), target, verdicts, limits)
     elif (plain := plain_file(path, input_format, limits)) is not None:
         row = 1
-        for table in _BINARY[input_format](plain, wanted, verdicts, limits):
+        for table in _BINARY[input_format](plain, target, verdicts, limits):
             check_values(table, limits)
-            yield conform(table, wanted, range(row, row + table.num_rows), verdicts)
+            yield conform(table, target, range(row, row + table.num_rows), verdicts)
             row += table.num_rows

@@ -113,14 +113,14 @@ def run_job(context: SparkContext, build_spec: BuildSpec, tasks: Sequence[FileTa
     with ThreadPoolExecutor(1, thread_name_prefix="spark-job") as pool:
         job = pool.submit(collect)
         try:
-            told = 0
+            passed_on = 0
             while not job.done():
                 wait([job], timeout=_LOOK_S)
-                arrived = finished.value[told:]
-                told += len(arrived)
+                arrived = finished.value[passed_on:]
+                passed_on += len(arrived)
                 yield from arrived
                 yield None
-            yield from finished.value[told:]  # a job that died has no result of its own
+            yield from finished.value[passed_on:]  # a job that died has no result of its own
             yield from _outcome(job, description)
         finally:
             while not job.done():  # again and again: the thread may just be starting its job
@@ -198,14 +198,14 @@ class SparkBuilder:
             started, moved = files.results(), files.moved
         staging = open_store(build_spec.staging_uri, build_spec.staging_props, build_spec.policy)
         watch = HeartbeatReader(staging, build_spec.attempt, moved)
-        told: set[int] = set()
+        done: set[int] = set()
         with closing(started) as results:
             for result in results:
                 if result is None:
-                    if (rows := watch.look(told)) is not None:
+                    if (rows := watch.look(done)) is not None:
                         on_rows(rows)
-                elif result.ordinal not in told:
-                    told.add(result.ordinal)
+                elif result.ordinal not in done:
+                    done.add(result.ordinal)
                     on_done(result)
 
     def everywhere(self, look: Callable[[], T]) -> list[T]:

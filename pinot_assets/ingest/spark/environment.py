@@ -143,11 +143,11 @@ def _read(path: Path) -> dict[str, str]:
     for number, line in enumerate(map(str.strip, lines), 1):
         if not line or line.startswith("#"):
             continue
-        if (found := _PROPERTY.fullmatch(line)) is None:
+        if (match := _PROPERTY.fullmatch(line)) is None:
             raise PinotAssetsError(
                 f"line {number} of {path} is no property of Spark", hint="write `spark.key value`"
             )
-        settings[found[1]] = found[2]
+        settings[match[1]] = match[2]
     return settings
 
 

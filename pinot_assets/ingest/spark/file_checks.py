@@ -44,14 +44,14 @@ def check_packing(local: Path, uri: str, input_format: str) -> None:
     :param local: its copy here.
     :raises Unreadable: it will not.
     """
-    found = packing(local)
+    packed = packing(local)
     if input_format not in ("csv", "json"):
-        if found is not None:
-            raise Unreadable(f"Spark reads no {input_format} file that is packed by {found}", hint=_HINT)
-    elif found != (named := _SUFFIXES.get(Path(uri).suffix)):
+        if packed is not None:
+            raise Unreadable(f"Spark reads no {input_format} file that is packed by {packed}", hint=_HINT)
+    elif packed != (named := _SUFFIXES.get(Path(uri).suffix)):
         raise Unreadable(
-            f"by its name the file is {named or 'plain text'} for Spark, but it is {found or 'plain text'}",
-            hint=f"name it {_SUFFIX_OF.get(found or '', 'without such an ending')}, or {_HINT}",
+            f"by its name the file is {named or 'plain text'} for Spark, but it is {packed or 'plain text'}",
+            hint=f"name it {_SUFFIX_OF.get(packed or '', 'without such an ending')}, or {_HINT}",
         )
 
 
@@ -161,12 +161,12 @@ def _check_parquet(local: Path, columns: frozenset[str], limits: FileLimits) -> 
         # Where all values of a row group together are no larger than one may be, none is.
         groups = (file.metadata.row_group(n) for n in range(file.metadata.num_row_groups))
         chunks = (group.column(m) for group in groups for m in range(group.num_columns))
-        found = {
+        candidates = {
             chunk.path_in_schema.partition(".")[0]
             for chunk in chunks
             if chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size > limits.value_bytes
         }
-        large = sorted(columns.intersection(found))
+        large = sorted(columns.intersection(candidates))
         for batch in file.iter_batches(_ROWS, columns=large, use_threads=False) if large else ():
             check_values(pa.Table.from_batches([batch]), limits)
 

@@ -70,12 +70,12 @@ class ReadCounts:
 
     def __init__(self, context: SparkContext, group: str) -> None:
         self._context, self._group = context, group
-        self._seen: frozenset[_Sign] = frozenset()
+        self._last: frozenset[_Sign] = frozenset()
 
     def moved(self) -> bool:
         """Whether a job was begun, a task ended or anything was read since this was last asked."""
-        seen = frozenset(self._signs())
-        fresh, self._seen = seen - self._seen, seen
+        signs = frozenset(self._signs())
+        fresh, self._last = signs - self._last, signs
         return bool(fresh)
 
     def _signs(self) -> Iterator[_Sign]:
@@ -124,7 +124,7 @@ class SparkFiles:
         _require_pandas()
         self._session = reading_session(session)
         self._build_spec, self._query = build_spec, query
-        self._wanted = TargetSchema.of(
+        self._target = TargetSchema.of(
             SegmentSpec.from_pinot(
                 build_spec.schema, build_spec.table_config, min_server=build_spec.min_server
             )
@@ -135,8 +135,8 @@ class SparkFiles:
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         check_readers(self._session, build_spec)
         check_expressions(self._session, query, build_spec.table)
-        self._columns = columns_read(self._session, query, self._wanted)
-        self._texts = untouched_json(self._session, query, self._wanted)
+        self._columns = columns_read(self._session, query, self._target)
+        self._texts = untouched_json(self._session, query, self._target)
         self._look = partial(look_at_file, build_spec, frozenset(self._columns))
         self._under_way: set[int] = set()
 
@@ -200,7 +200,7 @@ class SparkFiles:
 
     def _written(self, task: FileTask, version: Fingerprint, frame: DataFrame) -> FileResult:
         missing = missing_columns(frame, self._query, self._columns)
-        rows = shaped(frame, self._query, missing, self._wanted)
+        rows = shaped(frame, self._query, missing, self._target)
         write = partial(write_file, self._build_spec, task, version, missing, tuple(rows.columns))
         with _WARNINGS, silent_on_pandas():
             job = rows.toDF(*map(str, range(len(rows.columns)))).mapInArrow(write, RESULT)

@@ -156,8 +156,8 @@ def start_jvm(settings: Mapping[str, str]) -> None:
 @contextmanager
 def _ended_unless_up() -> Iterator[int]:
     """A descriptor: whatever inherits it ends where this block does not come to its end."""
-    inherited, told = os.pipe()
-    with deaf_shell(_UNTIL_UP, str(inherited), stdin=inherited), open(told, "wb") as watching:
+    inherited, write_end = os.pipe()
+    with deaf_shell(_UNTIL_UP, str(inherited), stdin=inherited), open(write_end, "wb") as watching:
         try:
             yield inherited
         finally:

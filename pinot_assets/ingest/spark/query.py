@@ -80,17 +80,17 @@ def apply_pinot(frame: DataFrame, query: Query, broken: Column) -> DataFrame:
     return frame
 
 
-def table_columns(frame: DataFrame, wanted: TargetSchema) -> list[Column]:
+def table_columns(frame: DataFrame, target: TargetSchema) -> list[Column]:
     """The table's columns: the file's values under their names, the made ones with `MADE` before it."""
-    found = []
-    for name in wanted.schema.names:
+    columns = []
+    for name in target.schema.names:
         has_made = MADE + name in frame.columns
         files = _FILES + name if has_made else name
         if files in frame.columns:
-            found.append(_to_arrow(frame, files, name, wanted).alias(name))
+            columns.append(_to_arrow(frame, files, name, target).alias(name))
         if has_made:
-            found.append(_converted(frame, name, wanted).alias(MADE + name))
-    return found
+            columns.append(_converted(frame, name, target).alias(MADE + name))
+    return columns
 
 
 def _read(steps: Iterable[Translation]) -> set[str]:
@@ -142,23 +142,23 @@ def _filled(frame: DataFrame, column: str, made: Translation, broken: Column) ->
     return frame.drop(column)
 
 
-def _converted(frame: DataFrame, name: str, wanted: TargetSchema) -> Column:
+def _converted(frame: DataFrame, name: str, target: TargetSchema) -> Column:
     """A made column as Pinot's `DataTypeTransformer` takes it: fractions are cut off for whole numbers.
 
     Source: `PinotDataType.DOUBLE.toLong`, but that what does not fit is an error.
     """
-    target = wanted.schema.field(name).type
-    item = target.value_type if pt.is_list(target) else target
+    kind = target.schema.field(name).type
+    item = kind.value_type if pt.is_list(kind) else kind
     is_whole = pt.is_integer(item) or pt.is_timestamp(item)
     if is_whole and isinstance(frame.schema[MADE + name].dataType, FractionalType):
         return F.col(quoted(MADE + name)).cast("bigint")
-    return _to_arrow(frame, MADE + name, name, wanted)
+    return _to_arrow(frame, MADE + name, name, target)
 
 
-def _to_arrow(frame: DataFrame, column: str, name: str, wanted: TargetSchema) -> Column:
+def _to_arrow(frame: DataFrame, column: str, name: str, target: TargetSchema) -> Column:
     # Java rounds a decimal to the nearest double; Arrow's cast may be off by one.
     is_decimal = isinstance(frame.schema[column].dataType, DecimalType)
-    if is_decimal and pt.is_floating(wanted.schema.field(name).type):
+    if is_decimal and pt.is_floating(target.schema.field(name).type):
         return F.col(quoted(column)).cast("double")
     return F.col(quoted(column))
 
@@ -180,33 +180,33 @@ def check_expressions(session: SparkSession, query: Query, table: str) -> None:
     :raises BuildError: one is not.
     """
     for name, sql in query.expressions.items():
-        if (found := moving_literal(sql)) is not None:
-            raise _unsteady(BuildError, f"{table}: {name}: {found} is")
+        if (literal := moving_literal(sql)) is not None:
+            raise _unsteady(BuildError, f"{table}: {name}: {literal} is")
         parsed(session, f"{table}: {name}", sql)
 
 
 def moving_literal(sql: str) -> str | None:
     """The first literal like `date'today'` in an expression."""
-    found = _MOVING.search(sql)
-    return None if found is None else found[0]
+    match = _MOVING.search(sql)
+    return None if match is None else match[0]
 
 
-def columns_read(session: SparkSession, query: Query, wanted: TargetSchema) -> tuple[str, ...]:
+def columns_read(session: SparkSession, query: Query, target: TargetSchema) -> tuple[str, ...]:
     """Columns of the expressions, and columns of the table that none of them makes."""
     made = {*query.transforms, *dict(query.derived)}
     read = [name for key, sql in query.expressions.items() for name in _references(parsed(session, key, sql))]
-    return tuple(dict.fromkeys([*(c for c in wanted.schema.names if c not in made), *read]))
+    return tuple(dict.fromkeys([*(c for c in target.schema.names if c not in made), *read]))
 
 
-def untouched_json(session: SparkSession, query: Query, wanted: TargetSchema) -> frozenset[str]:
+def untouched_json(session: SparkSession, query: Query, target: TargetSchema) -> frozenset[str]:
     """JSON columns that are to be what stands in the file: no expression reads them, or makes them."""
-    if not wanted.json:
+    if not target.json:
         return frozenset()
     trees = [parsed(session, key, sql) for key, sql in query.expressions.items()]
     if any(name.startswith("UnresolvedStar") for tree in trees for name, _ in _leaves(tree)):
         return frozenset()
     read = {name for tree in trees for name in _references(tree)}
-    return wanted.json - read - {*query.transforms, *dict(query.derived)}
+    return target.json - read - {*query.transforms, *dict(query.derived)}
 
 
 def missing_columns(frame: DataFrame, query: Query, used: Sequence[str]) -> tuple[str, ...]:
@@ -227,14 +227,14 @@ def missing_columns(frame: DataFrame, query: Query, used: Sequence[str]) -> tupl
     return missing
 
 
-def shaped(frame: DataFrame, query: Query, missing: Iterable[str], wanted: TargetSchema) -> DataFrame:
+def shaped(frame: DataFrame, query: Query, missing: Iterable[str], target: TargetSchema) -> DataFrame:
     """One partition with the wanted columns, `ROW`, `CORRUPT` and `END`; the last row is the mark.
 
     :raises ExpressionFailed: an expression is wrong for this file, or not the same every time.
     """
     try:
-        _check(_query(frame, F.lit(0), query, missing, wanted))
-        rows = _query(frame, F.monotonically_increasing_id(), query, missing, wanted)
+        _check(_query(frame, F.lit(0), query, missing, target))
+        rows = _query(frame, F.monotonically_increasing_id(), query, missing, target)
     except PySparkException as error:
         raise ExpressionFailed(
             "an expression cannot be applied to the file", why=first_line(error)
@@ -246,7 +246,7 @@ def shaped(frame: DataFrame, query: Query, missing: Iterable[str], wanted: Targe
 
 
 def _query(
-    frame: DataFrame, number: Column, query: Query, missing: Iterable[str], wanted: TargetSchema
+    frame: DataFrame, number: Column, query: Query, missing: Iterable[str], target: TargetSchema
 ) -> DataFrame:
     frame = frame.select("*", number.alias(ROW))
     if CORRUPT not in frame.columns:
@@ -260,7 +260,7 @@ def _query(
         frame = frame.withColumns({c: F.when(~broken, compiled(sql)) for c, sql in query.transforms.items()})
     if query.derived or query.dropped:
         frame = apply_pinot(frame, query, broken)
-    return frame.select(*table_columns(frame, wanted), F.col(quoted(ROW)), F.col(quoted(CORRUPT)))
+    return frame.select(*table_columns(frame, target), F.col(quoted(ROW)), F.col(quoted(CORRUPT)))
 
 
 def _members(session: SparkSession, query: Query) -> JsonObject:

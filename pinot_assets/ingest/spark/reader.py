@@ -185,15 +185,15 @@ def _json(reader: DataFrameReader, path: str, texts: frozenset[str]) -> DataFram
     reader = reader.options(**_COMMON, multiLine=False, maxStringLen=LONGEST_ROW)
     # Hadoop leaves out lines that are longer; the task has found them in the bytes.
     reader = reader.option("mapreduce.input.linerecordreader.line.maxlength", str(2 * LONGEST_ROW))
-    found = reader.option("prefersDecimal", True).json(path).schema
-    if not found.fields:
+    schema = reader.option("prefersDecimal", True).json(path).schema
+    if not schema.fields:
         return None
-    if "decimal" in found.simpleString():
+    if "decimal" in schema.simpleString():
         plain = reader.option("prefersDecimal", False).json(path).schema
-        found = cast(StructType, exact_types(found, plain))
+        schema = cast(StructType, exact_types(schema, plain))
     fields = [
         StructField(field.name, StringType()) if field.name in texts else field
-        for field in found.fields
+        for field in schema.fields
         if field.name != CORRUPT
     ]
     return reader.schema(StructType([*fields, StructField(CORRUPT, StringType())])).json(path)

@@ -117,8 +117,8 @@ def spark_failed(why: str) -> SparkFailed:
 def find_fault(build_spec: BuildSpec, why: str, task: FileTask) -> Failure:
     """The failure of a file that Spark gave up, from a look into it; run in a task of its own."""
     limit_memory(build_spec.limits.worker_bytes)
-    found = look_at(build_spec, task, lambda local: check_binary(local, build_spec.input_format))
-    return found if isinstance(found, Failure) else failure_of(build_spec, task, spark_failed(why))
+    outcome = look_at(build_spec, task, lambda local: check_binary(local, build_spec.input_format))
+    return outcome if isinstance(outcome, Failure) else failure_of(build_spec, task, spark_failed(why))
 
 
 def confirm_blank(build_spec: BuildSpec, version: Fingerprint, task: FileTask) -> Receipt | Failure:
@@ -129,13 +129,13 @@ def confirm_blank(build_spec: BuildSpec, version: Fingerprint, task: FileTask) -
     """
     limit_memory(build_spec.limits.worker_bytes)
 
-    def rows(local: Path, read: Fingerprint, wanted: TargetSchema, _: BadRowPolicy) -> Iterator[pa.Table]:
+    def rows(local: Path, read: Fingerprint, target: TargetSchema, _: BadRowPolicy) -> Iterator[pa.Table]:
         _same_version(task, read, version)
         check_content(build_spec, task, local)
         # With verdicts of its own: a row put aside would be one that the query never saw.
         for table in read_batches(
             local,
-            wanted,
+            target,
             build_spec.input_format,
             reader=build_spec.reader,
             verdicts=BadRowPolicy(),
@@ -169,12 +169,12 @@ def write_file(
     limit_memory(build_spec.limits.worker_bytes)
 
     def rows(
-        local: Path, read: Fingerprint, wanted: TargetSchema, verdicts: BadRowPolicy
+        local: Path, read: Fingerprint, target: TargetSchema, verdicts: BadRowPolicy
     ) -> Iterator[pa.Table]:
         _same_version(task, read, version)
         verdicts.lacks(missing)
         named = (batch.rename_columns(columns) for batch in batches)
-        numbered = yield from _rows(named, build_spec, wanted, verdicts)
+        numbered = yield from _rows(named, build_spec, target, verdicts)
         if (footer := footer_rows(local, build_spec.input_format)) is not None:
             verdicts.rows = footer
         elif build_spec.query is None or not build_spec.query.drops_rows:
@@ -207,7 +207,7 @@ def check_content(build_spec: BuildSpec, task: FileTask, local: Path) -> None:
 
 
 def _rows(
-    batches: Iterator[pa.RecordBatch], build_spec: BuildSpec, wanted: TargetSchema, verdicts: BadRowPolicy
+    batches: Iterator[pa.RecordBatch], build_spec: BuildSpec, target: TargetSchema, verdicts: BadRowPolicy
 ) -> Generator[pa.Table, None, int]:
     """The good rows of all batches before the mark; returns how many rows Spark's reader numbered."""
     ended = False
@@ -225,7 +225,7 @@ def _rows(
             raise BuildError("Spark gave rows after the end of the file")
         if table.num_rows:
             check_values(table, build_spec.limits)
-            yield _good(_split(table, build_spec, wanted), wanted, verdicts)
+            yield _good(_split(table, build_spec, target), target, verdicts)
     if not ended:
         raise BuildError(
             "Spark's rows ended before the file did", hint="see Spark's log for its reader's error"
@@ -233,19 +233,19 @@ def _rows(
     return numbered
 
 
-def _split(table: pa.Table, build_spec: BuildSpec, wanted: TargetSchema) -> pa.Table:
+def _split(table: pa.Table, build_spec: BuildSpec, target: TargetSchema) -> pa.Table:
     """Cells of multi-value columns as lists of text; in CSV alone."""
     if build_spec.input_format != "csv":
         return table
     delimiter = CsvSettings.from_reader(build_spec.reader).multi_value
     for n, field in enumerate(table.schema):
-        is_text = pt.is_string(field.type) and field.name in wanted.schema.names
-        if delimiter is not None and is_text and pt.is_list(wanted.schema.field(field.name).type):
+        is_text = pt.is_string(field.type) and field.name in target.schema.names
+        if delimiter is not None and is_text and pt.is_list(target.schema.field(field.name).type):
             table = table.set_column(n, field.name, split_cells(table.column(n), delimiter))
     return table
 
 
-def _good(table: pa.Table, wanted: TargetSchema, verdicts: BadRowPolicy) -> pa.Table:
+def _good(table: pa.Table, target: TargetSchema, verdicts: BadRowPolicy) -> pa.Table:
     numbers = (table.column(ROW).to_numpy() & _POSITION) + 1
     corrupt = table.column(CORRUPT).is_valid().to_numpy()
     if corrupt.any():
@@ -255,26 +255,26 @@ def _good(table: pa.Table, wanted: TargetSchema, verdicts: BadRowPolicy) -> pa.T
             [BadRow(n, "", "", f"cannot be taken apart: {shown(t)}", Unreadable, t) for n, t in pairs]
         )
         table, numbers = table.filter(pa.array(~corrupt)), numbers[~corrupt]
-    return _filled(conform(table, _with_made(table, wanted), numbers.tolist(), verdicts), wanted)
+    return _filled(conform(table, _with_made(table, target), numbers.tolist(), verdicts), target)
 
 
-def _with_made(table: pa.Table, wanted: TargetSchema) -> TargetSchema:
+def _with_made(table: pa.Table, target: TargetSchema) -> TargetSchema:
     """With the made columns beside the file's, in the same types."""
-    made = [name for name in wanted.schema.names if MADE + name in table.column_names]
-    fields = [wanted.schema.field(name).with_name(MADE + name) for name in made]
+    made = [name for name in target.schema.names if MADE + name in table.column_names]
+    fields = [target.schema.field(name).with_name(MADE + name) for name in made]
     return TargetSchema(
-        pa.schema([*wanted.schema, *fields]),
-        wanted.json.union(MADE + name for name in wanted.json),
-        wanted.decimals.union(MADE + name for name in wanted.decimals),
+        pa.schema([*target.schema, *fields]),
+        target.json.union(MADE + name for name in target.json),
+        target.decimals.union(MADE + name for name in target.decimals),
     )
 
 
-def _filled(table: pa.Table, wanted: TargetSchema) -> pa.Table:
+def _filled(table: pa.Table, target: TargetSchema) -> pa.Table:
     """The made values where the file's are null."""
     columns = [
         pc.coalesce(table.column(name), table.column(MADE + name))
         if MADE + name in table.column_names
         else table.column(name)
-        for name in wanted.schema.names
+        for name in target.schema.names
     ]
-    return pa.table(columns, schema=wanted.schema)
+    return pa.table(columns, schema=target.schema)

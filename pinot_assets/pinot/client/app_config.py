@@ -57,9 +57,9 @@ def config_or_why(ask: Callable[[], AppConfig]) -> AppConfig | str:
         return _why(error)
 
 
-def configs_or_why(told: Mapping[str, AppConfig | PinotError]) -> dict[str, AppConfig | str]:
+def configs_or_why(answers: Mapping[str, AppConfig | PinotError]) -> dict[str, AppConfig | str]:
     """The same of several processes, by name."""
-    return {name: _why(one) if isinstance(one, PinotError) else one for name, one in told.items()}
+    return {name: _why(one) if isinstance(one, PinotError) else one for name, one in answers.items()}
 
 
 def _why(error: PinotError) -> str:

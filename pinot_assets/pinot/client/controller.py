@@ -86,8 +86,8 @@ class TableCalls(Closing):
     def _brokers(self, table: str, kind: str) -> tuple[str, ...]:
         if self.connection.broker_urls:
             return self.connection.broker_urls
-        found = self._get(f"/v2/brokers/tables/{quoted(table)}", type=kind, state="ONLINE")
-        return tuple(sorted(f"{self._scheme}://{one['host']}:{one['port']}" for one in found))
+        brokers = self._get(f"/v2/brokers/tables/{quoted(table)}", type=kind, state="ONLINE")
+        return tuple(sorted(f"{self._scheme}://{one['host']}:{one['port']}" for one in brokers))
 
     @property
     def _scheme(self) -> str:
@@ -144,7 +144,7 @@ class TableCalls(Closing):
     def update_table(self, config: JsonMapping) -> None:
         """See `PinotClient.update_table`."""
         name = raw_name(config)
-        with self._absence_told(name, str(config.get("tableType", "OFFLINE")).upper()):
+        with self._not_found_if_absent(name, str(config.get("tableType", "OFFLINE")).upper()):
             self._write("PUT", f"/tables/{quoted(name)}", body=dict(config))
 
     def delete_table(self, table: str, retention: str | None = None) -> None:
@@ -155,7 +155,7 @@ class TableCalls(Closing):
     def table_bytes(self, table: str) -> int:
         """See `PinotClient.table_bytes`."""
         # From 1.0 on a size may leave out replaced segments and the list of them; the quota counts them all.
-        with self._absence_told(table):
+        with self._not_found_if_absent(table):
             reply = self._get(
                 f"/tables/{quoted(table)}/size", includeReplacedSegments="true", verbose="false"
             )
@@ -165,7 +165,7 @@ class TableCalls(Closing):
         return int(size["estimatedSizeInBytes"])
 
     @contextmanager
-    def _absence_told(self, table: str, kind: str = "OFFLINE") -> Iterator[None]:
+    def _not_found_if_absent(self, table: str, kind: str = "OFFLINE") -> Iterator[None]:
         """Makes a refusal `PinotNotFound` where there is no such table: 1.5 stumbles over the missing table
         (asked for its size), or first misses something else (its schema, on an update)."""
         try:

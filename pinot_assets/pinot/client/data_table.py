@@ -95,15 +95,15 @@ def _read(payload: bytes) -> DataTable:
     columns = _columns(schema) if schema else ()
     if len(columns) != width:
         raise IndexError(f"{len(columns)} columns where {width} are told")
-    told, all_told = _metadata(_Cursor(payload, variable.end, len(payload)))
+    entries, all_known = _metadata(_Cursor(payload, variable.end, len(payload)))
     return DataTable(
         columns,
         tuple(_rows(fixed, columns, texts, version, count)),
         {exceptions.number(): exceptions.text() for _ in range(exceptions.number())} if exceptions else {},
-        _number(told, _SEGMENTS_QUERIED),
-        _number(told, _TOTAL_DOCS),
-        not all_told or any(told.get(key) == "true" for key in (_GROUPS_LIMIT_REACHED, _GROUPS_TRIMMED)),
-        _number(told, _SEGMENTS_INVALID) or 0,
+        _number(entries, _SEGMENTS_QUERIED),
+        _number(entries, _TOTAL_DOCS),
+        not all_known or any(entries.get(key) == "true" for key in (_GROUPS_LIMIT_REACHED, _GROUPS_TRIMMED)),
+        _number(entries, _SEGMENTS_INVALID) or 0,
     )
 
 
@@ -153,26 +153,26 @@ def _dictionary(section: _Cursor, version: int) -> dict[str | None, dict[int, st
 def _metadata(section: _Cursor) -> tuple[dict[int, int | str], bool]:
     """Entries by their id, up to the first one whose id, and so whose length, is not known; and whether
     these are all."""
-    found: dict[int, int | str] = {}
+    entries: dict[int, int | str] = {}
     if section.number() == 0:
-        return found, True
+        return entries, True
     for _ in range(section.number()):
         key = section.number()
         if key in _INTS:
-            found[key] = section.number()
+            entries[key] = section.number()
         elif key in _LONGS:
-            found[key] = int.from_bytes(section.take(8), "big", signed=True)
+            entries[key] = int.from_bytes(section.take(8), "big", signed=True)
         elif key in _BYTES:
-            found[key] = section.take(1)[0]
+            entries[key] = section.take(1)[0]
         elif key in _TEXTS:
-            found[key] = section.text()
+            entries[key] = section.text()
         else:
-            return found, False
-    return found, True
+            return entries, False
+    return entries, True
 
 
-def _number(told: Mapping[int, int | str], key: int) -> int | None:
-    value = told.get(key)
+def _number(entries: Mapping[int, int | str], key: int) -> int | None:
+    value = entries.get(key)
     return value if isinstance(value, int) else None
 
 

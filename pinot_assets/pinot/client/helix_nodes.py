@@ -80,9 +80,9 @@ class Nodes(TableCalls):
         :raises PinotNotFound: there is none.
         """
         stat = Stat.from_json(self._get("/zk/stat", path=self._full(path)))
-        if (found := self.node(path)) is None:
+        if (node := self.node(path)) is None:
             raise PinotNotFound(f"there is no node {self._full(path)}")
-        return replace(found, version=stat.version)
+        return replace(node, version=stat.version)
 
     def children(self, path: str) -> tuple[Node, ...]:
         """All children of a node, none where there is no such node."""
@@ -90,8 +90,8 @@ class Nodes(TableCalls):
 
     def child_stats(self, path: str) -> dict[str, Stat]:
         """Name → when it was written, of all children; empty where there is no such node."""
-        found = self._look("lsl", path) or {}
-        return {str(name): Stat.from_json(stat) for name, stat in found.items() if stat}
+        children = self._look("lsl", path) or {}
+        return {str(name): Stat.from_json(stat) for name, stat in children.items() if stat}
 
     def put_node(self, path: str, node: Node) -> None:
         """Write a node, if nobody wrote it since it was read with its version.

@@ -49,9 +49,9 @@ def ask_server(address: str, sql: str, segments: Sequence[str], connection: Pino
         )
         try:
             # A second one is one too many, however many more would come.
-            told = submit(request, timeout=connection.timeouts.query)
-            answers = [answer.payload for answer in islice(told, 2)]
-            told.cancel()
+            stream = submit(request, timeout=connection.timeouts.query)
+            answers = [answer.payload for answer in islice(stream, 2)]
+            stream.cancel()
         except grpc.RpcError as error:
             raise _refusal(address, error, connection) from error
     if len(answers) != 1:
@@ -93,10 +93,10 @@ def _whole(address: str, table: DataTable, segments: Sequence[str]) -> DataTable
 def _metadata(connection: PinotConnection) -> dict[str, str]:
     # Servers account for queries, and end them, by this number: several at once are not to look like one.
     number = str(randbits(62))
-    told = {"requestId": number, "brokerId": "pinot-assets", "enableStreaming": "false", "payloadType": "sql"}
+    meta = {"requestId": number, "brokerId": "pinot-assets", "enableStreaming": "false", "payloadType": "sql"}
     if connection.auth is not None:
-        told["authorization"] = connection.auth.header
-    return told
+        meta["authorization"] = connection.auth.header
+    return meta
 
 
 def _channel(address: str, connection: PinotConnection) -> grpc.Channel:

@@ -76,7 +76,7 @@ def _metadata(one: Announced) -> Iterable[tuple[str, bytes]]:
             igzip.IGzipFile(fileobj=io.BytesIO(one.metadata_tar), mode="rb") as unpacked,  # type: ignore[no-untyped-call]
             tarfile.open(fileobj=unpacked, mode="r|", tarinfo=BoundedHeader) as tar,
         ):
-            found = {}
+            contents = {}
             for number, entry in enumerate(tar):
                 if number >= _MOST_ENTRIES:
                     raise tarfile.TarError(f"it has more than {_MOST_ENTRIES} entries")
@@ -85,8 +85,8 @@ def _metadata(one: Announced) -> Iterable[tuple[str, bytes]]:
                 name = entry.name.rpartition("/")[2]
                 content = tar.extractfile(entry) if entry.isfile() and name in _FILES else None
                 if content is not None:
-                    found[name] = content.read()
-        return [(name, found[name]) for name in _FILES]
+                    contents[name] = content.read()
+        return [(name, contents[name]) for name in _FILES]
     except _DAMAGED as error:
         raise ValueError(f"{one.segment}: its metadata tar cannot be read: {error}") from None
     except KeyError as error:

@@ -221,8 +221,8 @@ class UploadLoop:
                     ready = list(pool.map(partial(self._ready, uploader, folder), group))
                     self._before_upload()
                     self._calls += len(group)
-                    told = zip(group, pool.map(_trouble, ready), strict=True)
-                    troubles = {output.segment: trouble for output, trouble in told if trouble is not None}
+                    results = zip(group, pool.map(_trouble, ready), strict=True)
+                    troubles = {output.segment: trouble for output, trouble in results if trouble is not None}
                 if troubles:
                     return troubles
         return {}
@@ -277,8 +277,8 @@ class UploadLoop:
 
     def _judge(self, absent: Sequence[Output], troubles: dict[str, PinotError], batch: bool) -> None:
         """Raise what was said of those that are not there; or return, with another way to try."""
-        told = [troubles[o.segment] for o in absent if o.segment in troubles]
-        if not told:
+        said = [troubles[o.segment] for o in absent if o.segment in troubles]
+        if not said:
             if not troubles:
                 raise PushRefused(
                     f"accepted but not there: {plural(len(absent), 'segment')} of table {self._table}",
@@ -287,7 +287,7 @@ class UploadLoop:
                 )
             return  # what was complained of is there: others were not begun
         # A lost call first: it may still land, so the refusal of another one is not the whole truth.
-        trouble = min(told, key=lambda e: (not isinstance(e, SwitchStateUnknown), isinstance(e, PushRefused)))
+        trouble = min(said, key=lambda e: (not isinstance(e, SwitchStateUnknown), isinstance(e, PushRefused)))
         if isinstance(trouble, (SwitchStateUnknown, PinotUnreachable)):
             raise trouble
         if batch:

@@ -47,7 +47,7 @@ def segment_status(state: RealtimeState) -> CheckResult:
     broken = [s for s in stuck if all_in_error(s) and s.copy is Copy.NEVER_SET]
     in_error = f"; {len(broken)} of them in ERROR on all replicas, without a URL" if broken else ""
     ages = [age for s in committing if (age := state.age_ms(s)) is not None]
-    counts = {status.value.lower(): float(len(found)) for status, found in by_status.items()}
+    counts = {status.value.lower(): float(len(segments)) for status, segments in by_status.items()}
     return result_of(
         [
             *problem_if(
@@ -101,8 +101,8 @@ def next_segment(state: RealtimeState) -> CheckResult:
 def _broken_chains(state: RealtimeState) -> Iterator[CheckProblem]:
     latest = state.latest()
     for partition, segment in sorted(latest.items()):
-        if (found := _broken_end(state, segment)) is not None:
-            yield CheckProblem(f"partition {partition}: {segment.name} {found[0]}", found[1], Severity.ERROR)
+        if (end := _broken_end(state, segment)) is not None:
+            yield CheckProblem(f"partition {partition}: {segment.name} {end[0]}", end[1], Severity.ERROR)
     for partition in sorted(state.stream.keys() - latest.keys()):
         if not state.pause.holds(partition):
             yield CheckProblem(f"partition {partition} of the stream has no segment", validation(state))
@@ -257,16 +257,16 @@ def _waiting(state: RealtimeState, consumers: Mapping[int, Consumption]) -> Mapp
 
 
 def _stands_still(
-    state: RealtimeState, newest: LlcSegment | None, found: Consumption | None, waiting: int
+    state: RealtimeState, newest: LlcSegment | None, consumer: Consumption | None, waiting: int
 ) -> bool:
-    if newest is None or found is None:
+    if newest is None or consumer is None:
         return False
-    if found.state == "NOT_CONSUMING":
+    if consumer.state == "NOT_CONSUMING":
         return True
-    if found.consumed_ms is None:
+    if consumer.consumed_ms is None:
         return False
     allowed = STILL_MS if state.settings.pauseless else LATE_MS
-    return waiting > 0 and _silent_ms(state, newest, found.server, found.consumed_ms) > allowed
+    return waiting > 0 and _silent_ms(state, newest, consumer.server, consumer.consumed_ms) > allowed
 
 
 def _silent_ms(state: RealtimeState, newest: LlcSegment, server: str, consumed_ms: int) -> int:
@@ -289,10 +289,10 @@ def farthest(state: RealtimeState) -> Mapping[int, Consumption]:
 
 def by_server(state: RealtimeState) -> Mapping[str, Mapping[int, Consumption]]:
     """Server → partition → its consumer of that partition's newest segment."""
-    found: dict[str, dict[int, Consumption]] = {}
+    consumers: dict[str, dict[int, Consumption]] = {}
     for partition, one in _of_newest(state):
-        found.setdefault(one.server, {})[partition] = one
-    return found
+        consumers.setdefault(one.server, {})[partition] = one
+    return consumers
 
 
 def _of_newest(state: RealtimeState) -> list[tuple[int, Consumption]]:

@@ -73,9 +73,9 @@ def on_few_servers(state: RealtimeState) -> Mapping[str, tuple[str, ...]]:
 @check("No committed segment hangs on a single server.", *COPIES)
 def only_copies(state: RealtimeState) -> CheckResult:
     """No committed segment hangs on a single server."""
-    found = {name: on for name, on in on_few_servers(state).items() if _judged(state, state.by_name[name])}
-    gone = [name for name, copies in found.items() if not copies]
-    single = {name: copies[0] for name, copies in found.items() if copies}
+    holders = {name: on for name, on in on_few_servers(state).items() if _judged(state, state.by_name[name])}
+    gone = [name for name, copies in holders.items() if not copies]
+    single = {name: copies[0] for name, copies in holders.items() if copies}
     past = [name for name in single if stream_holds(state, state.by_name[name]) is False]
     servers = some(sorted(set(single.values())))
     return result_of(
@@ -121,7 +121,7 @@ def _lives(state: RealtimeState, replica: Replica) -> bool:
 @check("Every replica that the ideal state wants is served.", "segments", "external", "servers")
 def replicas(state: RealtimeState) -> CheckResult:
     """Every replica that the ideal state wants is served."""
-    wanted = serving = 0
+    expected = serving = 0
     settled = [segment for segment in state.segments if state.is_older(segment, SETTLED_MS)]
     young = len(state.segments) - len(settled)
     unserved: list[str] = []
@@ -130,7 +130,7 @@ def replicas(state: RealtimeState) -> CheckResult:
         asked = [r for r in segment.replicas if r.ideal in _SERVING]
         bad = [r for r in asked if not _lives(state, r) or r.external not in _SERVING[r.ideal or ""]]
         down += [f"{segment.name} on {r.server}: {r.external or 'no state'}" for r in bad]
-        wanted += len(asked)
+        expected += len(asked)
         serving += len(asked) - len(bad)
         if asked and len(bad) == len(asked):
             unserved.append(segment.name)
@@ -148,7 +148,7 @@ def replicas(state: RealtimeState) -> CheckResult:
                 "look at the servers that are away or in ERROR; see the other checks",
             ),
         ],
-        expected=wanted,
+        expected=expected,
         found=serving,
         good=f"{plural_are(serving, 'replica')} served"
         + (f"; {plural_are(young, 'segment')} just being made" if young else ""),
@@ -168,10 +168,10 @@ def _committed(state: RealtimeState) -> list[LlcSegment]:
 @check("No replica is in ERROR.", *COPIES)
 def error_segments(state: RealtimeState) -> CheckResult:
     """No replica is in ERROR; where one is: what brings the segment back, and who does it."""
-    found = list(recoveries(state))
-    lost = [one for one in found if not one.recoverable]
-    ours = [one for one in found if one.recoverable and not one.by_pinot]
-    waits = [one for one in found if one.recoverable and one.by_pinot]
+    in_error = list(recoveries(state))
+    lost = [one for one in in_error if not one.recoverable]
+    ours = [one for one in in_error if one.recoverable and not one.by_pinot]
+    waits = [one for one in in_error if one.recoverable and one.by_pinot]
     repair = repair_plan(state)
     minutes = state.cluster.validation_period_s // 60
     ways = some([f"{one.segment.name}: {one.way}" for one in waits])
@@ -197,10 +197,10 @@ def error_segments(state: RealtimeState) -> CheckResult:
             ),
         ],
         expected=0,
-        found=len(found),
+        found=len(in_error),
         good="no replica is in ERROR",
         numbers={
-            "segments_in_error": len(found),
+            "segments_in_error": len(in_error),
             "unrecoverable": len(lost),
             "left_to_us": len(ours),
             "left_to_pinot": len(waits),
@@ -208,14 +208,14 @@ def error_segments(state: RealtimeState) -> CheckResult:
     )
 
 
-def _ways_and_whys(found: list[Recovery]) -> str:
-    return some([f"{one.segment.name}: {one.way}, {one.why}" for one in found])
+def _ways_and_whys(in_error: list[Recovery]) -> str:
+    return some([f"{one.segment.name}: {one.way}, {one.why}" for one in in_error])
 
 
 @check("Every replica is where it should be, or a message about it waits.", *COPIES, "pending")
 def replicas_not_moved(state: RealtimeState) -> CheckResult:
     """No replica of a server that serves is OFFLINE, or without a state, while no message waits for it."""
-    found = [
+    unmoved = [
         (segment.name, replica.server)
         for segment in state.segments
         if state.is_older(segment, SETTLED_MS)
@@ -226,18 +226,18 @@ def replicas_not_moved(state: RealtimeState) -> CheckResult:
         and (server := state.servers.get(replica.server)) is not None
         and server.serves
     ]
-    first = min((server for _, server in found), default="")
+    first = min((server for _, server in unmoved), default="")
     return result_of(
         problem_if(
-            found,
-            f"{plural(len(found), 'replica')} OFFLINE that should not be, with no message under way: "
-            + some([f"{name} on {server}" for name, server in found]),
+            unmoved,
+            f"{plural(len(unmoved), 'replica')} OFFLINE that should not be, with no message under way: "
+            + some([f"{name} on {server}" for name, server in unmoved]),
             # Measured on 1.5.1: neither a reset nor a rebalance moved them.
             f"restart {first} alone, then look again: a reset does nothing here",
             Severity.ERROR,
         ),
         expected=0,
-        found=len(found),
+        found=len(unmoved),
         good="every replica is where it should be, or on its way",
-        numbers={"replicas_not_moved": len(found)},
+        numbers={"replicas_not_moved": len(unmoved)},
     )

@@ -59,7 +59,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _MetricSpec:
     """One metric: how the exporter writes it, and how the values of several processes become one.
 
     :ivar series: names in the exporter's page.
@@ -75,8 +75,8 @@ class _Wanted:
 MISSING_URL: Final = "segmentsMissingDownloadUrl"
 """Pinot has no such metric: its nearest one, `realtimeSegmentMissingDeepStoreLink`, leaves out every commit
 that went past the deep store."""
-_WANTED: Final = (
-    _Wanted(
+_SPECS: Final = (
+    _MetricSpec(
         "pauselessConsumptionEnabled",
         (
             "pinot_controller_pauselessConsumptionEnabled_Value",
@@ -85,37 +85,37 @@ _WANTED: Final = (
         False,
         "a server tells it only while it commits",
     ),
-    _Wanted(
+    _MetricSpec(
         "segmentBuildFailure",
         ("pinot_server_segmentBuildFailure_Count",),
         True,
         "forgotten once a server has the segment after all; absent until the first one",
     ),
-    _Wanted(
+    _MetricSpec(
         "segmentReingestionFailure",
         ("pinot_server_segmentReingestionFailure_Count",),
         True,
         "counts since the servers started; absent until the first one",
     ),
-    _Wanted(
+    _MetricSpec(
         "segmentsInErrorState",
         ("pinot_controller_segmentsInErrorState_Value",),
         False,
         "replicas in ERROR, as of the last status check",
     ),
-    _Wanted(
+    _MetricSpec(
         "pauselessSegmentsInErrorCount",
         ("pinot_controller_pauselessSegmentsInErrorCount_Value",),
         False,
         "segments in ERROR on all replicas, as of the last validation",
     ),
-    _Wanted(
+    _MetricSpec(
         "pauselessSegmentsInUnrecoverableErrorCount",
         ("pinot_controller_pauselessSegmentsInUnrecoverableErrorCount_Value",),
         False,
         "those that Pinot leaves alone; 0 wherever it re-ingests",
     ),
-    _Wanted(
+    _MetricSpec(
         MISSING_URL, (), False, "committed segments that the deep store has not; Pinot has no such metric"
     ),
 )
@@ -134,14 +134,14 @@ class ExporterLine:
 def samples_of(page: str) -> Iterator[ExporterLine]:
     """The samples of a page in Prometheus' text format; lines that are none are left out."""
     for line in page.splitlines():
-        found = _LINE.match(line) if len(line) <= _MOST_LINE else None
-        if found is None:
+        match = _LINE.match(line) if len(line) <= _MOST_LINE else None
+        if match is None:
             continue
         try:
-            value = float(found[3])
+            value = float(match[3])
         except ValueError:
             continue
-        yield ExporterLine(found[1], dict(_LABEL.findall(found[2] or "")), value)
+        yield ExporterLine(match[1], dict(_LABEL.findall(match[2] or "")), value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,14 +191,14 @@ def metrics(state: RealtimeState, exported: Exported = Exported()) -> tuple[Metr
     derived = _derived(state)
     ours = [sample for sample in exported.samples if _of_table(sample, state.table)]
     silent = [f"{address} does not answer: {why}" for address, why in exported.silent.items()]
-    found = []
-    for wanted in _WANTED:
-        value, origin = derived.get(wanted.name), Origin.DERIVED
-        if values := [sample.value for sample in ours if sample.name in wanted.series]:
-            value, origin = sum(values) if wanted.adds else max(values), Origin.EXPORTER
-        note = "; ".join([wanted.note, *silent] if wanted.series else [wanted.note])
-        found.append(Metric(wanted.name, value, Origin.NOT_KNOWN if value is None else origin, note))
-    return tuple(found)
+    collected = []
+    for spec in _SPECS:
+        value, origin = derived.get(spec.name), Origin.DERIVED
+        if values := [sample.value for sample in ours if sample.name in spec.series]:
+            value, origin = sum(values) if spec.adds else max(values), Origin.EXPORTER
+        note = "; ".join([spec.note, *silent] if spec.series else [spec.note])
+        collected.append(Metric(spec.name, value, Origin.NOT_KNOWN if value is None else origin, note))
+    return tuple(collected)
 
 
 def _of_table(sample: ExporterLine, table: str) -> bool:
@@ -210,16 +210,16 @@ def _of_table(sample: ExporterLine, table: str) -> bool:
 def _derived(state: RealtimeState) -> dict[str, float]:
     """What the state says; nothing of what was not read, for zeros would lie."""
     pauseless = state.settings.pauseless
-    found = {"pauselessConsumptionEnabled": float(pauseless)}
+    values = {"pauselessConsumptionEnabled": float(pauseless)}
     if "segments" not in state.unread:
-        found[MISSING_URL] = sum(segment.past_the_store for segment in state.segments)
+        values[MISSING_URL] = sum(segment.past_the_store for segment in state.segments)
     if {"segments", "external"} & state.unread.keys():
-        return found
+        return values
     broken = [s for s in state.segments if s.in_ideal_state and s.in_state(ERROR)]
     whole = [s for s in broken if all_in_error(s)]
     left_alone = pauseless and not reingests(state.settings, state.cluster)
     return {
-        **found,
+        **values,
         # Pinot's name says segments, its status check counts replicas.
         "segmentsInErrorState": sum(len(segment.in_state(ERROR)) for segment in broken),
         "pauselessSegmentsInErrorCount": len(whole) if pauseless else 0,
@@ -234,21 +234,21 @@ def numbers(state: RealtimeState) -> Mapping[str, int | float]:
     of; `oldest_commit_s` is the age of the oldest COMMITTING one, 0 where there is none. `lag_s` is that of
     the slowest consumer (`lags_ms`).
     """
-    found: dict[str, int | float] = {}
+    values: dict[str, int | float] = {}
     if "segments" not in state.unread:
-        found |= _of_segments(state)
+        values |= _of_segments(state)
     if "external" not in state.unread:
-        found["replicas_in_error"] = sum(len(segment.in_state("ERROR")) for segment in state.segments)
+        values["replicas_in_error"] = sum(len(segment.in_state("ERROR")) for segment in state.segments)
     if "servers" not in state.unread:
-        found["servers"] = len(state.servers)
-        found["servers_that_serve"] = sum(server.serves for server in state.servers.values())
+        values["servers"] = len(state.servers)
+        values["servers_that_serve"] = sum(server.serves for server in state.servers.values())
     if lags := [late for each in by_server(state).values() for late in lags_ms(state, each).values()]:
-        found["lag_s"] = max(lags) / 1000
+        values["lag_s"] = max(lags) / 1000
     if (unread := _unread_messages(state)) is not None:
-        found["messages_to_consume"] = unread
+        values["messages_to_consume"] = unread
     if state.queryable:
-        found["rows_queryable"] = min(state.queryable.values())
-    return found
+        values["rows_queryable"] = min(state.queryable.values())
+    return values
 
 
 def _of_segments(state: RealtimeState) -> dict[str, int | float]:

@@ -132,5 +132,5 @@ def _from_the_stream(state: RealtimeState, segment: LlcSegment, why: str) -> tup
     holds = stream_holds(state, segment)
     if holds is False:
         return RecoveryWay.NONE, f"{why}, and its offsets have left the stream", False
-    told = "the stream does" if holds else "whether the stream does is not known"
-    return RecoveryWay.CONSUME_AGAIN, f"{why}; {told}", True
+    note = "the stream does" if holds else "whether the stream does is not known"
+    return RecoveryWay.CONSUME_AGAIN, f"{why}; {note}", True

@@ -47,13 +47,13 @@ def answers(state: RealtimeState) -> CheckResult:
     silent = state.unread.get("answered")
     if not state.answered:
         return unknown("", silent or "the table has no broker", "are its brokers up?", Severity.WARN)
-    wanted = dict(_wanted(state))
-    total = sum(wanted.values())
+    expected = dict(_expected(state))
+    total = sum(expected.values())
     problems: list[CheckProblem] = []
     worst = 0
     for broker, rows in sorted(state.answered.items()):
         short = {
-            name: count - rows.get(name, 0) for name, count in wanted.items() if count > rows.get(name, 0)
+            name: count - rows.get(name, 0) for name, count in expected.items() if count > rows.get(name, 0)
         }
         missing = sum(short.values())
         worst = max(worst, missing)
@@ -82,7 +82,7 @@ def _next_step(state: RealtimeState) -> str:
     return f"bring {some(dead)} back, or {wait}" if dead else f"{wait}; then rebuild that broker's routing"
 
 
-def _wanted(state: RealtimeState) -> Iterator[tuple[str, int]]:
+def _expected(state: RealtimeState) -> Iterator[tuple[str, int]]:
     """Rows that a query must find, by segment: never more than there are."""
     whole = dense(state)
     consumed = _least_consumed(state)
@@ -102,7 +102,7 @@ def _wanted(state: RealtimeState) -> Iterator[tuple[str, int]]:
             yield segment.name, rows
         elif not state.settings.drops_rows:
             yield segment.name, rows if segment.partition in whole else 1
-        elif any(found.get(segment.name) for found in state.answered.values()):
+        elif any(rows_found.get(segment.name) for rows_found in state.answered.values()):
             # The table itself may have dropped every one of them; but what one broker finds, all must.
             yield segment.name, 1
 
@@ -118,30 +118,30 @@ def _least_consumed(state: RealtimeState) -> Mapping[str, int]:
 
 def dense(state: RealtimeState) -> frozenset[int]:
     """Partitions in which every committed offset became a row."""
-    found: dict[int, bool] = {}
+    by_partition: dict[int, bool] = {}
     for segment in state.segments:
         start, end = offset(segment.start_offset), offset(segment.end_offset)
         if segment.status is SegmentStatus.DONE and start is not None and end is not None:
             whole = segment.total_docs == end - start
-            found[segment.partition] = found.get(segment.partition, True) and whole
-    return frozenset(partition for partition, whole in found.items() if whole)
+            by_partition[segment.partition] = by_partition.get(segment.partition, True) and whole
+    return frozenset(partition for partition, whole in by_partition.items() if whole)
 
 
 @check("No segment that brokers take for new is assigned to a dead server.", "segments", "servers")
 def new_segments_on_dead_servers(state: RealtimeState) -> CheckResult:
     """No segment that brokers may take for new is assigned to a server that does not serve."""
     has_gap = release(state.cluster.version) >= _LEAVES_OUT
-    found = [
+    at_risk = [
         (segment, replica.server)
         for segment in (state.segments if has_gap else ())
         for replica in segment.replicas
         if _may_be_left_out(state, segment, replica)
     ]
-    servers = sorted({server for _, server in found})
-    names = sorted({segment.name for segment, _ in found})
+    servers = sorted({server for _, server in at_risk})
+    names = sorted({segment.name for segment, _ in at_risk})
     return result_of(
         problem_if(
-            found,
+            at_risk,
             f"{counted(len(names), 'segment was', 'segments were')} made while or just before "
             f"{some(servers)} went: queries may leave them out without an error ({some(names)})",
             _next_step(state),

@@ -177,8 +177,8 @@ def cluster_settings(
 
     :param version: as the controller says it.
     """
-    told_servers = {name: told for name, told in servers.items() if isinstance(told, AppConfig)}
-    told_brokers = [told for told in brokers.values() if isinstance(told, AppConfig)]
+    of_servers = {name: one for name, one in servers.items() if isinstance(one, AppConfig)}
+    of_brokers = [one for one in brokers.values() if isinstance(one, AppConfig)]
     of_controller = controller if isinstance(controller, AppConfig) else AppConfig()
     of_cluster = cluster if isinstance(cluster, AppConfig) else AppConfig()
     recovery_key = "controller.segment.disaster.recovery.mode"
@@ -201,14 +201,14 @@ def cluster_settings(
         consistency_mode=(
             of_cluster.text("pinot.server.consuming.segment.consistency.mode") or "RESTRICTED"
         ).upper(),
-        new_segment_expiration_s=_longest(told_brokers, "pinot.broker.new.segment.expiration.seconds", 300),
-        startup_timeout_s=_longest(told_servers.values(), "pinot.server.startup.timeoutMs", 600_000) // 1000,
+        new_segment_expiration_s=_longest(of_brokers, "pinot.broker.new.segment.expiration.seconds", 300),
+        startup_timeout_s=_longest(of_servers.values(), "pinot.server.startup.timeoutMs", 600_000) // 1000,
         upload_timeout_ms=_longest(
-            told_servers.values(), "pinot.server.segment.uploader.upload.request.timeout.ms", 300_000
+            of_servers.values(), "pinot.server.segment.uploader.upload.request.timeout.ms", 300_000
         ),
         data_dir=of_controller.text("controller.data.dir"),
         segment_store={
-            name: told.text("pinot.server.instance.segment.store.uri") for name, told in told_servers.items()
+            name: one.text("pinot.server.instance.segment.store.uri") for name, one in of_servers.items()
         },
         unread={
             **_unknown(_OF_CONTROLLER, {"the controller": controller}),
@@ -222,12 +222,12 @@ def cluster_settings(
     )
 
 
-def _longest(told: Iterable[AppConfig], key: str, default: int) -> int:
-    return max((one.number(key, default) for one in told), default=default)
+def _longest(configs: Iterable[AppConfig], key: str, default: int) -> int:
+    return max((one.number(key, default) for one in configs), default=default)
 
 
-def _unknown(fields: tuple[str, ...], told: Mapping[str, AppConfig | str]) -> dict[str, str]:
-    silent = [f"{name}: {why}" for name, why in sorted(told.items()) if isinstance(why, str)]
+def _unknown(fields: tuple[str, ...], configs: Mapping[str, AppConfig | str]) -> dict[str, str]:
+    silent = [f"{name}: {why}" for name, why in sorted(configs.items()) if isinstance(why, str)]
     return dict.fromkeys(fields, "; ".join(silent)) if silent else {}
 
 

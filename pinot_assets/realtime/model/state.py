@@ -50,13 +50,13 @@ class SegmentName:
 
 def parse_name(name: str) -> SegmentName | None:
     """Read a segment's name; None for one that did not come from a stream (`LLCSegmentName`)."""
-    if (found := _NAME.fullmatch(name)) is None:
+    if (match := _NAME.fullmatch(name)) is None:
         return None
     try:
-        created = datetime.strptime(found[4], "%Y%m%dT%H%MZ").replace(tzinfo=UTC)
+        created = datetime.strptime(match[4], "%Y%m%dT%H%MZ").replace(tzinfo=UTC)
     except ValueError:
         return None
-    return SegmentName(found[1], int(found[2]), int(found[3]), int(created.timestamp() * 1000))
+    return SegmentName(match[1], int(match[2]), int(match[3]), int(created.timestamp() * 1000))
 
 
 def files_named(urls: Iterable[str | None]) -> frozenset[str]:
@@ -71,8 +71,8 @@ def upload_of(file: str) -> str | None:
     """The segment of which a file of the deep store is an upload that was not (yet) moved to its place:
     `<segment>.tmp.<uuid>`, before 1.3 `<segment><uuid>`. None for every other file.
     """
-    found = _UPLOAD.fullmatch(file)
-    return found[1] if found is not None else None
+    match = _UPLOAD.fullmatch(file)
+    return match[1] if match is not None else None
 
 
 class SegmentStatus(StrEnum):

@@ -170,14 +170,14 @@ def p95(samples: Iterable[DrillSample]) -> float | None:
     return taken[math.ceil(0.95 * len(taken)) - 1] if taken else None
 
 
-def findings(seen: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) -> tuple[DrillObservation, ...]:
+def findings(phases: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) -> tuple[DrillObservation, ...]:
     """What the drill shows, in the order of its phases."""
-    outage = seen.get(Phase.OUTAGE, ())
+    outage = phases.get(Phase.OUTAGE, ())
     least = least_commits(outage) if outage else 0
     gained = outage[-1].only_servers - outage[0].only_servers if outage else 0
     past = f"{counted(gained, 'segment was', 'segments were')} committed past the deep store"
     return (
-        _consumption(seen, lengths),
+        _consumption(phases, lengths),
         DrillObservation(
             "commits",
             least >= lengths.commits,
@@ -185,21 +185,21 @@ def findings(seen: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) -> t
             least,
         ),
         DrillObservation("bypass", gained > 0, past if gained else f"{past}: was it away at all?", gained),
-        _downloads(seen.get(Phase.DOWNLOADS, ())),
-        _queries(seen),
-        _backfill(seen.get(Phase.BACKFILL, ())),
+        _downloads(phases.get(Phase.DOWNLOADS, ())),
+        _queries(phases),
+        _backfill(phases.get(Phase.BACKFILL, ())),
     )
 
 
-def _consumption(seen: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) -> DrillObservation:
-    before, during = rate(seen.get(Phase.BEFORE, ())), rate(seen.get(Phase.OUTAGE, ()))
+def _consumption(phases: Mapping[Phase, Sequence[DrillSample]], lengths: Lengths) -> DrillObservation:
+    before, during = rate(phases.get(Phase.BEFORE, ())), rate(phases.get(Phase.OUTAGE, ()))
     if not before or during is None:
         return DrillObservation(
             "ingestion", False, "nothing was consumed before the outage, or nothing was measured"
         )
     ratio = during / before
     text = f"{during:,.0f} messages/s in the outage, {before:,.0f} before: ratio {ratio:.2f}"
-    waited = [s.backlog for p in (Phase.BEFORE, Phase.OUTAGE) for s in seen.get(p, ())]
+    waited = [s.backlog for p in (Phase.BEFORE, Phase.OUTAGE) for s in phases.get(p, ())]
     if not all(waited):
         # Without a backlog the producer sets the rate, and the ratio says nothing about Pinot.
         return DrillObservation(
@@ -214,12 +214,12 @@ def _downloads(samples: Sequence[DrillSample]) -> DrillObservation:
     return DrillObservation("peer downloads", count > 0, f"{plural(count, 'segment')} came from peers", count)
 
 
-def _queries(seen: Mapping[Phase, Sequence[DrillSample]]) -> DrillObservation:
-    times = {phase: p95(samples) for phase, samples in seen.items()}
-    told = ", ".join(
+def _queries(phases: Mapping[Phase, Sequence[DrillSample]]) -> DrillObservation:
+    times = {phase: p95(samples) for phase, samples in phases.items()}
+    text = ", ".join(
         f"{phase} {seconds * 1000:.0f} ms" for phase, seconds in times.items() if seconds is not None
     )
-    return DrillObservation("queries", None, f"95th percentile: {told}" if told else "not measured")
+    return DrillObservation("queries", None, f"95th percentile: {text}" if text else "not measured")
 
 
 def _backfill(samples: Sequence[DrillSample]) -> DrillObservation:
@@ -263,18 +263,18 @@ class Drill:
 
         :raises PinotAssetsError: the table cannot be read at the beginning, or the store not be mended.
         """
-        seen = {Phase.BEFORE: self._phase(Phase.BEFORE)}
+        phases = {Phase.BEFORE: self._phase(Phase.BEFORE)}
         try:
             self.break_store()
-            seen[Phase.OUTAGE] = self._phase(Phase.OUTAGE)
+            phases[Phase.OUTAGE] = self._phase(Phase.OUTAGE)
             if self.load_from_peers is not None:
                 self.load_from_peers()
-                seen[Phase.DOWNLOADS] = self._phase(Phase.DOWNLOADS)
+                phases[Phase.DOWNLOADS] = self._phase(Phase.DOWNLOADS)
         finally:
             with held_off():
                 self.mend_store()
-        seen[Phase.BACKFILL] = self._phase(Phase.BACKFILL, self.repair.round)
-        return findings(seen, self.lengths)
+        phases[Phase.BACKFILL] = self._phase(Phase.BACKFILL, self.repair.round)
+        return findings(phases, self.lengths)
 
     def _phase(self, phase: Phase, work: Callable[[], object] = lambda: None) -> list[DrillSample]:
         self.tell(f"{phase}: begins")
@@ -304,9 +304,9 @@ class Drill:
         return sample_of(self.read(), taken, self.peer_downloads())
 
 
-def told(found: Sequence[DrillObservation]) -> Mapping[str, Mapping[str, object]]:
+def drill_values(observations: Sequence[DrillObservation]) -> Mapping[str, Mapping[str, object]]:
     """The findings as JSON values."""
-    return {one.name: {"passed": one.passed, "text": one.text, "value": one.value} for one in found}
+    return {one.name: {"passed": one.passed, "text": one.text, "value": one.value} for one in observations}
 
 
 COMMAND_S: Final = 300.0

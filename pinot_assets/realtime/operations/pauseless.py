@@ -112,10 +112,10 @@ class DrainMemory(Open):
         if not text:
             return cls(goal)
         try:
-            found = structured(cls, fields_of_json(text), _WHAT)
+            memory = structured(cls, fields_of_json(text), _WHAT)
         except ValueError as error:
             raise ValueError(f"not {_WHAT}: {error}") from error
-        return found if found.goal is goal else cls(goal, paused_ms=found.paused_ms)
+        return memory if memory.goal is goal else cls(goal, paused_ms=memory.paused_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,12 +227,12 @@ def unproven(state: RealtimeState, memory: DrainMemory) -> list[int]:
     """
     marks = dict(memory.marks)
     by_place = {(s.partition, s.sequence): s for s in state.segments}
-    found = []
+    partitions = []
     for partition, newest in _running(state):
         last = by_place.get((partition, newest.sequence - 1))
         if last is None or last.sequence <= marks.get(partition, -1) or not _went(last, newest, memory.goal):
-            found.append(partition)
-    return found
+            partitions.append(partition)
+    return partitions
 
 
 def _went(last: LlcSegment, newest: LlcSegment, goal: Goal) -> bool:
@@ -277,13 +277,13 @@ class PauselessChange(TableChange):
         :raises LeaseLost: another run took the table over.
         """
         until = self.clock() + self.patience_s
-        memory, told = self.recalled(goal), ""
+        memory, last_why = self.recalled(goal), ""
         while True:
             state = self._look(memory, until)
             action = next_action(state, memory)
-            if action.why != told:
+            if action.why != last_why:
                 self.tell(f"{action.do}: {action.why}")
-                told = action.why
+                last_why = action.why
             # Remembered before it is done: who comes next must know that it may have been.
             if action.remember != memory and action.do is not Do.PREFLIGHT:
                 self.lease.remember(SUBJECT, action.remember.to_text())

@@ -48,8 +48,8 @@ def preview(
 
     :raises PinotError: Pinot does not answer.
     """
-    told = Preview.from_json(pinot.preview_rebalance(table, request.options))
-    return told, judge(request, read(), told)
+    previewed = Preview.from_json(pinot.preview_rebalance(table, request.options))
+    return previewed, judge(request, read(), previewed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Rebalance(TableChange):
         :raises LeaseLost: another run took the table over.
         """
         table = self.lease.table
-        told, judgement = preview(self.pinot, self.read, table, request)
+        previewed, judgement = preview(self.pinot, self.read, table, request)
         if judgement.refused:
             grave = [objection for objection in judgement.objections if objection.blocks]
             raise PreflightRefused(
@@ -77,8 +77,8 @@ class Rebalance(TableChange):
                 why="; ".join(f"{one.name}: {one.message}" for one in grave),
                 hint="; ".join(dict.fromkeys(one.next_step for one in grave)),
             )
-        if not judgement.moves and told.status == "NO_OP":
-            return RebalanceReport(End.NOTHING, told.description)
+        if not judgement.moves and previewed.status == "NO_OP":
+            return RebalanceReport(End.NOTHING, previewed.description)
         self.lease.assert_held()
         job: str | None = None
         try:
@@ -92,15 +92,15 @@ class Rebalance(TableChange):
             )
         except SwitchStateUnknown as error:
             self.tell(f"{error.what}; looking whether it goes on")
-        return self._follow(told, job)
+        return self._follow(previewed, job)
 
-    def _follow(self, told: Preview, job: str | None) -> RebalanceReport:
+    def _follow(self, previewed: Preview, job: str | None) -> RebalanceReport:
         """By the job where there is one, and in any case by the table itself."""
         until, heard = self.clock() + self.patience_s, ""
         while True:
             self.sleep(POLL_S)
             status, words = self._job(job)
-            left = self._left(told)
+            left = self._left(previewed)
             if status in _OVER and status not in _WELL:
                 return RebalanceReport(End.FAILED, f"{status}: {words}; {left or 'all is in its place'}")
             # The job is over with the ideal state; servers load for some time more.
@@ -117,15 +117,15 @@ class Rebalance(TableChange):
         if job is None:
             return None, ""
         try:
-            told = self.pinot.rebalance_status(job)
+            answer = self.pinot.rebalance_status(job)
         except PinotNotFound:
             return None, ""
         except PinotError as error:
             return "UNKNOWN", error.what
-        stats: JsonMapping = told.get("tableRebalanceProgressStats") or {}
+        stats: JsonMapping = answer.get("tableRebalanceProgressStats") or {}
         return str(stats.get("status")), str(stats.get("completionStatusMsg") or "")
 
-    def _left(self, told: Preview) -> str | None:
+    def _left(self, previewed: Preview) -> str | None:
         """What is not in its place yet; None when all is."""
         try:
             state = self.read()
@@ -133,12 +133,12 @@ class Rebalance(TableChange):
             return f"the table could not be read just now: {error.what}"
         if (unknown := not_known(state)) is not None:
             return f"the table could not be read as a whole: {unknown}"
-        if moving := len(moves_of(state, told)):
+        if moving := len(moves_of(state, previewed)):
             return f"{plural_are(moving, 'segment')} still to be moved"
         loading = sum(
             replica.ideal is not None and replica.external != replica.ideal
             for segment in state.segments
-            if segment.name in told.target
+            if segment.name in previewed.target
             for replica in segment.replicas
         )
         return f"{plural_are(loading, 'replica')} still being loaded" if loading else None

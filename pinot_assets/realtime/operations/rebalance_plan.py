@@ -128,13 +128,13 @@ class Preview:
     checks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, told: JsonMapping) -> Self:
+    def from_json(cls, answer: JsonMapping) -> Self:
         """Read what `POST /tables/{table}/rebalance` answers."""
-        checks = told.get("preChecksResult") or {}
+        checks = answer.get("preChecksResult") or {}
         return cls(
-            status=str(told.get("status")),
-            description=str(told.get("description") or ""),
-            target={name: frozenset(at) for name, at in (told.get("segmentAssignment") or {}).items()},
+            status=str(answer.get("status")),
+            description=str(answer.get("description") or ""),
+            target={name: frozenset(at) for name, at in (answer.get("segmentAssignment") or {}).items()},
             checks={
                 name: (str(one.get("preCheckStatus")), str(one.get("message") or ""))
                 for name, one in checks.items()
@@ -162,13 +162,13 @@ class RebalancePlan:
 
 def moves_of(state: RealtimeState, preview: Preview) -> tuple[Move, ...]:
     """Segments whose servers the preview changes."""
-    found = []
+    moves = []
     for segment in state.segments:
         before = frozenset(r.server for r in segment.replicas if r.ideal is not None)
         after = preview.target.get(segment.name, before)
         if before and after != before:
-            found.append(Move(segment, before, after))
-    return tuple(found)
+            moves.append(Move(segment, before, after))
+    return tuple(moves)
 
 
 def judge(request: Request, state: RealtimeState, preview: Preview) -> RebalancePlan:

@@ -132,13 +132,13 @@ def _refusals(state: RealtimeState, missing: Sequence[str]) -> Iterator[str]:
 
 def marks_of(going: Sequence[LlcSegment]) -> tuple[Mark, ...]:
     """By what the segments that go are told from those that come after them."""
-    found: dict[int, Mark] = {}
+    marks: dict[int, Mark] = {}
     for one in going:
-        mark = found.get(one.partition, Mark(one.partition, one.sequence, one.created_ms))
-        found[one.partition] = Mark(
+        mark = marks.get(one.partition, Mark(one.partition, one.sequence, one.created_ms))
+        marks[one.partition] = Mark(
             one.partition, min(mark.first, one.sequence), max(mark.newest_ms, one.created_ms)
         )
-    return tuple(mark for _, mark in sorted(found.items()))
+    return tuple(mark for _, mark in sorted(marks.items()))
 
 
 def left_of(state: RealtimeState, marks: Sequence[Mark]) -> tuple[LlcSegment, ...]:
@@ -194,14 +194,14 @@ class Restart(TableChange):
 
     def _judge(self, named: Sequence[str], memory: RestartMemory) -> tuple[Mark, ...]:
         """What goes, as the table stands now."""
-        found = restart_from(self._known(), named)
-        if found.refusals or not found.going:
+        planned = restart_from(self._known(), named)
+        if planned.refusals or not planned.going:
             raise PinotError(
                 f"nothing of {self.lease.table} is deleted",
-                why="; ".join(found.refusals) or "nothing is named",
+                why="; ".join(planned.refusals) or "nothing is named",
                 hint="it is paused: run it again, or resume the table" if memory.paused else None,
             )
-        return marks_of(found.going)
+        return marks_of(planned.going)
 
     def _pause(self, memory: RestartMemory) -> RestartMemory:
         if not self._known().pause.whole:
@@ -220,8 +220,8 @@ class Restart(TableChange):
         left = left_of(self._known(), memory.marks)
         if names := {segment.name for segment in left}:
             firsts = {segment.partition: segment.name for segment in reversed(left)}
-            told = self.pinot.preview_delete_from(self.lease.table, tuple(firsts.values()))
-            partitions = (told.get("partitions") or {}).values()
+            answer = self.pinot.preview_delete_from(self.lease.table, tuple(firsts.values()))
+            partitions = (answer.get("partitions") or {}).values()
             meant = {name for one in partitions for name in one.get("segmentsToDelete") or ()}
             if meant != names:
                 raise PinotError(

@@ -80,7 +80,7 @@ class Facts:
 
     :ivar table: with `_REALTIME`.
     :ivar aims: what the change is for, or what the table has on already.
-    :ivar wanted: the settings after the change.
+    :ivar target: the settings after the change.
     :ivar held: as Pinot has them now, None before the table is made.
     :ivar admin_ports: server → why its admin port was not reached from here, None where it was.
     :ivar committing: segments that are COMMITTING now.
@@ -89,7 +89,7 @@ class Facts:
 
     table: str
     aims: frozenset[Aim]
-    wanted: RealtimeSettings
+    target: RealtimeSettings
     cluster: ClusterSettings
     held: RealtimeSettings | None = None
     offline: OfflineHalf | None = None
@@ -114,7 +114,7 @@ class Facts:
     @property
     def flush_ms(self) -> int:
         """Age at which a segment is committed: so old are its first rows when something happens to it."""
-        stream = self.wanted.streams[0] if self.wanted.streams else {}
+        stream = self.target.streams[0] if self.target.streams else {}
         text = stream.get("realtime.segment.flush.threshold.time", "")
         number = whole_number(text)
         return number if number is not None else period_ms(text) or DEFAULT_FLUSH_MS
@@ -126,9 +126,9 @@ class Facts:
         All replicas give up their download first; the validation manager then tries one server a run, which
         may be a dead one. Without automatic re-ingestion a person does it.
         """
-        if not reingests(self.wanted, self.cluster):
+        if not reingests(self.target, self.cluster):
             return PERSON_S
-        return self.wanted.download_timeout_s + 2 * self.cluster.validation_period_s + REINGEST_S
+        return self.target.download_timeout_s + 2 * self.cluster.validation_period_s + REINGEST_S
 
 
 passed: Final = partial(check_result.passed, "")

@@ -54,14 +54,14 @@ def gather(
     :raises PinotError: the controller does not answer the first question.
     """
     name = f"{table.removesuffix('_REALTIME')}_REALTIME"
-    wanted = settings.table_settings(config)
+    target = settings.table_settings(config)
     if aim is Aim.PAUSELESS:
-        wanted = replace(wanted, pauseless=True)  # as far as one switch does it
-    on = {Aim.BYPASS: wanted.bypasses, Aim.PAUSELESS: wanted.pauseless}
+        target = replace(target, pauseless=True)  # as far as one switch does it
+    on = {Aim.BYPASS: target.bypasses, Aim.PAUSELESS: target.pauseless}
     aims = frozenset(one for one, is_on in on.items() if is_on or one is aim)
     held = pinot.table_config(name)
     tenant = str(setting(config, "tenants", "server") or "DefaultTenant")
-    reading = _Reading(pinot, name, wanted, None if held is None else settings.table_settings(held), tenant)
+    reading = _Reading(pinot, name, target, None if held is None else settings.table_settings(held), tenant)
     return reading.facts(aims, read_stream)
 
 
@@ -69,7 +69,7 @@ def gather(
 class _Reading:
     pinot: RealtimeReads
     table: str
-    wanted: settings.RealtimeSettings
+    target: settings.RealtimeSettings
     held: settings.RealtimeSettings | None
     tenant: str
     unread: dict[str, str] = field(default_factory=dict)
@@ -80,11 +80,11 @@ class _Reading:
             segments = self._try("peers_only", self._segments, segments)
         servers: Mapping[str, JsonMapping] = self._try("admin_ports", self._servers, {})
         pauseless = self.held is not None and self.held.pauseless
-        streams = self.wanted.streams
+        streams = self.target.streams
         return Facts(
             table=self.table,
             aims=aims,
-            wanted=self.wanted,
+            target=self.target,
             held=self.held,
             cluster=self._cluster(servers),
             offline=self._try("offline", self._offline, None),
@@ -126,16 +126,16 @@ class _Reading:
             used = self.pinot.servers_of(self.table)
             return {name: self.pinot.instance(name) for name in used if name in live}
         named = [name for name in self.pinot.instances() if name.startswith("Server_") and name in live]
-        told = {name: self.pinot.instance(name) for name in named}
+        instances = {name: self.pinot.instance(name) for name in named}
         tag = f"{self.tenant}_REALTIME"
-        return {name: instance for name, instance in told.items() if tag in (instance.get("tags") or ())}
+        return {name: instance for name, instance in instances.items() if tag in (instance.get("tags") or ())}
 
     def _ports(self, servers: Mapping[str, JsonMapping]) -> dict[str, str | None]:
         def ask(name: str) -> None:
-            self.pinot.is_ready(_peer_url(servers[name], self.wanted.peer_scheme or "http"))
+            self.pinot.is_ready(_peer_url(servers[name], self.target.peer_scheme or "http"))
 
-        found = each_server(tuple(servers), ask)
-        return {name: told.reason if isinstance(told, PinotError) else None for name, told in found.items()}
+        answers = each_server(tuple(servers), ask)
+        return {name: one.reason if isinstance(one, PinotError) else None for name, one in answers.items()}
 
     def _cluster(self, servers: Mapping[str, JsonMapping]) -> settings.ClusterSettings:
         def server_config(name: str) -> AppConfig:
@@ -161,7 +161,7 @@ class _Reading:
         live = self.pinot.live_since()
         names = [name for name in self.pinot.instances() if name.startswith("Broker_") and name in live]
         scheme = urlsplit(self.pinot.connection.controller_url).scheme
-        return tuple(f"{scheme}://{_host(told)}:{told['port']}" for told in map(self.pinot.instance, names))
+        return tuple(f"{scheme}://{_host(one)}:{one['port']}" for one in map(self.pinot.instance, names))
 
     # --- what does not answer ------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ def _newest(segments: Iterable[LlcSegment]) -> list[LlcSegment]:
         of_it = by_partition[segment.partition]
         if segment.status is SegmentStatus.DONE and len(of_it) < NEWEST:
             of_it.append(segment)
-    return [segment for found in by_partition.values() for segment in found]
+    return [segment for newest in by_partition.values() for segment in newest]
 
 
 def _largest(segments: Iterable[LlcSegment]) -> int:

@@ -35,18 +35,18 @@ def commit_start(facts: Facts) -> CheckResult:
 
     Source: docs/design/realtime.md#t-17885.
     """
-    if (found := facts.commit_start) is None:
+    if (took := facts.commit_start) is None:
         return warn("no commit has been seen yet", "look again when the table has committed a segment")
-    told = f"commitStart takes {found.seconds:.2f} s of the {COMMIT_START_LIMIT_S:.0f} s ({found.how})"
-    if found.seconds >= COMMIT_START_LIMIT_S / 2:
+    text = f"commitStart takes {took.seconds:.2f} s of the {COMMIT_START_LIMIT_S:.0f} s ({took.how})"
+    if took.seconds >= COMMIT_START_LIMIT_S / 2:
         return _too_slow(
             facts,
-            f"{told}: beyond it the segment is built by nobody and ends in ERROR on all replicas",
+            f"{text}: beyond it the segment is built by nobody and ends in ERROR on all replicas",
             "fewer segments in the ideal state (larger ones, or a shorter retention), or a faster ZooKeeper",
         )
-    if found.seconds >= COMMIT_START_LIMIT_S / 5:
-        return warn(told, "watch it: it grows with the ideal state")
-    return passed(told)
+    if took.seconds >= COMMIT_START_LIMIT_S / 5:
+        return warn(text, "watch it: it grows with the ideal state")
+    return passed(text)
 
 
 @rule(Aim.PAUSELESS, needs=("commit_times",))
@@ -58,16 +58,16 @@ def build_and_upload(facts: Facts) -> CheckResult:
     if seconds is None:
         seconds = times.largest_bytes / SLOW_COMMIT_BYTES_PER_S
         how = f"the largest segment has {times.largest_bytes / 1e6:.0f} MB, at 7.5 MB/s"
-    told = f"build and upload take about {seconds:.0f} s of the {COMMIT_LIMIT_S:.0f} s ({how})"
+    text = f"build and upload take about {seconds:.0f} s of the {COMMIT_LIMIT_S:.0f} s ({how})"
     fix = "smaller segments: flushThresholdSegmentSize or flushThresholdRows"
     if seconds >= COMMIT_LIMIT_S:
-        return _too_slow(facts, f"{told}: each commit would wait for a repair", fix)
+        return _too_slow(facts, f"{text}: each commit would wait for a repair", fix)
     if times.late:
         late = (
             f"{times.late} of the newest segments were written later than that: by repairs, or changed since"
         )
-        return warn(f"{told}; {late}", f"see whether it was repairs; {fix}")
-    return warn(told, fix) if seconds >= COMMIT_LIMIT_S / 2 else passed(told)
+        return warn(f"{text}; {late}", f"see whether it was repairs; {fix}")
+    return warn(text, fix) if seconds >= COMMIT_LIMIT_S / 2 else passed(text)
 
 
 def _too_slow(facts: Facts, reason: str, fix: str) -> CheckResult:
@@ -91,16 +91,16 @@ def stream_retention(facts: Facts) -> CheckResult:
     if kept.ms is None and size is None:
         return passed("the stream keeps everything")
     if kept.ms is not None:
-        told = (
+        text = (
             f"the stream keeps {kept.ms / _HOUR_MS:.1f} h; {facts.flush_ms / _HOUR_MS:.1f} h until a commit "
             f"and {facts.worst_repair_s / 3600:.1f} h until a repair make {needed / _HOUR_MS:.1f} h"
         )
         fix = "a longer retention of the topic, a shorter flushThresholdTime, or a faster repair"
         if is_short and facts.pauseless:
-            short = f"{told}: a segment that no server has would come back short, without an error"
+            short = f"{text}: a segment that no server has would come back short, without an error"
             return refuse(short, fix)
         if is_short or size is None:
-            return warn(told, fix) if is_short else passed(told)
+            return warn(text, fix) if is_short else passed(text)
     return warn(
         f"the topic is cut at {(size or 0) / 1e9:.1f} GB a partition too, which may be sooner than its time",
         f"see to it that a partition holds {(facts.flush_ms / 1000 + facts.worst_repair_s) / 3600:.0f} h "
@@ -115,10 +115,10 @@ RULES: Final = (*rules_settings.RULES, commit_start, build_and_upload, stream_re
 @rule()
 def pauseless_is_drained(facts: Facts) -> CheckResult:
     """A commit would begin in one protocol and end in the other (docs/design/realtime.md#point-8)."""
-    if facts.held is None or facts.held.pauseless is facts.wanted.pauseless:
+    if facts.held is None or facts.held.pauseless is facts.target.pauseless:
         return passed("pauseless consumption stays as it is")
     raw = facts.table.removesuffix("_REALTIME")
-    if facts.wanted.pauseless:
+    if facts.target.pauseless:
         return refuse(
             "pauseless consumption would be turned on while segments are being consumed, which would then be "
             "committed half one way, half the other",
@@ -134,7 +134,7 @@ def pauseless_is_drained(facts: Facts) -> CheckResult:
 @rule(needs=("peers_only",))
 def scheme_is_not_needed(facts: Facts) -> CheckResult:
     """A segment with an empty URL can be had from peers alone (docs/design/realtime.md#s6-download)."""
-    if facts.held is None or facts.held.peer_scheme is None or facts.wanted.peer_scheme is not None:
+    if facts.held is None or facts.held.peer_scheme is None or facts.target.peer_scheme is not None:
         return passed("the peer scheme is not taken away")
     if waiting := facts.peers_only + facts.committing:
         return refuse(
@@ -169,12 +169,12 @@ def verdict(answer: CheckResult) -> str:
 
 def summary(answers: Iterable[CheckResult]) -> str:
     """`18 rules: 2 refuse (version, peer_scheme), 3 warn`."""
-    found = list(answers)
-    refused = [answer.name for answer in found if answer.blocks]
-    warned = sum(not answer.passed for answer in found) - len(refused)
+    results = list(answers)
+    refused = [answer.name for answer in results if answer.blocks]
+    warned = sum(not answer.passed for answer in results) - len(refused)
     parts = [f"{len(refused)} refuse ({', '.join(refused)})"] if refused else []
     parts += [f"{warned} warn"] if warned else []
-    return f"{len(found)} rules: {', '.join(parts) or 'all pass'}"
+    return f"{len(results)} rules: {', '.join(parts) or 'all pass'}"
 
 
 def refuse_unless_safe(table: str, answers: Iterable[CheckResult]) -> None:

@@ -20,19 +20,19 @@ PAUSELESS_SINCE: Final = Version("1.4")
 @rule(Aim.PAUSELESS)
 def version(facts: Facts) -> CheckResult:
     """Older releases take the setting and do nothing with it."""
-    found = facts.cluster.version or "a Pinot that names no version"
+    name = facts.cluster.version or "a Pinot that names no version"
     if release(facts.cluster.version) < PAUSELESS_SINCE:
         return refuse(
-            f"{found} does not know pauseless consumption, which came with {PAUSELESS_SINCE}",
+            f"{name} does not know pauseless consumption, which came with {PAUSELESS_SINCE}",
             f"upgrade Pinot to {PAUSELESS_SINCE} or newer; the deep-store bypass works without",
         )
-    return passed(f"{found} knows pauseless consumption")
+    return passed(f"{name} knows pauseless consumption")
 
 
 @rule(Aim.BYPASS, Aim.PAUSELESS)
 def peer_scheme(facts: Facts) -> CheckResult:
     """`TableConfigUtils.validateValidationConfig` and `validateIngestionConfig`."""
-    scheme, copies = facts.wanted.peer_scheme, facts.wanted.replication
+    scheme, copies = facts.target.peer_scheme, facts.target.replication
     if scheme is None:
         if facts.pauseless and copies == 1:
             return passed("one replica has no peer to take a segment from")
@@ -57,8 +57,8 @@ def replication(facts: Facts) -> CheckResult:
 
     Source: docs/design/realtime.md#rule-replication.
     """
-    if facts.wanted.replication > 1:
-        return passed(f"replication is {facts.wanted.replication}")
+    if facts.target.replication > 1:
+        return passed(f"replication is {facts.target.replication}")
     return warn(
         "replication is 1: a server that dies before its upload takes the only copy along, and Pinot reads "
         "the rows from the stream again, if it still has them",
@@ -69,7 +69,7 @@ def replication(facts: Facts) -> CheckResult:
 @rule(Aim.PAUSELESS)
 def one_stream(facts: Facts) -> CheckResult:
     """`TableConfigUtils.validateStreamConfigMaps`."""
-    count = len(facts.wanted.streams)
+    count = len(facts.target.streams)
     if count > 1:
         return refuse(
             f"the table has {count} streams, and Pinot takes one with pauseless consumption",
@@ -84,7 +84,7 @@ def completion_mode(facts: Facts) -> CheckResult:
 
     Source: docs/design/realtime.md#crash-8.
     """
-    if facts.wanted.completion_mode == "DOWNLOAD":
+    if facts.target.completion_mode == "DOWNLOAD":
         return warn(
             "completionMode is DOWNLOAD: when the committer dies before its upload, the other replicas throw "
             "their rows away and stay in ERROR until it is back",
@@ -97,10 +97,10 @@ def completion_mode(facts: Facts) -> CheckResult:
 @rule(Aim.PAUSELESS)
 def read_in_order(facts: Facts) -> CheckResult:
     """`allowRepairOfCommittingSegments`: docs/design/realtime.md#reingest."""
-    if not facts.wanted.must_be_read_in_order:
+    if not facts.target.must_be_read_in_order:
         return passed("a lost segment is read from the stream again by Pinot itself")
-    kind = "a dedup" if facts.wanted.dedup else "a partial upsert"
-    if facts.wanted.recovery_always or facts.cluster.recovery_always:
+    kind = "a dedup" if facts.target.dedup else "a partial upsert"
+    if facts.target.recovery_always or facts.cluster.recovery_always:
         return warn(
             f"disasterRecoveryMode is ALWAYS on {kind} table: a segment that is read again later than its "
             "successors gives wrong rows until the metadata are rebuilt",
@@ -116,7 +116,7 @@ def read_in_order(facts: Facts) -> CheckResult:
 @rule(Aim.PAUSELESS, needs=("consistency_mode",))
 def way_out(facts: Facts) -> CheckResult:
     """Pause and force commit, which turning pauseless off begins with (docs/design/realtime.md#s8)."""
-    ordered = facts.wanted.upsert == "PARTIAL" or facts.wanted.drops_out_of_order
+    ordered = facts.target.upsert == "PARTIAL" or facts.target.drops_out_of_order
     if ordered and facts.cluster.consistency_mode == "RESTRICTED":
         return warn(
             "this table can be neither paused nor force-committed while "
@@ -198,7 +198,7 @@ def segment_store(facts: Facts) -> CheckResult:
 @rule(Aim.PAUSELESS)
 def server_uploads(facts: Facts) -> CheckResult:
     """Forced on where there is a peer scheme (docs/design/realtime.md#s2)."""
-    if facts.wanted.peer_scheme is not None or facts.wanted.server_uploads:
+    if facts.target.peer_scheme is not None or facts.target.server_uploads:
         return passed("servers upload their segments themselves")
     return warn(
         "committed segments go through the controller: it is on the way of every upload",
@@ -220,7 +220,7 @@ def hanging_store(facts: Facts) -> CheckResult:
         )
     else:
         limit, then = (
-            facts.wanted.commit_timeout_s * 1000 + _NOTIFY_MS,
+            facts.target.commit_timeout_s * 1000 + _NOTIFY_MS,
             "the election is over before the upload is given up, and consumption stops",
         )
     if waits < limit:
@@ -261,7 +261,7 @@ def stuck_commits(facts: Facts) -> CheckResult:
 @rule(Aim.PAUSELESS)
 def second_look(facts: Facts) -> CheckResult:
     """`RealtimeTableDataManager.downloadSegment` of 1.4 and newer: after the last sleep it looks no more."""
-    waits = facts.wanted.download_timeout_s
+    waits = facts.target.download_timeout_s
     if waits > _LOOK_S:
         return passed(f"a server looks every {_LOOK_S} s for a segment that is still being committed")
     return warn(
@@ -275,7 +275,7 @@ def second_look(facts: Facts) -> CheckResult:
 @rule(Aim.PAUSELESS, needs=("startup_timeout_s",))
 def servers_come_back(facts: Facts) -> CheckResult:
     """Seen on 1.5.1: both replicas killed at COMMITTING, restarted with defaults."""
-    waits, startup = facts.wanted.download_timeout_s, facts.cluster.startup_timeout_s
+    waits, startup = facts.target.download_timeout_s, facts.cluster.startup_timeout_s
     if waits < startup // 2:
         return passed(f"a restarted server waits at most {waits} s for a segment that nobody has")
     return warn(

@@ -127,9 +127,9 @@ class _Reading:
         )
 
     def _ideal_state(self) -> Node:
-        if (found := self.pinot.ideal_state(self.table)) is None:
+        if (node := self.pinot.ideal_state(self.table)) is None:
             raise PinotNotFound(f"the table {self.table} has no ideal state")
-        return found
+        return node
 
     # --- servers ---------------------------------------------------------------------------------------
 
@@ -190,9 +190,9 @@ class _Reading:
             return ()
         listed = self._try("tmp_uploads", lambda: list(deep_store.list(self.table.removesuffix("_REALTIME"))))
         return tuple(
-            TmpUpload(name, found.fingerprint.size, found.fingerprint.mtime_us // 1000)
-            for found in listed or ()
-            if upload_of(name := found.key.rpartition("/")[2]) is not None
+            TmpUpload(name, file.fingerprint.size, file.fingerprint.mtime_us // 1000)
+            for file in listed or ()
+            if upload_of(name := file.key.rpartition("/")[2]) is not None
         )
 
     # --- what does not answer --------------------------------------------------------------------------
@@ -206,13 +206,13 @@ class _Reading:
 
     def _each(self, part: str, names: Iterable[str], ask: Callable[[str], T]) -> dict[str, T]:
         """What each of them says, several asked at a time; the silent ones are told, and left out."""
-        found: dict[str, T] = {}
-        for name, told in sorted(each_server(sorted(names), ask).items()):
-            if isinstance(told, PinotError):
-                self._tell(part, f"{name}: {_reason(told)}")
+        answers: dict[str, T] = {}
+        for name, answer in sorted(each_server(sorted(names), ask).items()):
+            if isinstance(answer, PinotError):
+                self._tell(part, f"{name}: {_reason(answer)}")
             else:
-                found[name] = told
-        return found
+                answers[name] = answer
+        return answers
 
     def _tell(self, part: str, reason: str) -> None:
         before = self.unread.get(part)
@@ -241,7 +241,7 @@ def segments_of(
     :param nodes: segment → fields of its node.
     :param pending: server → segments about which a message waits for it.
     """
-    found = [
+    segments = [
         segment
         for name in {*ideal, *nodes, *external}
         if (
@@ -250,23 +250,23 @@ def segments_of(
             )
         )
     ]
-    return tuple(sorted(found, key=lambda segment: (segment.partition, segment.sequence, segment.name)))
+    return tuple(sorted(segments, key=lambda segment: (segment.partition, segment.sequence, segment.name)))
 
 
 def _replicas(
     name: str, ideal: States, external: States, pending: Mapping[str, frozenset[str]]
 ) -> tuple[Replica, ...]:
-    wanted, shown = ideal.get(name, {}), external.get(name, {})
+    assigned, shown = ideal.get(name, {}), external.get(name, {})
     return tuple(
-        Replica(server, wanted.get(server), shown.get(server), name in pending.get(server, ()))
-        for server in sorted({*wanted, *shown})
+        Replica(server, assigned.get(server), shown.get(server), name in pending.get(server, ()))
+        for server in sorted({*assigned, *shown})
     )
 
 
 def _segment(
     name: str, node: Mapping[str, str] | None, stat: Stat | None, replicas: tuple[Replica, ...]
 ) -> LlcSegment | None:
-    if (told := parse_name(name)) is None:
+    if (parsed := parse_name(name)) is None:
         return None
     fields = node or {}
     text = fields.get("segment.realtime.status")
@@ -276,9 +276,9 @@ def _segment(
     consuming = status is SegmentStatus.IN_PROGRESS
     return LlcSegment(
         name=name,
-        partition=told.partition,
-        sequence=told.sequence,
-        created_ms=_count(fields.get("segment.creation.time")) or told.created_ms,
+        partition=parsed.partition,
+        sequence=parsed.sequence,
+        created_ms=_count(fields.get("segment.creation.time")) or parsed.created_ms,
         status=status,
         start_offset=fields.get("segment.realtime.startOffset"),
         end_offset=None if consuming else fields.get("segment.realtime.endOffset"),
@@ -296,11 +296,11 @@ def _segment(
 
 def pause_of(ideal: Node) -> Pause:
     """Why nothing is consumed, as the ideal state says it: from 1.3 on with a reason, before as a flag."""
-    if (told := ideal.simple.get("pauseState")) is None:
+    if (text := ideal.simple.get("pauseState")) is None:
         paused = ideal.simple.get("isTablePaused", "").lower() == "true"
         return Pause(PauseReason.ADMINISTRATIVE) if paused else NOT_PAUSED
     try:
-        value = fields_of_json(told)
+        value = fields_of_json(text)
     except ValueError:
         return Pause(PauseReason.OTHER, comment="its reason cannot be read")
     code = value.get("reasonCode")
@@ -313,12 +313,12 @@ def pause_of(ideal: Node) -> Pause:
     )
 
 
-def consumption_of(told: Mapping[str, list[JsonObject]]) -> Iterator[Consumption]:
+def consumption_of(consuming: Mapping[str, list[JsonObject]]) -> Iterator[Consumption]:
     """How far each server is with each consuming segment.
 
-    :param told: as `RealtimeReads.consuming_segments` returns it.
+    :param consuming: as `RealtimeReads.consuming_segments` returns it.
     """
-    for segment, servers in sorted(told.items()):
+    for segment, servers in sorted(consuming.items()):
         for one in servers:
             info = one.get("partitionOffsetInfo") or {}
             yield Consumption(

@@ -114,11 +114,11 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
             f"the stream wants sasl.mechanism {mechanism}",
             why=f"from here, {', '.join(_MECHANISMS)} are known",
         )
-    found = _JAAS.findall(properties.get("sasl.jaas.config", ""))
-    told = {key: re.sub(r"\\(.)", r"\1", value) for key, value in found}
-    if len(told) < 2:
+    pairs = _JAAS.findall(properties.get("sasl.jaas.config", ""))
+    login = {key: re.sub(r"\\(.)", r"\1", value) for key, value in pairs}
+    if len(login) < 2:
         raise StreamUnreadable("the stream's sasl.jaas.config names no username and password")
-    return {"sasl_plain_username": told["username"], "sasl_plain_password": told["password"]}
+    return {"sasl_plain_username": login["username"], "sasl_plain_password": login["password"]}
 
 
 def _ssl(properties: Mapping[str, str]) -> JsonObject:
@@ -150,10 +150,10 @@ def _read(stream: Mapping[str, str], first: int, seconds: float) -> Iterator[Str
             raise StreamUnreadable(f"the stream has no topic {topic}")
         from kafka import TopicPartition
 
-        wanted = [TopicPartition(topic, number) for number in sorted(partitions)]
-        earliest = consumer.beginning_offsets(wanted, milliseconds)
-        latest = consumer.end_offsets(wanted, milliseconds)
-        for one in wanted:
+        numbered = [TopicPartition(topic, number) for number in sorted(partitions)]
+        earliest = consumer.beginning_offsets(numbered, milliseconds)
+        latest = consumer.end_offsets(numbered, milliseconds)
+        for one in numbered:
             yield StreamPartition(first + one.partition, int(earliest[one]), int(latest[one]))
 
 
@@ -227,11 +227,11 @@ def read_retention(stream: Mapping[str, str], seconds: float = SECONDS) -> Strea
     with open_client("KafkaAdminClient", config, seconds) as admin:
         from kafka.admin import ConfigResource, ConfigResourceType
 
-        wanted = ConfigResource(ConfigResourceType.TOPIC, topic)
-        told = admin.describe_configs([wanted], config_filter="all")["topic"].get(topic)
-    if not told:
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+        entries = admin.describe_configs([resource], config_filter="all")["topic"].get(topic)
+    if not entries:
         raise StreamUnreadable(f"the stream has no topic {topic}")
-    return retention_of({name: str(one["value"]) for name, one in told.items()})
+    return retention_of({name: str(one["value"]) for name, one in entries.items()})
 
 
 def retention_of(config: Mapping[str, str]) -> StreamRetention:

@@ -98,9 +98,9 @@ class Repair:
         :raises PinotError: the table cannot be read.
         """
         for _ in range(most):
-            found, outcomes = self.round()
-            yield found, outcomes
-            if not found.steps:
+            planned, outcomes = self.round()
+            yield planned, outcomes
+            if not planned.steps:
                 return
 
     def round(self) -> tuple[RepairPlan, tuple[StepOutcome, ...]]:
@@ -112,10 +112,10 @@ class Repair:
         state, now_ms = self.read(), self.clock_ms()
         memory = recalled(self.lease.recall(SUBJECT), self.lease.table, now_ms, self.limits)
         end_ms = now_ms + self.longest_ms
-        found = plan(state, self.limits, memory)
+        planned = plan(state, self.limits, memory)
         outcomes: list[StepOutcome] = []
         begun: dict[Step, int] = {}
-        for step in found.steps:
+        for step in planned.steps:
             if self.clock_ms() > end_ms:
                 break
             # An upload by a server is waited for, and the table goes on meanwhile.
@@ -136,8 +136,8 @@ class Repair:
                 memory = memory.stopped(step, self.clock_ms())
                 self.lease.remember(SUBJECT, memory.to_text())
                 outcomes.append(refusal)
-        outcomes += self._seen(begun, memory, end_ms)
-        return found, tuple(outcomes)
+        outcomes += self._await_effects(begun, memory, end_ms)
+        return planned, tuple(outcomes)
 
     def _begin(self, step: Step, state: RealtimeState) -> StepOutcome | None:
         try:
@@ -149,7 +149,7 @@ class Repair:
             return StepOutcome(step, StepResult.REFUSED, str(error))
         return None
 
-    def _seen(self, begun: dict[Step, int], memory: Memory, end_ms: float) -> Iterator[StepOutcome]:
+    def _await_effects(self, begun: dict[Step, int], memory: Memory, end_ms: float) -> Iterator[StepOutcome]:
         """Read the table until every step has had its effect, or its time is over, or the round's."""
         waits, pause = dict(begun), FIRST_LOOK_S
         while waits and self.clock_ms() < end_ms:
@@ -161,9 +161,9 @@ class Repair:
                 if result in (StepResult.DONE, StepResult.GONE):
                     memory = memory.ended(step)
                     self.lease.remember(SUBJECT, memory.to_text())
-                    yield self._told(step, result, "")
+                    yield self._outcome(step, result, "")
                 elif self.clock_ms() >= until:
-                    yield self._told(step, StepResult.NO_EFFECT, manual(step).if_it_fails)
+                    yield self._outcome(step, StepResult.NO_EFFECT, manual(step).if_it_fails)
                 else:
                     continue
                 del waits[step]
@@ -175,7 +175,7 @@ class Repair:
             self.tell(f"the table could not be read just now: {error.what}")
             return None
 
-    def _told(self, step: Step, result: StepResult, text: str) -> StepOutcome:
+    def _outcome(self, step: Step, result: StepResult, text: str) -> StepOutcome:
         self.tell(f"{step}: {result}" + (f"; {text}" if text else ""))
         return StepOutcome(step, result, text)
 

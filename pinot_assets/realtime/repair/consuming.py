@@ -88,12 +88,12 @@ def unconsumed(state: RealtimeState) -> Iterator[RepairItem]:
     for partition, segment in sorted(latest.items()):
         if state.pause.has_stream_of(partition):
             continue
-        found = _stopped(state, segment)
-        if isinstance(found, _Idle):
-            idle.append(found)
+        item = _stopped(state, segment)
+        if isinstance(item, _Idle):
+            idle.append(item)
             yield from _rows_gone(state, segment)
-        elif found is not None:
-            yield found
+        elif item is not None:
+            yield item
     new = sorted(p for p in set(state.stream) - set(latest) if not state.pause.has_stream_of(p))
     idle += [_Idle(partition, "the stream has it, the table does not") for partition in new]
     if idle:
@@ -189,13 +189,13 @@ def restarts(state: RealtimeState, memory: Memory) -> Iterator[Step | Waiting]:
 
     :param memory: resets that were in vain.
     """
-    found = _most(_forgotten(state)), _most(_on_a_disk(state, memory))
+    candidates = _most(_forgotten(state)), _most(_on_a_disk(state, memory))
     whys = (
         "it should have {} segments that it has not loaded, and no message about them waits",
         "{} segments are in ERROR everywhere and a reset did not help: whichever server built them has them "
         "on its disk, and with completionMode DOWNLOAD looks there only when it starts",
     )
-    for one, why in zip(found, whys, strict=True):
+    for one, why in zip(candidates, whys, strict=True):
         if one is None:
             continue
         server, names = one
@@ -208,10 +208,10 @@ def restarts(state: RealtimeState, memory: Memory) -> Iterator[Step | Waiting]:
         yield Waiting(server, f"{step.why}; it is not restarted {hindrance}")
 
 
-def _most(found: Iterable[tuple[str, str]]) -> tuple[str, tuple[str, ...]] | None:
+def _most(pairs: Iterable[tuple[str, str]]) -> tuple[str, tuple[str, ...]] | None:
     """Of pairs of server and segment, the server with the most segments."""
     by_server: dict[str, list[str]] = {}
-    for server, name in found:
+    for server, name in pairs:
         by_server.setdefault(server, []).append(name)
     if not by_server:
         return None

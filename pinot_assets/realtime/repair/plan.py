@@ -60,11 +60,11 @@ def plan(
     """
     if (unknown := not_known(state)) is not None:
         return RepairPlan(waiting=(Waiting(state.table, f"it could not be read as a whole: {unknown}"),))
-    found = list(chain(*(_of_segment(state, s) for s in state.segments), unconsumed(state), stale(state)))
-    found += [*starting(state), *restarts(state, memory)]
-    steps = _together([item for item in found if isinstance(item, Step) and item.means is not Means.PERSON])
-    waiting = [item for item in found if isinstance(item, Waiting)]
-    refusals = [item for item in found if isinstance(item, Unrepairable)]
+    items = list(chain(*(_of_segment(state, s) for s in state.segments), unconsumed(state), stale(state)))
+    items += [*starting(state), *restarts(state, memory)]
+    steps = _together([item for item in items if isinstance(item, Step) and item.means is not Means.PERSON])
+    waiting = [item for item in items if isinstance(item, Waiting)]
+    refusals = [item for item in items if isinstance(item, Unrepairable)]
     refusals += [
         Unrepairable(
             _subject(step),
@@ -77,7 +77,7 @@ def plan(
     chosen, held = _chosen(state, steps, limits, memory)
     return RepairPlan(
         steps=tuple(chosen),
-        advice=tuple(item for item in found if isinstance(item, Step) and item.means is Means.PERSON),
+        advice=tuple(item for item in items if isinstance(item, Step) and item.means is Means.PERSON),
         refusals=tuple(refusals),
         waiting=tuple(waiting + held),
     )

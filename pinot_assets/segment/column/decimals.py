@@ -126,17 +126,17 @@ def unstorable(texts: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
 
     :param texts: may hold what is no number, of which nothing is said.
     """
-    found = np.zeros(len(texts), dtype=bool)
+    mask = np.zeros(len(texts), dtype=bool)
     if (pc.max(pc.binary_length(texts)).as_py() or 0) > MAX_DIGITS:
         digits = pc.replace_substring_regex(texts, r"[eE].*|[^0-9eE]", "")
-        found |= pc.fill_null(pc.greater(pc.binary_length(digits), MAX_DIGITS), False).to_numpy()
+        mask |= pc.fill_null(pc.greater(pc.binary_length(digits), MAX_DIGITS), False).to_numpy()
     # With so few digits, a scale that is out of range has an exponent of five digits or more.
-    far = pc.fill_null(pc.match_substring_regex(texts, _FAR), False).to_numpy().astype(bool) & ~found
+    far = pc.fill_null(pc.match_substring_regex(texts, _FAR), False).to_numpy().astype(bool) & ~mask
     places = np.flatnonzero(far)
     if len(places):
         values = texts.take(pa.array(places)).to_pylist()
-        found[places[[not is_storable(value.strip()) for value in values]]] = True
-    return found
+        mask[places[[not is_storable(value.strip()) for value in values]]] = True
+    return mask
 
 
 def stored_decimals(values: pa.Array) -> Decimals:
@@ -145,15 +145,15 @@ def stored_decimals(values: pa.Array) -> Decimals:
     :param values: integers, decimals or texts, none of them null.
     :raises ValueError: a text is no decimal number, has too many digits or a scale that Pinot cannot store.
     """
-    if (found := _fitting(values)) is None:
+    if (decimals := _fitting(values)) is None:
         parts = [_parts(_stripped(value)) for value in values.to_pylist()]
-        found = Decimals(
+        decimals = Decimals(
             _objects([unscaled for unscaled, _ in parts]), np.array([s for _, s in parts], dtype=np.int64)
         )
     else:
-        found = _without_zeros(found)
-    _check_scale(found.scales)
-    return found
+        decimals = _without_zeros(decimals)
+    _check_scale(decimals.scales)
+    return decimals
 
 
 def _fitting(values: pa.Array) -> Decimals | None:
@@ -213,6 +213,6 @@ def _check_scale(scales: npt.NDArray[np.int64]) -> None:
 
 
 def _objects(values: list[int] | list[Decimal]) -> npt.NDArray[np.object_]:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

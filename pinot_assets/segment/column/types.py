@@ -64,7 +64,7 @@ def property_line(key: str, value: str) -> str:
 
 def escaped_key(key: str) -> str:
     """A key of `metadata.properties` or `index_map`, escaped (docs/design/segment-format.md#s2)."""
-    return _KEY_ESCAPED.sub(lambda found: "\\" + found[0], key)
+    return _KEY_ESCAPED.sub(lambda match: "\\" + match[0], key)
 
 
 def protected_value(text: str) -> str | None:

@@ -110,10 +110,10 @@ def number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
-        found = float(value)
+        parsed = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return parsed if math.isfinite(parsed) else None
 
 
 def java_int(value: object) -> int | None:
@@ -191,15 +191,15 @@ def _check(value: object, shape: Shape, where: str, findings: Findings) -> None:
     if value is None:
         return
     if isinstance(shape, str):
-        kind, found = shape, _KINDS[shape](value)
+        kind, fits = shape, _KINDS[shape](value)
     elif isinstance(shape, list):
-        kind, found = "a list", isinstance(value, list) and None not in value
-        for one in value if isinstance(value, list) and found else ():
+        kind, fits = "a list", isinstance(value, list) and None not in value
+        for one in value if isinstance(value, list) and fits else ():
             _check(one, shape[0], where, findings)
     else:
-        kind, found = "an object", isinstance(value, Mapping)
+        kind, fits = "an object", isinstance(value, Mapping)
         if isinstance(value, Mapping):
             for key, inner in shape.items():
                 _check(value.get(key), inner, f"{where}.{key}".removeprefix("."), findings)
-    if not found:
+    if not fits:
         findings.refuse(where or "the file", Feature.CONFIG_SHAPE, f"{value!r} is not {kind}")

@@ -280,8 +280,8 @@ def _optimize(given: ColumnSettings) -> tuple[Optimize | None, bool]:
         return None, False
     keys = [f"noDictionary{what}RatioThreshold" for what in ("Size", "Cardinality")]
     size, distinct = (number(indexing.get(key)) for key in keys)
-    for key, found in zip(keys, (size, distinct), strict=True):
-        if found is None and indexing.get(key) is not None:
+    for key, value in zip(keys, (size, distinct), strict=True):
+        if value is None and indexing.get(key) is not None:
             given.refuse(Feature.ENCODING_INVALID, f"{key} {indexing[key]}")
     return Optimize(0.85 if size is None else size, distinct), False
 
@@ -364,8 +364,8 @@ def _version(given: ColumnSettings, asked: object, server: tuple[int, int]) -> i
 
 def _data_size(text: object) -> int | None:
     """Bytes of a size such as 512K (`DataSizeUtils`), None if it is none."""
-    found = _DATA_SIZE.fullmatch("1M" if text is None else str(text))
-    if found is None:
+    match = _DATA_SIZE.fullmatch("1M" if text is None else str(text))
+    if match is None:
         return None
-    size = int(float(found[1]) * 1024 ** (" KMGTP".index(found[2].upper()) if found[2] else 0))
+    size = int(float(match[1]) * 1024 ** (" KMGTP".index(match[2].upper()) if match[2] else 0))
     return size if size <= _MAX_INT else None

@@ -90,19 +90,19 @@ def read_indexes(
     at_build = is_true(indexing.get("createInvertedIndexDuringSegmentGeneration")) or is_true(
         custom.get(BUILD_INVERTED)
     )
-    found: dict[str, Indexes] = {}
+    by_column: dict[str, Indexes] = {}
     for given in columns:
         listed = given.is_listed("invertedIndexColumns")
-        inverted = _is_wanted(given, "inverted", listed or "INVERTED" in given.types)
+        inverted = _is_asked(given, "inverted", listed or "INVERTED" in given.types)
         by_server = inverted and listed and not at_build
         indexes = Indexes(inverted and not by_server, _bloom(given))
         if indexes != Indexes():
-            found[given.column.name] = indexes
+            by_column[given.column.name] = indexes
         findings.notes += [
             f"column {given.column.name}: the server builds the {what} when it loads the segment"
             for what in sorted({*_others(given), *(["inverted index"] if by_server else [])})
         ]
-    return found
+    return by_column
 
 
 def _star_tree(indexing: JsonMapping, findings: Findings) -> None:
@@ -116,7 +116,7 @@ def _star_tree(indexing: JsonMapping, findings: Findings) -> None:
             return
 
 
-def _is_wanted(given: ColumnSettings, key: str, elsewhere: bool) -> bool:
+def _is_asked(given: ColumnSettings, key: str, elsewhere: bool) -> bool:
     """Whether an index is asked for, in `indexes` or elsewhere."""
     if key in given.nested and elsewhere:
         given.refuse(Feature.INDEX_INVALID, f"indexes.{key} beside another declaration")
@@ -125,7 +125,7 @@ def _is_wanted(given: ColumnSettings, key: str, elsewhere: bool) -> bool:
 
 def _bloom(given: ColumnSettings) -> BloomFilter | None:
     settings = (given.indexing.get("bloomFilterConfigs") or {}).get(given.column.name)
-    if not _is_wanted(given, "bloom", given.is_listed("bloomFilterColumns") or settings is not None):
+    if not _is_asked(given, "bloom", given.is_listed("bloomFilterColumns") or settings is not None):
         return None
     settings = given.nested.get("bloom", settings) or {}
     if is_true(settings.get("disabled")):
@@ -141,19 +141,19 @@ def _bloom(given: ColumnSettings) -> BloomFilter | None:
 
 def _others(given: ColumnSettings) -> set[str]:
     """What the server builds; every index that is not known is refused."""
-    found = {what for key, what in _SERVER_BUILT_LISTS.items() if given.is_listed(key)}
+    built = {what for key, what in _SERVER_BUILT_LISTS.items() if given.is_listed(key)}
     if given.entry.get("timestampConfig") and given.column.nullable:
         given.refuse(Feature.TIMESTAMP_INDEX_OF_NULLS, "timestamp index (timestampConfig)")
     elif given.entry.get("timestampConfig"):
-        found.add("timestamp index")
+        built.add("timestamp index")
     asked = [(kind.lower(), f"index type {kind}") for kind in sorted(given.types - _NO_INDEXES)]
     nested = sorted(filter(given.is_nested, given.nested.keys() - _OWN_INDEXES))
     for key, shown in (*asked, *((key, f"indexes.{key}") for key in nested)):
         if key in _SERVER_BUILT:
-            found.add(_SERVER_BUILT[key])
+            built.add(_SERVER_BUILT[key])
         else:
             given.refuse(Feature.NEEDS_BUILDER, shown)
-    return found
+    return built
 
 
 _INGESTION = (

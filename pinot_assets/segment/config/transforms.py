@@ -89,11 +89,11 @@ def translate(function: str) -> Translation:
         raise NotTranslated("${, a variable of the environment,", Feature.TRANSFORM_REFERENCE)
     parser = _Parser(function)
     try:
-        found = parser.whole()
+        argument = parser.whole()
     except RecursionError:
         raise NotTranslated("too many parentheses in each other") from None
     columns, texts = frozenset(parser.columns), frozenset(parser.texts)
-    return Translation(found.sql, columns, texts, found.kind == "BOOLEAN")
+    return Translation(argument.sql, columns, texts, argument.kind == "BOOLEAN")
 
 
 def quoted(column: str) -> str:
@@ -111,10 +111,10 @@ class _Parser:
         self._next = 0
 
     def whole(self) -> Argument:
-        found = self._or()
+        argument = self._or()
         if self._next < len(self._tokens):
             raise NotTranslated(f"{self._tokens[self._next][1]!r}")
-        return found
+        return argument
 
     def _or(self) -> Argument:
         return self._joined({"or": "or"}, self._and)
@@ -140,17 +140,17 @@ class _Parser:
 
     def _joined(self, names: Mapping[str, str], part: Callable[[], Argument]) -> Argument:
         """Parts with signs or words between them; each of those is a function."""
-        found = part()
+        joined = part()
         while sign := self._taken(names):
-            found = self._call(names[sign], [found, part()])
-        return found
+            joined = self._call(names[sign], [joined, part()])
+        return joined
 
     def _atom(self) -> Argument:
         kind, text = self._take()
         if kind == "sign" and text == "(":
-            found = self._or()
+            inner = self._or()
             self._close()
-            return found
+            return inner
         if kind == "sign" and text == "-" and self._peek()[0] == "number":
             return _number("-" + self._take()[1])
         if kind == "number":
@@ -178,10 +178,10 @@ class _Parser:
         return self._column(text)
 
     def _arguments(self) -> list[Argument]:
-        found = [self._or()]
+        arguments = [self._or()]
         while self._taken((",",)):
-            found.append(self._or())
-        return found
+            arguments.append(self._or())
+        return arguments
 
     def _column(self, name: str) -> Argument:
         self.columns.add(name)
@@ -198,13 +198,13 @@ class _Parser:
             if argument.column is not None and kind == "STRING":
                 self.texts.add(argument.column)
         try:
-            found = function.sql(arguments)
+            call = function.sql(arguments)
         except ValueError as error:
             raise NotTranslated(f"{name}: {error}") from None
         # An argument can stand in the translation more than once, and so the text doubles with each call.
-        if len(found.sql) > _MOST_LENGTH:
+        if len(call.sql) > _MOST_LENGTH:
             raise NotTranslated(f"too many functions in each other, the last of them {name},")
-        return found
+        return call
 
     def _peek(self) -> tuple[str, str]:
         return self._tokens[self._next] if self._next < len(self._tokens) else ("", "")
@@ -235,15 +235,15 @@ def _meant(name: str) -> str:
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    tokens: list[tuple[str, str]] = []
     place, text = 0, text.rstrip()
     while place < len(text):
         match = _TOKEN.match(text, place)
         if match is None or match.lastgroup is None:
             raise NotTranslated(f"{text[place:].strip()[:20]!r}")
-        found.append((match.lastgroup, match[match.lastgroup]))
+        tokens.append((match.lastgroup, match[match.lastgroup]))
         place = match.end()
-    return found
+    return tokens
 
 
 def _number(text: str) -> Argument:
@@ -289,7 +289,7 @@ def read_transforms(config: JsonMapping) -> Transforms:
     """
     ingestion = config.get("ingestionConfig") or {}
     findings = Findings()
-    found: dict[str, Translation] = {}
+    translations: dict[str, Translation] = {}
     for entry in ingestion.get("transformConfigs") or ():
         column, function = entry.get("columnName"), entry.get("transformFunction")
         where = f"ingestionConfig.transformConfigs: column {column}"
@@ -297,10 +297,10 @@ def read_transforms(config: JsonMapping) -> Transforms:
             findings.refuse(where, Feature.TRANSFORM_INVALID, "no columnName, or no function")
             continue
         translated = _translate(where, function, findings)
-        if column in found:
+        if column in translations:
             findings.refuse(where, Feature.TRANSFORM_INVALID, "two functions")
         if translated is not None:
-            found[column] = translated
+            translations[column] = translated
     dropped, where = None, "ingestionConfig.filterConfig"
     if (condition := (ingestion.get("filterConfig") or {}).get("filterFunction")) is not None:
         dropped = _translate(where, str(condition), findings)
@@ -308,12 +308,12 @@ def read_transforms(config: JsonMapping) -> Transforms:
             findings.refuse(where, Feature.TRANSFORM_INVALID, f"{condition} is neither true nor false")
     order: list[str] = []
     try:
-        needs = {column: sorted(one.columns & found.keys()) for column, one in found.items()}
+        needs = {column: sorted(one.columns & translations.keys()) for column, one in translations.items()}
         order += TopologicalSorter(needs).static_order()
     except CycleError as error:
         what = f"a cycle, {' → '.join(error.args[1])}"
         findings.refuse("ingestionConfig.transformConfigs", Feature.TRANSFORM_INVALID, what)
-    derived = tuple((column, found[column]) for column in order)
+    derived = tuple((column, translations[column]) for column in order)
     return Transforms(derived, dropped, tuple(findings.problems))
 
 

@@ -151,8 +151,8 @@ def _pipe(text: str) -> _Parts:
 
 def _simple_date(pattern: str | None) -> TimeFormat:
     zone = "UTC"
-    if pattern is not None and (found := _ZONE.match(pattern)):
-        pattern, zone = found[1].strip(), found[3].strip()
+    if pattern is not None and (match := _ZONE.match(pattern)):
+        pattern, zone = match[1].strip(), match[3].strip()
     if zone not in _UTC_ZONES:
         raise ValueError(f"time zone {zone} is not supported, only UTC")
     if pattern not in PATTERNS:

@@ -250,10 +250,10 @@ def _dynamic_chunks(name: str, records: Records, how: RawFormat) -> bytes:
 
 def _chunk_size(bound: int, how: RawFormat) -> int:
     """`ForwardIndexUtils.getDynamicTargetChunkSize`."""
-    wanted = bound * how.target_docs
-    if how.target_docs < 0 or wanted > _MAX_INT:
+    size = bound * how.target_docs
+    if how.target_docs < 0 or size > _MAX_INT:
         return max(how.target_bytes, _MIN_CHUNK)
-    return max(min(wanted, how.target_bytes), _MIN_CHUNK)
+    return max(min(size, how.target_bytes), _MIN_CHUNK)
 
 
 def _too_large(name: str, why: str, hint: str = "Put fewer rows into a segment.") -> BuildError:

@@ -117,10 +117,10 @@ class _Chunk:
         """What the full blocks leave of every text: its length, and its bytes with zeros behind them."""
         left = self.lengths % width
         place = np.arange(width)
-        wanted = (self.starts + self.lengths - left)[:, np.newaxis] + place
+        indices = (self.starts + self.lengths - left)[:, np.newaxis] + place
         within = place < left[:, np.newaxis]
         tail = np.zeros((len(self.rows), width), dtype=np.uint8)
-        tail[within] = self.data[wanted[within]]
+        tail[within] = self.data[indices[within]]
         return left, tail
 
 

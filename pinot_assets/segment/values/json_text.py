@@ -169,12 +169,12 @@ def canonical_texts(values: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, M
     parts = [_canonical(values.slice(n, _AT_A_TIME)) for n in range(0, len(values), _AT_A_TIME)]
     if not parts:
         return values, np.zeros(0, dtype=bool)
-    return pa.concat_arrays([texts for texts, _ in parts]), np.concatenate([found for _, found in parts])
+    return pa.concat_arrays([texts for texts, _ in parts]), np.concatenate([mask for _, mask in parts])
 
 
 def _canonical(values: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Mask]:
-    found = _plain(values)
-    some = _without_blanks(values.filter(pa.array(found)))
+    mask = _plain(values)
+    some = _without_blanks(values.filter(pa.array(mask)))
     if len(some):
         shapes = _shapes(some).dictionary_encode()
         if len(shapes.dictionary) * 2 > len(some):
@@ -182,9 +182,9 @@ def _canonical(values: pa.LargeBinaryArray) -> tuple[pa.LargeBinaryArray, Mask]:
         stays = np.array([_stays(shape) for shape in shapes.dictionary.to_pylist()])[
             shapes.indices.to_numpy()
         ]
-        found[found] = stays
-        values = pc.replace_with_mask(values, pa.array(found), some.filter(pa.array(stays)))
-    return values, found
+        mask[mask] = stays
+        values = pc.replace_with_mask(values, pa.array(mask), some.filter(pa.array(stays)))
+    return values, mask
 
 
 def _stays(shape: bytes) -> bool:
@@ -199,8 +199,8 @@ def _plain(values: pa.LargeBinaryArray) -> Mask:
     """Texts in which every second quote closes: without escapes, and with an even number of quotes."""
     ends, data = binary_buffers(values)
     unsure, quotes = np.flatnonzero(_UNSURE[data]), np.flatnonzero(data == ord('"'))
-    found: Mask = (_counts(unsure, ends) == 0) & (_counts(quotes, ends) % 2 == 0)
-    return found
+    mask: Mask = (_counts(unsure, ends) == 0) & (_counts(quotes, ends) % 2 == 0)
+    return mask
 
 
 def _without_blanks(values: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
@@ -248,9 +248,9 @@ def _in_text(data: Bytes) -> Mask:
 
 def _starts(ends: Places) -> Mask:
     """Where a text starts, and where the last one ends."""
-    found = np.zeros(int(ends[-1]) + 1, dtype=bool)
-    found[ends] = True
-    return found
+    mask = np.zeros(int(ends[-1]) + 1, dtype=bool)
+    mask[ends] = True
+    return mask
 
 
 def _numbers(data: Bytes, is_start: Mask, in_text: Mask) -> tuple[Places, Places, Mask]:

@@ -156,8 +156,8 @@ def _values(column: Column, values: pa.Array) -> Values:
     if column.data_type is DataType.BIG_DECIMAL:
         return stored_decimals(values)
     if column.data_type is DataType.JSON:
-        texts, found = canonical_texts(values.cast(pa.large_binary()))
-        return _mapped(texts, ~found, partial(_json, column))
+        texts, canonical = canonical_texts(values.cast(pa.large_binary()))
+        return _mapped(texts, ~canonical, partial(_json, column))
     if STORAGE[column.data_type].disk is None:
         return values.cast(pa.large_binary())
     return values.to_numpy(zero_copy_only=False)

@@ -253,8 +253,8 @@ def unordered_values(column: Column, cleaned: Normalized) -> OrderedValues:
 
 
 def _value(column: Column, values: pa.LargeBinaryArray, keys: pa.LargeBinaryArray, key: bytes) -> Default:
-    found: bytes = values[pc.index(keys, pa.scalar(key, keys.type)).as_py()].as_py()
-    return found.decode() if column.data_type.is_text else found
+    value: bytes = values[pc.index(keys, pa.scalar(key, keys.type)).as_py()].as_py()
+    return value.decode() if column.data_type.is_text else value
 
 
 def _count_distinct(values: pa.LargeBinaryArray) -> int:
@@ -262,10 +262,10 @@ def _count_distinct(values: pa.LargeBinaryArray) -> int:
     if pc.max(pc.binary_length(values)).as_py() > _LONG:
         return len(values.unique())
     hashes = murmur2(values)
-    found, counts = np.unique(hashes, return_counts=True)
-    if len(found) == len(values):
+    distinct, counts = np.unique(hashes, return_counts=True)
+    if len(distinct) == len(values):
         return len(values)
-    alike = values.filter(pa.array(np.isin(hashes, found[counts > 1])))
+    alike = values.filter(pa.array(np.isin(hashes, distinct[counts > 1])))
     return len(values) - len(alike) + len(alike.unique())
 
 

@@ -83,8 +83,8 @@ def partition_values(
     :param codes: each row's index into `texts`.
     :raises BuildError: `Modulo` of a text that is no whole number.
     """
-    found, first = np.unique(partitions(name, how, texts)[codes], return_index=True)
-    return hash_set_order(found[np.argsort(first)].tolist())
+    distinct, first = np.unique(partitions(name, how, texts)[codes], return_index=True)
+    return hash_set_order(distinct[np.argsort(first)].tolist())
 
 
 def partitions(name: str, how: Partitioning, texts: pa.LargeBinaryArray) -> Partitions:
@@ -142,9 +142,9 @@ def _bounded(values: list[str], texts: pa.LargeBinaryArray) -> Partitions:
     for place, value in enumerate(_folded(pa.array(values, pa.large_string())).to_pylist(), start=1):
         places.setdefault(value, place)
     known = pa.array(list(places), pa.large_string())
-    found = pc.fill_null(pc.index_in(_folded(texts.cast(pa.large_string())), known), -1)
+    indices = pc.fill_null(pc.index_in(_folded(texts.cast(pa.large_string())), known), -1)
     partition = np.array([*places.values(), 0], dtype=np.int64)
-    return np.asarray(partition[found.to_numpy()])
+    return np.asarray(partition[indices.to_numpy()])
 
 
 def _folded(texts: pa.LargeStringArray) -> pa.LargeStringArray:
@@ -196,16 +196,16 @@ def read_partitionings(
         Pinot does.
     :param min_server: oldest server that must be able to read the segments.
     """
-    wanted = (indexing.get("segmentPartitionConfig") or {}).get("columnPartitionMap") or {}
-    found: dict[str, Partitioning] = {}
+    configs = (indexing.get("segmentPartitionConfig") or {}).get("columnPartitionMap") or {}
+    partitionings: dict[str, Partitioning] = {}
     for column in columns:
-        if column.name in wanted:
+        if column.name in configs:
             try:
-                found[column.name] = _partitioning(wanted[column.name], column, min_server)
+                partitionings[column.name] = _partitioning(configs[column.name], column, min_server)
             except ValueError as error:
                 problem = f"partition metadata (segmentPartitionConfig): {error}"
                 findings.refuse(f"column {column.name}", Feature.PARTITIONS_INVALID, problem)
-    return found
+    return partitionings
 
 
 def _partitioning(entry: JsonMapping | None, column: Column, min_server: tuple[int, int]) -> Partitioning:
@@ -235,13 +235,13 @@ def _partitioning(entry: JsonMapping | None, column: Column, min_server: tuple[i
 def _config(config: JsonMapping) -> tuple[tuple[str, str], ...]:
     if not isinstance(config, Mapping):
         raise ValueError(f"functionConfig {config}")
-    found = []
+    entries = []
     for key, value in config.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if _UNSAFE_KEY.search(key) or not isinstance(value, (str, int, bool)) or _UNSAFE_VALUE.search(text):
             raise ValueError(f"functionConfig {key}: {value} would not come back from the segment's metadata")
-        found.append((key, text))
-    return tuple(found)
+        entries.append((key, text))
+    return tuple(entries)
 
 
 def _check_settings(how: Partitioning) -> None:

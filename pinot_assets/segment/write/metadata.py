@@ -204,8 +204,8 @@ def read_facts(properties: bytes) -> SegmentFacts:
         value = value[1:]
         if key == "segment.total.docs":
             rows = int(value)
-        elif (found := _COLUMN.fullmatch(_plain(key))) is not None:
-            columns.setdefault(found[1], {})[found[2]] = _plain(value)
+        elif (match := _COLUMN.fullmatch(_plain(key))) is not None:
+            columns.setdefault(match[1], {})[match[2]] = _plain(value)
     if rows is None or any("dataType" not in said for said in columns.values()):
         raise ValueError("metadata.properties does not say what the segment holds")
     return SegmentFacts(rows, tuple(_column(name, said) for name, said in columns.items()))
@@ -222,5 +222,5 @@ def _column(name: str, said: dict[str, str]) -> ColumnFacts:
 
 def _plain(text: str) -> str:
     return _ESCAPED.sub(
-        lambda found: chr(int(found[1], 16)) if found[1] else _NAMED.get(found[2], found[2]), text
+        lambda match: chr(int(match[1], 16)) if match[1] else _NAMED.get(match[2], match[2]), text
     )

@@ -315,11 +315,11 @@ def build_column(spec: SegmentSpec, column: Column, cleaned: Normalized) -> Buil
         buffers["forward_index"] = _forward_index(column, values, cleaned.lengths)
     else:
         buffers["forward_index"] = raw_index(column.name, values, cleaned.lengths, column.encoding.raw)
-    wanted = spec.indexes.get(column.name, Indexes())
-    if wanted.bloom is not None:
+    indexes = spec.indexes.get(column.name, Indexes())
+    if indexes.bloom is not None:
         texts = java_texts(column.data_type, cleaned.values)
-        buffers["bloom_filter"] = bloom_filter(column.name, texts, values.cardinality, wanted.bloom)
-    if wanted.inverted and not is_sorted:  # the forward index of a sorted column serves as inverted index
+        buffers["bloom_filter"] = bloom_filter(column.name, texts, values.cardinality, indexes.bloom)
+    if indexes.inverted and not is_sorted:  # the forward index of a sorted column serves as inverted index
         buffers["inverted_index"] = inverted_index(
             column.name, values.ids, cleaned.lengths, values.cardinality
         )

@@ -182,9 +182,9 @@ class Servers:
             leaving=self._by_one(question, self._sides.leaving, 0) if of_live else {},
             live=bool(self._sides.live),
         )
-        found = assertion_holds(assertion, answers)
+        finding = assertion_holds(assertion, answers)
         away = [f"{server} was not asked: {error.what}" for server, error in sorted(self._away.items())]
-        return replace(found, message="; ".join([found.message, *away]))
+        return replace(finding, message="; ".join([finding.message, *away]))
 
     def _by_each_replica(self, question: Question) -> Iterator[Tally]:
         """An answer for all that is staged, as often as a segment has replicas that are to answer."""

@@ -99,8 +99,8 @@ def coming(switch: Switch) -> tuple[Output, ...]:
 
 def _tars(staging: Staging, receipts: Collection[Receipt]) -> Finding:
     uris = [output.tar_uri for receipt in receipts for output in receipt.outputs]
-    found = in_threads(lambda uri: staging.store.stat(staging.key_of(uri)), uris, LOOKS, "tars")
-    staged = {uri: there.token for uri, there in zip(uris, found, strict=True) if there is not None}
+    stats = in_threads(lambda uri: staging.store.stat(staging.key_of(uri)), uris, LOOKS, "tars")
+    staged = {uri: there.token for uri, there in zip(uris, stats, strict=True) if there is not None}
     suspects = unlike(receipts, staged)
     judged = in_threads(lambda output: _what_is_wrong(staging, output), suspects, THREADS, "tars")
     changed = {o.tar_uri: wrong for o, wrong in zip(suspects, judged, strict=True) if wrong}
@@ -176,17 +176,17 @@ def loss_findings(
     rewritten = _rewritten(context, receipts, current.ledger, same_spec)
     had = any(file.rows for file in rewritten)
     left = any(file.rows and file.receipt.rows for file in rewritten)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if had:
-        found += (emptied_files(rewritten, bound) for bound in _bounds(context, "emptied_files"))
+        findings += (emptied_files(rewritten, bound) for bound in _bounds(context, "emptied_files"))
     if left and not _bounded(context, "file"):
-        found += (shrunk_files(rewritten, bound) for bound in _bounds(context, "shrunk_files"))
+        findings += (shrunk_files(rewritten, bound) for bound in _bounds(context, "shrunk_files"))
     if left:
-        found += (vanished_columns(rewritten, bound) for bound in _bounds(context, "vanished_columns"))
-    if not _bounded(context, "table") and (seen := _table(context, session, current, receipts)) is not None:
+        findings += (vanished_columns(rewritten, bound) for bound in _bounds(context, "vanished_columns"))
+    if not _bounded(context, "table") and (counts := _table(context, session, current, receipts)) is not None:
         cause = "" if _same_fingerprint(session, current) else "the table spec was changed"
-        found += (shrunk_table(context.table, seen, b, cause) for b in _bounds(context, "shrunk_table"))
-    return tuple(found)
+        findings += (shrunk_table(context.table, counts, b, cause) for b in _bounds(context, "shrunk_table"))
+    return tuple(findings)
 
 
 def _same_fingerprint(session: Session, current: Snapshot) -> bool:

@@ -27,7 +27,7 @@ from pinot_assets.session.stores.clients import TableClients
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.snapshot.manifest import Snapshot
 
-_TOLD_AFTER_S: Final = 10
+_NOTED_AFTER_S: Final = 10
 """After so long people are told what is waited for."""
 _ENDED: Final = frozenset({"ONLINE", "ERROR"})
 """States of a replica that is not loaded any more."""
@@ -60,18 +60,18 @@ def server_findings(context: TriggerContext, switch: Switch) -> tuple[Finding, .
 
 
 def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:
-    deadline, is_told = Deadline(context.clients, context.clients.waits.online), False
+    deadline, is_noted = Deadline(context.clients, context.clients.waits.online), False
 
     def is_enough(replicas: Replicas) -> bool:
-        nonlocal is_told
+        nonlocal is_noted
         states = (replicas.get(name) or {"": "MISSING"} for name in switch.names_to)
         # Every replica has come to an end, good or bad: all bad files of a switch are found at once.
         if all(_ENDED.issuperset(each.values()) for each in states) or _enough(context, switch, replicas):
             return True
-        if not is_told and deadline.waited >= _TOLD_AFTER_S:
-            is_told = True
-            found = replicas_online(switch.segments_to, replicas)
-            context.note(f"the servers get {deadline.left:.0f} s more to load: {found.message}")
+        if not is_noted and deadline.waited >= _NOTED_AFTER_S:
+            is_noted = True
+            finding = replicas_online(switch.segments_to, replicas)
+            context.note(f"the servers get {deadline.left:.0f} s more to load: {finding.message}")
         return False
 
     return poll_until(

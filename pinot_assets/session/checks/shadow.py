@@ -99,8 +99,8 @@ class ShadowTable:
         schema = pinot.get_schema(run.spec.name) or run.spec.schema_json
         config = shadow_config(run.table_config, run.spec.name)
         self._made = True  # from here on there may be something to remove
-        wanted = shadow_schema(schema, run.spec.name)
-        _write(run, lambda: pinot.put_schema(wanted), lambda: pinot.get_schema(self.name) is not None)
+        own_schema = shadow_schema(schema, run.spec.name)
+        _write(run, lambda: pinot.put_schema(own_schema), lambda: pinot.get_schema(self.name) is not None)
         _write(run, lambda: self._create(config), lambda: _stands(pinot, self.name))
 
     def _refuse_others(self) -> None:
@@ -138,11 +138,11 @@ class ShadowTable:
         """Every broker that serves it has heard of all segments; one of them is asked."""
 
         def counts() -> dict[str, int | None]:
-            found: dict[str, int | None] = dict.fromkeys(self._pinot.brokers(self.name))
-            for url in found:
+            by_broker: dict[str, int | None] = dict.fromkeys(self._pinot.brokers(self.name))
+            for url in by_broker:
                 with suppress(PinotError):  # a segment is not routed yet
-                    found[url] = self._pinot.broker_rows(url, self.name)
-            return found
+                    by_broker[url] = self._pinot.broker_rows(url, self.name)
+            return by_broker
 
         counted = poll_until(
             Deadline(self._context.clients, self._context.clients.waits.broker),
@@ -151,10 +151,10 @@ class ShadowTable:
             lambda counted: set(counted.values()) == {rows},
         )
         if set(counted.values()) != {rows}:
-            told = ", ".join(f"{url} counts {found}" for url, found in counted.items())
+            answers = ", ".join(f"{url} counts {count}" for url, count in counted.items())
             raise PinotError(
                 f"{self.name} does not show the {rows} rows that it was given",
-                why=told or "no broker serves it",
+                why=answers or "no broker serves it",
             )
         self._broker = min(counted)
 

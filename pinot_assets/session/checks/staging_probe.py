@@ -79,11 +79,11 @@ def require_staging_reachable(
     with ExitStack() as written:
         store.put_if_absent(key, b"from the driver")
         written.callback(store.delete, key)
-        found = builder.everywhere(StagingProbe(store.uri, props, policy, key))
-        for one in found:
+        results = builder.everywhere(StagingProbe(store.uri, props, policy, key))
+        for one in results:
             if one.key:
                 written.callback(store.delete, one.key)
-        for one in found:
+        for one in results:
             if one.trouble:
                 raise (SettingError if one.is_setting else SourceError)(
                     f"{store.uri} cannot be used from {one.host}, where files are built",

@@ -172,12 +172,12 @@ def _refuse_spent(context: TriggerContext, session: Session, switch: Switch) -> 
         )
 
 
-def _same_lists(context: TriggerContext, session: Session, wanted: Switch) -> bool:
+def _same_lists(context: TriggerContext, session: Session, planned: Switch) -> bool:
     """Whether the switch that stands already says exactly this."""
     if session.switch_object is None:
         return False
     switch = load_switch(context, session)
-    return (switch.segments_from, switch.names_to) == (wanted.segments_from, wanted.names_to)
+    return (switch.segments_from, switch.names_to) == (planned.segments_from, planned.names_to)
 
 
 def publish(context: TriggerContext, session: Session) -> Snapshot:
@@ -312,10 +312,10 @@ def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switc
     )
     if old != new:
         context.note(
-            f"hybrid table: rows up to {_told(old)} came from files and the later ones from the stream; "
-            f"after the switch the border is {_told(new)}"
+            f"hybrid table: rows up to {_border_of(old)} came from files and the later ones from the stream; "
+            f"after the switch the border is {_border_of(new)}"
         )
 
 
-def _told(boundary_ms: int | None) -> str:
+def _border_of(boundary_ms: int | None) -> str:
     return "none (all from the stream)" if boundary_ms is None else utc_text(boundary_ms)

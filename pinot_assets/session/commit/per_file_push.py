@@ -105,14 +105,14 @@ def audit(context: TriggerContext, session: Session) -> tuple[Session, tuple[Fin
     stats = {o.tar_uri: context.staging.store.stat(context.staging.key_of(o.tar_uri)) for o in outputs}
     sizes = {uri: stat.size if stat is not None else None for uri, stat in stats.items()}
     receipts = context.staging.accepted_receipts(context.staging.plan(session.plan)).values()
-    found = (
+    judged = (
         files_built(session.counts["files"], failures_of(context, session)),
         tars_in_place(outputs, sizes),
         *rows_put_aside(context.spec, receipts),
         *cut_findings(context, session, receipts),
         *loss_findings(context, session, receipts),
     )
-    findings = tuple(replace(f, severity=Severity.WARN) for f in found)
+    findings = tuple(replace(f, severity=Severity.WARN) for f in judged)
     return store_audit(context, session, findings), findings
 
 

@@ -41,7 +41,7 @@ class TriggerContext:
     :ivar notes: what this run did that a person should know.
     :ivar effects: what it has changed in Pinot, through `clients.pinot`.
     :ivar built: how many files it has built.
-    :ivar found: the open session as it was last read, None without one.
+    :ivar stored: the open session as it was last read, None without one.
     :ivar goal: the snapshot that a rollback was asked to lead to, "" where none was named.
     """
 
@@ -53,7 +53,7 @@ class TriggerContext:
     effects: Effects = field(default_factory=Effects)
     built: int = 0
     _read: tuple[SnapshotRef, Snapshot] | None = field(default=None, init=False, repr=False)
-    found: Session | None = field(default=None, init=False, repr=False)
+    stored: Session | None = field(default=None, init=False, repr=False)
     goal: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -108,8 +108,8 @@ class TriggerContext:
     @cached_property
     def switcher(self) -> Switcher:
         """Pinot's side of the switch."""
-        wanted = self.spec.ingestion.push_mode
-        mode = PushMode[wanted] if wanted is not None else None
+        name = self.spec.ingestion.push_mode
+        mode = PushMode[name] if name is not None else None
         max_age_ms = versions.entry_renewed_ms(self.pinot_version, self.table_config)
         return Switcher(
             table=self.spec.name,
@@ -141,13 +141,13 @@ class TriggerContext:
 
     def active_session(self) -> Session | None:
         """The session without an outcome, as stored."""
-        self.found = self.clients.store.active_session(self.lease.pointer)
-        return self.found
+        self.stored = self.clients.store.active_session(self.lease.pointer)
+        return self.stored
 
     @property
     def opened(self) -> Session | None:
         """The session that this run works on, as it last wrote or read it; nothing is asked."""
-        return self.lease.session or self.found
+        return self.lease.session or self.stored
 
     def current_snapshot(self) -> Snapshot | None:
         """The ledger; None only when nothing was ever published. Read once: its object never changes.
@@ -228,9 +228,9 @@ def next_seq(context: TriggerContext) -> int:
     names = set(pinot.all_segments(table))
     for entry in pinot.lineage(table):
         names |= entry.segments_from | entry.segments_to
-    seen = {seq for name in names if (seq := seq_of(name)) is not None}
+    numbers = {seq for name in names if (seq := seq_of(name)) is not None}
     return max(
-        pointer.next_seq, 1 + max(seen, default=0), _beyond_stored(context) if is_fresh(pointer) else 0
+        pointer.next_seq, 1 + max(numbers, default=0), _beyond_stored(context) if is_fresh(pointer) else 0
     )
 
 
@@ -265,10 +265,10 @@ def so_far(context: TriggerContext, step: str) -> SoFar:
     :param step: name of the driver's method.
     """
     built = [f"{plural(context.built, 'file')} built and staged"] if context.built else []
-    told = standing(context.effects, built)
+    done = standing(context.effects, built)
     session = context.opened
     opened = session if session is not None and session.outcome is Outcome.OPEN else None
-    parts = [told or "no file was built, and nothing was changed in Pinot"]
+    parts = [done or "no file was built, and nothing was changed in Pinot"]
     if opened is not None:
         parts += [*_queries(context, opened), f"session {opened.id} is open ({opened.state})"]
     elif session is not None:
@@ -278,7 +278,7 @@ def so_far(context: TriggerContext, step: str) -> SoFar:
         # Where it was to lead, as long as no session remembers it: without, it may lead elsewhere.
         command += f" --to {context.goal}"
     then = f"`{command}` {_goes_on(opened) if step not in _NEXT else 'does what is left'}"
-    return SoFar("; ".join(parts), then, changed=bool(told) or context.lease.session is not None)
+    return SoFar("; ".join(parts), then, changed=bool(done) or context.lease.session is not None)
 
 
 def _queries(context: TriggerContext, session: Session) -> list[str]:
@@ -288,7 +288,7 @@ def _queries(context: TriggerContext, session: Session) -> list[str]:
     shows = ("revert_replace_segments" if back else "end_replace_segments", session.lineage_entry_id)
     if any((effect.method, effect.subject) == shows for effect in done):
         return ["Pinot has made the switch, and queries see it as soon as every broker has noticed"]
-    before = context.found if context.found and context.found.lineage_entry_id == shows[1] else None
+    before = context.stored if context.stored and context.stored.lineage_entry_id == shows[1] else None
     # Whether an earlier run sent that call, and nobody has heard of it.
     sent = before is not None and (before.revert_sent if back else before.end_sent and not before.revert_sent)
     if sent or any((effect.method, effect.subject) == shows for effect in unknown):

@@ -59,7 +59,7 @@ class Watchdog:
         self._since = self._fed = time.monotonic()
         self._changed = threading.Condition()
         self._guarded: int | None = None
-        self._told = False
+        self._raised = False
         self._stopped = False
         self._why = ""
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
@@ -101,10 +101,10 @@ class Watchdog:
 
     def _leave(self) -> None:
         with self._changed:
-            told, self._told = self._told, False
+            raised, self._raised = self._raised, False
             self._guarded = None
             self._changed.notify_all()
-        if told:
+        if raised:
             _receive()  # it may not be there yet, and must not come later
 
     def _lost(self) -> LeaseLost:
@@ -124,7 +124,7 @@ class Watchdog:
             _LOG.exception("the ZooKeeper session could not be ended; it ends with the process")
         with self._changed:
             if self._guarded is not None:
-                self._told = True
+                self._raised = True
                 _raise_in(self._guarded, Starved)
             ended = self._changed.wait_for(lambda: self._guarded is None or self._stopped, self._grace)
         if not ended:

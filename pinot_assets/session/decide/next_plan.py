@@ -52,11 +52,11 @@ def reconcile(plan: Plan, changes: Changes, receipts: Receipts) -> Plan:
     work = work_of(plan.mode, changes)
     for row in plan.rows:
         listed = changes.listed.get(row.uri)
-        found = receipts.get(row.ordinal)
+        valid = receipts.get(row.ordinal)
         if row.status is RowStatus.GONE:
             rows.append(row)
-        elif listed is not None and found is not None:
-            key, receipt = found
+        elif listed is not None and valid is not None:
+            key, receipt = valid
             rows.append(replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key))
         elif listed is None or row.uri not in work:
             # Gone, or back to the version that is published: built again, append would show its rows twice.
@@ -94,8 +94,8 @@ def unchanged(plan: Plan, changes: Changes, receipts: Receipts) -> dict[int, tup
 
 def with_spent_names(plan: Plan, receipts: Receipts, spent: frozenset[str]) -> dict[int, Receipt]:
     """Receipts of done rows that name a segment whose name is spent, by ordinal (rule R16)."""
-    found = {row.ordinal: receipts[row.ordinal][1] for row in plan.done}
-    return {n: r for n, r in found.items() if not spent.isdisjoint(o.segment for o in r.outputs)}
+    accepted = {row.ordinal: receipts[row.ordinal][1] for row in plan.done}
+    return {n: r for n, r in accepted.items() if not spent.isdisjoint(o.segment for o in r.outputs)}
 
 
 def revoked(plan: Plan, ordinals: Collection[int]) -> Plan:

@@ -97,13 +97,13 @@ class Opened:
 class SourceState:
     """One look.
 
-    :ivar found: the listing, judged.
+    :ivar readiness: the listing, judged.
     :ivar changes: it beside the ledger; None while everything waits for a file that is being rewritten.
     :ivar opened: the open session as its last attempt left it; None without one, and while waiting.
     :ivar hold: what a rollback holds back of it, with the tokens that held files have now.
     """
 
-    found: Readiness
+    readiness: Readiness
     changes: Changes | None
     opened: Opened | None
     hold: Hold
@@ -157,21 +157,22 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
     if ends_again(context, session):
         return Decision(PlannedAction.END, session=session, current=current)
     looked = read_source_state(context, session, current)
-    seen = Decision(PlannedAction.WAITING, session=session, current=current, looked=looked)
+    decision = Decision(PlannedAction.WAITING, session=session, current=current, looked=looked)
     if looked.changes is None:
-        return seen
+        return decision
     free = without_held(looked.changes, looked.hold)
-    seen = replace(seen, free=free)
+    decision = replace(decision, free=free)
     if session is None or looked.opened is None:
         plan = _first_plan(context, free, current)
-        return replace(seen, step=seen.without_plan if plan is None else PlannedAction.BEGIN, plan=plan)
+        step = decision.without_plan if plan is None else PlannedAction.BEGIN
+        return replace(decision, step=step, plan=plan)
     if looked.opened.next in _GIVEN_UP:
         outcome, why = _GIVEN_UP[looked.opened.next]
         why, plan = why.format(retries=session.retry_count), _first_plan(context, free, current)
-        return replace(seen, step=PlannedAction.RESTART, outcome=outcome, why=why, plan=plan)
+        return replace(decision, step=PlannedAction.RESTART, outcome=outcome, why=why, plan=plan)
     plan, receipts = _next_plan(session, looked.opened, free)
     step = PlannedAction.RETRY if looked.opened.next is Next.RETRY else PlannedAction.CONTINUE
-    return replace(seen, step=step, plan=plan, receipts=receipts)
+    return replace(decision, step=step, plan=plan, receipts=receipts)
 
 
 def ends_again(context: TriggerContext, session: Session | None) -> bool:
@@ -223,16 +224,16 @@ def read_source_state(
 
     :raises ListingFailed: the listing did not complete, or an empty one is not to be believed.
     """
-    found, hold = list_ready(context, session, current), context.hold()
-    if found.waiting:
-        return SourceState(found, None, None, hold)
+    readiness, hold = list_ready(context, session, current), context.hold()
+    if readiness.waiting:
+        return SourceState(readiness, None, None, hold)
     source = context.clients.source
-    changes = changes_of(source, found.counted, current)
+    changes = changes_of(source, readiness.counted, current)
     if context.mode is not Mode.SWAP:  # which is held as a whole, by a hold that may be empty
         hold = as_listed(hold, changes, lambda file: source.sha256(source.key_of(file.uri)))
     if context.mode is not Mode.APPEND:  # which takes no rows away
         changes = with_folders(source, changes, current, hold.removals)
-    return SourceState(found, changes, look_at(context, session) if session is not None else None, hold)
+    return SourceState(readiness, changes, look_at(context, session) if session is not None else None, hold)
 
 
 def look_at(context: TriggerContext, session: Session) -> Opened:

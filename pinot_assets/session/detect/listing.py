@@ -86,16 +86,16 @@ def changes_of(source: ObjectStore, inventory: Inventory, current: Snapshot | No
         return source.sha256(source.key_of(file.uri)) == hashes()[file.uri]
 
     listed, published = differing(columns_of(inventory.files), versions_of(files))
-    found = diff(
+    difference = diff(
         {file.uri: file for file in files_of(listed)},
         {file.uri: file.fingerprint for file in files_of(published)},
         has_same_content,
     )
     return Changes(
-        new=tuple(found.new),
-        rewritten=tuple(found.rewritten),
-        deleted=tuple(found.deleted),
-        touched={f.uri: f.fingerprint for f in found.touched},
+        new=tuple(difference.new),
+        rewritten=tuple(difference.rewritten),
+        deleted=tuple(difference.deleted),
+        touched={f.uri: f.fingerprint for f in difference.touched},
         listed=inventory.files,
         listing_digest=inventory.digest,
     )
@@ -170,7 +170,7 @@ def with_folders(
     if current is None or not gone:
         return changes
     is_folder = in_threads(lambda uri: _is_folder(source, uri), gone, _LOOKS, "folders")
-    folders = {uri for uri, found in zip(gone, is_folder, strict=True) if found}
+    folders = {uri for uri, yes in zip(gone, is_folder, strict=True) if yes}
     if not folders:
         return changes
     files = {uri: SourceFile(uri, current.ledger[uri].fingerprint) for uri in sorted(folders)}
@@ -335,11 +335,10 @@ def resume_listing(
         return ListingCursor(of, part.last, objects, ref.key, ref.crc32)
     if mark is None:
         return CompleteListing(inventory_of([part], began_ms), (), hints)
-    if (
-        found := _up_to(mark, kept)
-    ) is None:  # cleared away, or another sensor of this table was done with them
+    if (earlier := _up_to(mark, kept)) is None:
+        # Cleared away, or another sensor of this table was done with them.
         return resume_listing(spec, source, kept, None, is_late)
-    before, refs, first_hints = found
+    before, refs, first_hints = earlier
     return CompleteListing(inventory_of([*before, part], began_ms), refs, first_hints)
 
 

@@ -234,26 +234,24 @@ def compare_listing(
     :param differences: `differing` of the whole listing and the ledger, where it is known.
     """
     hold, snapshot = observation.hold, observation.snapshot
-    found = judge_listing(spec, inventory, snapshot, hold, observation.plan)
-    if differences is None or found.counted is not inventory:
-        differences = differing(
-            columns_of(found.counted.files), versions_of(snapshot.files if snapshot else ())
-        )
-    listed, published = differences
-    seen, known = ({file.uri: file for file in files_in(side)} for side in (listed, published))
-    free = sorted(uri for uri, file in seen.items() if not hold.holds(file))
+    readiness = judge_listing(spec, inventory, snapshot, hold, observation.plan)
+    counted = readiness.counted
+    if differences is None or counted is not inventory:
+        differences = differing(columns_of(counted.files), versions_of(snapshot.files if snapshot else ()))
+    changed, known = ({file.uri: file for file in files_in(side)} for side in differences)
+    free = sorted(uri for uri, file in changed.items() if not hold.holds(file))
     return ListingComparison(
         listed=len(inventory.files),
-        digest=found.counted.digest,
+        digest=counted.digest,
         listing=inventory.digest,
         new=tuple(uri for uri in free if uri not in known),
         rewritten=tuple(uri for uri in free if uri in known),
-        deleted=tuple(sorted(known.keys() - seen.keys() - set(hold.removals))),
-        later=found.later,
-        waiting=found.waiting,
+        deleted=tuple(sorted(known.keys() - changed.keys() - set(hold.removals))),
+        later=readiness.later,
+        waiting=readiness.waiting,
         restored=tuple(
             sorted(
-                uri for uri in {*hold.files, *hold.removals} if uri in found.counted.files and uri not in seen
+                uri for uri in {*hold.files, *hold.removals} if uri in counted.files and uri not in changed
             )
         ),
     )
@@ -304,13 +302,13 @@ class FileState:
 
 def kept_sessions(store: SessionStore) -> list[Session | UnreadableSession]:
     """The kept sessions, newest first."""
-    found: list[Session | UnreadableSession] = []
+    sessions: list[Session | UnreadableSession] = []
     for node in reversed(store.session_nodes()):
         try:
-            found.append(store.session(node))
+            sessions.append(store.session(node))
         except SessionError as error:
-            found.append(UnreadableSession(node, error.why or error.what))
-    return found
+            sessions.append(UnreadableSession(node, error.why or error.what))
+    return sessions
 
 
 def files_of(staging: Staging, session: Session) -> Iterator[FileState]:
@@ -328,16 +326,16 @@ def files_of(staging: Staging, session: Session) -> Iterator[FileState]:
         yield FileState(uri, FileStatus.REMOVED)
 
 
-def _state(row: Row, found: tuple[str, Receipt] | None, failure: str) -> FileState:
+def _state(row: Row, accepted: tuple[str, Receipt] | None, failure: str) -> FileState:
     if row.status is RowStatus.GONE:
         return FileState(row.uri, FileStatus.GONE, row.planned.token)
     if failure:
         return FileState(row.uri, FileStatus.FAILED, row.planned.token, failure=failure)
-    if found is None:
+    if accepted is None:
         # An abandoned session's receipts are deleted: what was done is not there any more.
         done = row.status is RowStatus.DONE
         return FileState(row.uri, FileStatus.DONE if done else FileStatus.PENDING, row.planned.token)
-    key, receipt = found
+    key, receipt = accepted
     return FileState(
         row.uri,
         FileStatus.DONE,

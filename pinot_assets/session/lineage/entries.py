@@ -141,8 +141,8 @@ class LineageEntries:
 
     def open_twin(self, switch: Switch) -> LineageEntry | None:
         """The newest open entry with exactly our names: a driver may have died before it wrote its id."""
-        found = self.fetch().find(switch.segments_from, switch.names_to)
-        return next((e for e in reversed(found) if e.state is LineageState.IN_PROGRESS), None)
+        twins = self.fetch().find(switch.segments_from, switch.names_to)
+        return next((e for e in reversed(twins) if e.state is LineageState.IN_PROGRESS), None)
 
     def _start(self, start: Start, segments_from: Collection[str], segments_to: Collection[str]) -> str:
         known = {entry.id for entry in self.fetch()}
@@ -151,8 +151,8 @@ class LineageEntries:
             return start(self.table, segments_from, segments_to)
         except SwitchStateUnknown:
             with _still_unknown(f"whether the lineage of {self.table} got a new entry"):
-                found = self.fetch().find(segments_from, segments_to)
-            new = [e for e in found if e.state is LineageState.IN_PROGRESS and e.id not in known]
+                twins = self.fetch().find(segments_from, segments_to)
+            new = [e for e in twins if e.state is LineageState.IN_PROGRESS and e.id not in known]
             if not new:
                 raise
             self.settled("start", new[-1].id)
@@ -227,8 +227,8 @@ class LineageEntries:
             return LineageState.REVERTED if entry is None else entry.state
 
         deadline = Deadline(self.clients, _ANSWER_SECONDS)
-        found = poll_until(deadline, 0.5, state, lambda found: found is not LineageState.IN_PROGRESS)
-        if found is LineageState.COMPLETED:
+        last = poll_until(deadline, 0.5, state, lambda last: last is not LineageState.IN_PROGRESS)
+        if last is LineageState.COMPLETED:
             self.settled("end", entry_id)
             return
         raise SwitchStateUnknown(

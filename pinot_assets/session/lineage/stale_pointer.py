@@ -34,12 +34,12 @@ class Behind:
 
     :ivar newer: snapshots with a number above that of the pointer's, newest first.
     :ivar unknown: visible segments that were published after the pointer.
-    :ivar seen: the newer snapshot that queries see; None where they see none of them.
+    :ivar live: the newer snapshot that queries see; None where they see none of them.
     """
 
     newer: tuple[SnapshotHeader, ...]
     unknown: frozenset[str] = frozenset()
-    seen: SnapshotRef | None = None
+    live: SnapshotRef | None = None
 
 
 def look(table: str, clients: TableClients, pointer: Pointer, session: Session | None) -> Behind:
@@ -57,8 +57,8 @@ def look(table: str, clients: TableClients, pointer: Pointer, session: Session |
         return Behind(newer)
     known = _segments_of(clients.staging, pointer.current_snapshot)
     later = [*_later(table, clients, pointer, session, newer, changed=visible != known)]
-    if (seen := next((ref for ref, names in later if names == visible), None)) is not None:
-        return Behind(newer, published(table, clients.pinot, clients.staging, pointer, visible - known), seen)
+    if (live := next((ref for ref, names in later if names == visible), None)) is not None:
+        return Behind(newer, published(table, clients.pinot, clients.staging, pointer, visible - known), live)
     if session is not None and session.switch_object is not None:
         known |= frozenset(clients.staging.switch(session.switch_object).names_to)
     if session is not None:
@@ -68,8 +68,8 @@ def look(table: str, clients: TableClients, pointer: Pointer, session: Session |
         # Pinot has deleted some of them since, by time retention, say. Only where queries see something that
         # the pointer does not know: else it may be Pinot that was taken back, and never had the others.
         there = clients.pinot.all_segments(table)
-        seen = next((ref for ref, names in later if names & there == visible), None)
-    return Behind(newer, unknown, seen)
+        live = next((ref for ref, names in later if names & there == visible), None)
+    return Behind(newer, unknown, live)
 
 
 def published(
@@ -84,11 +84,11 @@ def published(
         return frozenset()
     completed = pinot.lineage(table).in_state(LineageState.COMPLETED)
     switched = frozenset[str]().union(*(entry.segments_to for entry in completed))
-    found = {name for name in names if name in switched or _is_numbered_later(name, pointer)}
-    if len(found) < len(names):
+    proven = {name for name in names if name in switched or _is_numbered_later(name, pointer)}
+    if len(proven) < len(names):
         newer = [header.ref for header in newer_than(staging, pointer)]
-        found |= names & frozenset[str]().union(*(segments for _, segments in segments_of(staging, newer)))
-    return frozenset(found)
+        proven |= names & frozenset[str]().union(*(segments for _, segments in segments_of(staging, newer)))
+    return frozenset(proven)
 
 
 def refuse_published(table: str, clients: TableClients, pointer: Pointer, names: Set[str]) -> None:
@@ -100,8 +100,8 @@ def refuse_published(table: str, clients: TableClients, pointer: Pointer, names:
     candidates = names & ours_of(table, clients.pinot.visible_segments(table)) if names else frozenset[str]()
     if candidates:
         candidates -= _segments_of(clients.staging, pointer.current_snapshot)
-    if found := published(table, clients.pinot, clients.staging, pointer, candidates):
-        raise stop(table, pointer, found, newer_than(clients.staging, pointer))
+    if unknown := published(table, clients.pinot, clients.staging, pointer, candidates):
+        raise stop(table, pointer, unknown, newer_than(clients.staging, pointer))
 
 
 def stop(table: str, pointer: Pointer, unknown: Set[str], newer: Sequence[SnapshotHeader]) -> SessionError:
@@ -178,5 +178,5 @@ def _is_numbered_later(name: str, pointer: Pointer) -> bool:
 
 
 def _segments_of(staging: Staging, ref: SnapshotRef | None) -> frozenset[str]:
-    found = segments_of(staging, [ref] if ref is not None else [])
-    return next((names for _, names in found), frozenset())
+    segments = segments_of(staging, [ref] if ref is not None else [])
+    return next((names for _, names in segments), frozenset())

@@ -125,26 +125,26 @@ def make_plan_report(context: TriggerContext) -> PlanReport:
     :raises PinotAssetsError: as `plan_run`.
     """
     planned = plan_run(context)
-    seen = planned.decision
+    decision = planned.decision
     return PlanReport(
         planned=planned,
         source=context.clients.source.uri,
-        listed=len(seen.looked.found.listed.files) if seen.looked is not None else 0,
-        files=tuple(_files(seen)),
+        listed=len(decision.looked.readiness.listed.files) if decision.looked is not None else 0,
+        files=tuple(_files(decision)),
         modes=tuple(_modes(context, planned)),
         switching=switch_cost_of(context, planned) if planned.switches else None,
         expiring=foreseen(context) if planned.switches else (),
-        retries=(seen.session.retry_count if seen.session else 0, context.spec.ingestion.retries),
+        retries=(decision.session.retry_count if decision.session else 0, context.spec.ingestion.retries),
         holder=context.clients.store.holder(),
-        revert_until_ms=_revert_until_ms(context, seen.current),
+        revert_until_ms=_revert_until_ms(context, decision.current),
         now_ms=context.clients.now_ms(),
     )
 
 
-def _files(seen: Decision) -> Iterator[FileChange]:
-    if seen.looked is None or (changes := seen.looked.changes) is None or not changes.any:
+def _files(decision: Decision) -> Iterator[FileChange]:
+    if decision.looked is None or (changes := decision.looked.changes) is None or not changes.any:
         return
-    hold, ledger = seen.looked.hold, seen.current.ledger if seen.current is not None else {}
+    hold, ledger = decision.looked.hold, decision.current.ledger if decision.current is not None else {}
 
     def published(uri: str) -> Fingerprint | None:
         return ledger[uri].fingerprint if uri in ledger else None
@@ -159,14 +159,14 @@ def _files(seen: Decision) -> Iterator[FileChange]:
 
 
 def _modes(context: TriggerContext, planned: PlannedRun) -> Iterator[ModeReport]:
-    seen = planned.decision
-    if seen.free is None:
+    decision = planned.decision
+    if decision.free is None:
         return
     refresh = is_refresh(context.table_config)
     for mode in (Mode.APPEND, Mode.SYNC, Mode.SWAP):
         needs = mode is not Mode.APPEND and not refresh
         why_not = "needs segmentIngestionType: REFRESH" if needs else ""
-        yield ModeReport(mode, *_work(mode, seen.free, seen.current, planned.visible), why_not)
+        yield ModeReport(mode, *_work(mode, decision.free, decision.current, planned.visible), why_not)
 
 
 def _work(
@@ -193,43 +193,43 @@ def _revert_until_ms(context: TriggerContext, current: Snapshot | None) -> int |
 
 def headline(plan: PlanReport) -> str:
     """What a run would do, in one sentence."""
-    seen, work = plan.decision, _work_text(plan)
-    session = seen.session.id if seen.session is not None else ""
+    decision, work = plan.decision, _work_text(plan)
+    session = decision.session.id if decision.session is not None else ""
     used, most = plan.retries
-    match seen.step:
+    match decision.step:
         case PlannedAction.NOTHING:
-            those = "all that are ready are" if seen.looked and seen.looked.found.later else "all"
+            those = "all that are ready are" if decision.looked and decision.looked.readiness.later else "all"
             return f"nothing to do: {plural(plan.listed, 'file')} listed, {those} published"
         case PlannedAction.HELD:
             return "nothing to do: a rollback holds back what is different, until `resume` or another change"
         case PlannedAction.WAITING:
             return "waits: a file that the table knows is being rewritten"
         case PlannedAction.FINISH:
-            return f"finishes what is left half way, and no more: {seen.why}"
+            return f"finishes what is left half way, and no more: {decision.why}"
         case PlannedAction.END:
             return f"goes on with the switch of {session}, whose end gave no answer"
         case PlannedAction.BEGIN:
-            return f"a new session {work}" + (f"; {seen.why}" if seen.why else "")
+            return f"a new session {work}" + (f"; {decision.why}" if decision.why else "")
         case PlannedAction.CONTINUE:
             return f"session {session} goes on: {work}; no retry is spent"
         case PlannedAction.RETRY:
             return f"retry {used + 1} of {most} of session {session}: {work}"
-        case PlannedAction.RESTART if seen.plan is None:
-            return f"session {session} is given up ({seen.why}), and nothing is left to do"
+        case PlannedAction.RESTART if decision.plan is None:
+            return f"session {session} is given up ({decision.why}), and nothing is left to do"
         case PlannedAction.RESTART:
-            return f"session {session} is given up ({seen.why}); a new one {work}"
+            return f"session {session} is given up ({decision.why}); a new one {work}"
 
 
 def _work_text(plan: PlanReport) -> str:
     """What a session does with files, and that it comes to nothing, where that is known."""
-    seen = plan.decision
-    removed = len(seen.plan.removals) if seen.plan is not None else 0
-    told = [f"builds {plural(len(plan.build), 'file')} of {size(plan.build_bytes)}"]
+    removed = len(plan.decision.plan.removals) if plan.decision.plan is not None else 0
+    parts = [f"builds {plural(len(plan.build), 'file')} of {size(plan.build_bytes)}"]
     if removed:
-        told = [*(told if plan.build else ()), f"removes {plural(removed, 'file')}"]
+        parts = [*(parts if plan.build else ()), f"removes {plural(removed, 'file')}"]
     if plan.kept:
-        told.append(f"keeps {plan.kept}")
-    return ", ".join(told) + (", and will be refused (see below)" if plan.planned.refused is not None else "")
+        parts.append(f"keeps {plan.kept}")
+    end = ", and will be refused (see below)" if plan.planned.refused is not None else ""
+    return ", ".join(parts) + end
 
 
 def values(plan: PlanReport) -> JsonObject:
@@ -237,32 +237,32 @@ def values(plan: PlanReport) -> JsonObject:
 
     null is not known.
     """
-    planned, seen = plan.planned, plan.decision
+    planned, decision, session = plan.planned, plan.decision, plan.decision.session
     used, most = plan.retries
-    found = seen.looked.found if seen.looked is not None else None
+    readiness = decision.looked.readiness if decision.looked is not None else None
     return {
         "table": f"{planned.table}_OFFLINE",
         "mode": planned.mode.lower(),
         "push": planned.push.lower(),
         "plan": planned.plan_basis.hash,
         "restsOn": dict(planned.plan_basis.digests),
-        "step": seen.step,
+        "step": decision.step,
         "summary": headline(plan),
-        "why": seen.why or None,
+        "why": decision.why or None,
         "refused": planned.refused.reason if planned.refused else None,
         "hint": planned.refused.hint if planned.refused else None,
         "session": None
-        if seen.session is None
-        else {"id": seen.session.id, "state": seen.session.state, "attempt": seen.session.attempt},
-        "retries": {"used": used, "max": most, "spent": seen.step == "RETRY"},
+        if session is None
+        else {"id": session.id, "state": session.state, "attempt": session.attempt},
+        "retries": {"used": used, "max": most, "spent": decision.step == "RETRY"},
         "leaseHolder": str(plan.holder) if plan.holder else None,
         "files": {
             "source": plan.source,
             "listed": plan.listed,
             **{kind: [_change(c) for c in plan.of_kind(kind)] for kind in _KINDS},
             "heldBack": [_change(c) for c in plan.held],
-            "notReady": [_unready(u) for u in found.later] if found else [],
-            "waiting": [_unready(u) for u in found.waiting] if found else [],
+            "notReady": [_unready(u) for u in readiness.later] if readiness else [],
+            "waiting": [_unready(u) for u in readiness.waiting] if readiness else [],
         },
         "build": {"files": [row.uri for row in plan.build], "bytes": plan.build_bytes, "kept": plan.kept},
         "segments": {
@@ -345,9 +345,9 @@ def _change(change: FileChange) -> JsonObject:
     return {"uri": change.uri, "old": _version(change.before), "new": _version(change.after)}
 
 
-def _version(found: Fingerprint | None) -> JsonObject | None:
-    return None if found is None else {"version": found.token, **found.to_json()}
+def _version(fingerprint: Fingerprint | None) -> JsonObject | None:
+    return None if fingerprint is None else {"version": fingerprint.token, **fingerprint.to_json()}
 
 
-def _unready(found: Unready) -> str:
-    return f"{found.uri} {found.why}"
+def _unready(file: Unready) -> str:
+    return f"{file.uri} {file.why}"

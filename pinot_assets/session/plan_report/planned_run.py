@@ -79,35 +79,35 @@ class PlanBasis:
         whole = sha256_hex("".join(self.digests[name] for name in PARTS).encode())[:_WHOLE]
         return whole + "".join(self.digests[name][:_PART] for name in PARTS)
 
-    def require(self, table: str, wanted: str) -> None:
+    def require(self, table: str, plan_hash: str) -> None:
         """Go on only where a plan still holds.
 
-        :param wanted: its hash, or the first digits of it.
+        :param plan_hash: its hash, or the first digits of it.
         :raises PlanOutdated: something that it rests on is another thing by now, or that is no hash.
         """
-        wanted = wanted.strip().lower()
-        if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST},{len(self.hash)}}}", wanted):
+        plan_hash = plan_hash.strip().lower()
+        if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST},{len(self.hash)}}}", plan_hash):
             raise PlanOutdated(
-                f"{wanted!r} is not the hash of a plan",
+                f"{plan_hash!r} is not the hash of a plan",
                 why=f"that has {len(self.hash)} hex digits, of which the first {SHORTEST} are the least",
                 hint=f"`pinot-assets plan {table}` shows the one of now",
             )
-        if self.hash.startswith(wanted):
+        if self.hash.startswith(plan_hash):
             return
         raise PlanOutdated(
-            f"{table} is not what it was when plan {wanted[:SHORTEST]} was made; nothing was done",
-            why=self._changed_since(wanted),
+            f"{table} is not what it was when plan {plan_hash[:SHORTEST]} was made; nothing was done",
+            why=self._changed_since(plan_hash),
             hint=f"`pinot-assets plan {table}` shows what a run would do now",
         )
 
-    def _changed_since(self, wanted: str) -> str:
-        told = {
-            name: wanted[start : start + _PART]
+    def _changed_since(self, plan_hash: str) -> str:
+        given = {
+            name: plan_hash[start : start + _PART]
             for start, name in zip(range(_WHOLE, len(self.hash), _PART), PARTS, strict=True)
         }
-        if any(len(digits) < _PART for digits in told.values()):
+        if any(len(digits) < _PART for digits in given.values()):
             return f"something of it changed; all {len(self.hash)} digits of the hash would tell what"
-        changed = [text for name, text in PARTS.items() if not self.digests[name].startswith(told[name])]
+        changed = [text for name, text in PARTS.items() if not self.digests[name].startswith(given[name])]
         if len(changed) in (0, len(PARTS)):
             return "nothing of that plan holds here: was it another table's, or mistyped?"
         return f"changed since then: {'; '.join(changed)}"
@@ -246,19 +246,19 @@ def _with_segments(context: TriggerContext, planned: PlannedRun, visible: frozen
 
     :param visible: what is left once the strays are gone.
     """
-    seen = planned.decision
-    if seen.step is PlannedAction.END and seen.session is not None:
-        switch = load_switch(context, seen.session)
+    decision = planned.decision
+    if decision.step is PlannedAction.END and decision.session is not None:
+        switch = load_switch(context, decision.session)
         return replace(planned, segments_from=switch.segments_from, outputs=switch.segments_to)
-    if (plan := seen.plan) is None:
+    if (plan := decision.plan) is None:
         return planned
-    outputs = segments_to(plan, {o: receipt for o, (_, receipt) in seen.receipts.items()})
-    switch = Switch(0, segments_from(as_built(plan), seen.current, visible), outputs)
+    outputs = segments_to(plan, {o: receipt for o, (_, receipt) in decision.receipts.items()})
+    switch = Switch(0, segments_from(as_built(plan), decision.current, visible), outputs)
     refused: PinotAssetsError | None
     try:
-        refuse_too_many(context, plan, seen.current)
-        if (refused := why_paused(context, plan, seen.current, visible)) is None:
-            switch = with_placeholder(context, plan, seen.current, switch, visible)
+        refuse_too_many(context, plan, decision.current)
+        if (refused := why_paused(context, plan, decision.current, visible)) is None:
+            switch = with_placeholder(context, plan, decision.current, switch, visible)
     except (PushRefused, SwitchConflict) as error:
         refused = error
     return replace(planned, outputs=switch.segments_to, segments_from=switch.segments_from, refused=refused)
@@ -272,12 +272,12 @@ def _with_basis(context: TriggerContext, stored: Session | None, planned: Planne
 
     :param stored: the open session as ZooKeeper has it.
     """
-    seen, pointer, ingestion = planned.decision, context.lease.pointer, context.spec.ingestion
-    found = seen.looked.found if seen.looked is not None else None
+    decision, pointer, ingestion = planned.decision, context.lease.pointer, context.spec.ingestion
+    readiness = decision.looked.readiness if decision.looked is not None else None
     basis = PlanBasis.of(
-        files=[found.counted.digest, [u.uri for u in found.waiting]] if found is not None else [],
-        published=[planned.ref.sha256 if planned.ref else "", bool(seen.current)],
-        session=_session_values(stored, seen) if stored or seen.why else [],
+        files=[readiness.counted.digest, [u.uri for u in readiness.waiting]] if readiness is not None else [],
+        published=[planned.ref.sha256 if planned.ref else "", bool(decision.current)],
+        session=_session_values(stored, decision) if stored or decision.why else [],
         spec=[
             context.spec.name_with_type,
             context.fingerprint,
@@ -294,10 +294,10 @@ def _with_basis(context: TriggerContext, stored: Session | None, planned: Planne
     return replace(planned, plan_basis=basis)
 
 
-def _session_values(session: Session | None, seen: Decision) -> list[object]:
+def _session_values(session: Session | None, decision: Decision) -> list[object]:
     # Where something is only finished, the reason alone tells what.
-    finished = seen.why if seen.step is PlannedAction.FINISH else ""
-    values: list[object] = [seen.step, finished, _rows_digest(seen.plan)]
+    finished = decision.why if decision.step is PlannedAction.FINISH else ""
+    values: list[object] = [decision.step, finished, _rows_digest(decision.plan)]
     if session is None:
         return values
     switch = session.switch_object.sha256 if session.switch_object else ""

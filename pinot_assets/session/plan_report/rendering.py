@@ -42,16 +42,16 @@ def file_counts(plan: PlanReport) -> Iterator[Line]:
     """How many files of each kind, with their bytes."""
     yield Line("listed", f"{plural(plan.listed, 'file')} in {plan.source}")
     for kind in ("new", "rewritten", "deleted", "touched"):
-        if found := plan.of_kind(kind):
+        if files := plan.of_kind(kind):
             more = " (another fingerprint, the same content: not read again)" if kind == "touched" else ""
-            yield Line(kind, f"{plural(len(found), 'file')}{_bytes_of(found)}{more}")
+            yield Line(kind, f"{plural(len(files), 'file')}{_bytes_of(files)}{more}")
     if plan.held:
         yield Line("held back", f"{plural(len(plan.held), 'file')} after a rollback, until `resume`", True)
     looked = plan.decision.looked
-    if looked is not None and looked.found.later:
-        yield Line("not ready", f"{plural(len(looked.found.later), 'file')}, left for a later run")
-    if looked is not None and looked.found.waiting:
-        yield Line("waits for", plural(len(looked.found.waiting), "file"), True)
+    if looked is not None and looked.readiness.later:
+        yield Line("not ready", f"{plural(len(looked.readiness.later), 'file')}, left for a later run")
+    if looked is not None and looked.readiness.waiting:
+        yield Line("waits for", plural(len(looked.readiness.waiting), "file"), True)
 
 
 def file_lines(plan: PlanReport) -> Iterator[tuple[str, str, str]]:
@@ -61,7 +61,7 @@ def file_lines(plan: PlanReport) -> Iterator[tuple[str, str, str]]:
         yield from _some(kind, [(_below(plan, c.uri), _versions(c)) for c in plan.of_kind(kind)])
     yield from _some("held", [(_below(plan, c.uri), _versions(c)) for c in plan.held])
     looked = plan.decision.looked
-    unready: tuple[Unready, ...] = (*looked.found.later, *looked.found.waiting) if looked else ()
+    unready: tuple[Unready, ...] = (*looked.readiness.later, *looked.readiness.waiting) if looked else ()
     yield from _some("waiting", [(_below(plan, u.uri), u.why) for u in unready])
 
 
@@ -153,17 +153,17 @@ def _node_lines(switch: SwitchCost, push: PushKind) -> Iterator[Line]:
 
 def risk_lines(plan: PlanReport) -> Iterator[Line]:
     """What it spends and what it takes away for good."""
-    planned, seen, (used, most) = plan.planned, plan.decision, plan.retries
-    if seen.step is PlannedAction.RETRY:
+    planned, decision, (used, most) = plan.planned, plan.decision, plan.retries
+    if decision.step is PlannedAction.RETRY:
         yield Line("retries", f"spends one: {used + 1} of {most} then", warns=used + 1 >= most)
-    elif seen.step is PlannedAction.RESTART:
-        new = f"; the new one has {most} of its own" if seen.plan is not None else ""
+    elif decision.step is PlannedAction.RESTART:
+        new = f"; the new one has {most} of its own" if decision.plan is not None else ""
         yield Line("retries", f"the session is given up after {used} of {most}{new}", warns=True)
-    elif seen.session is not None:
+    elif decision.session is not None:
         yield Line("retries", f"spends none: {used} of {most} used")
-    audit = seen.session.audit if seen.session is not None else None
-    if seen.step in (PlannedAction.CONTINUE, PlannedAction.RETRY) and audit is not None and not audit.passed:
-        yield Line("last audit", f"kept the gate shut: {audit.summary}", warns=True)
+    session, goes_on = decision.session, decision.step in (PlannedAction.CONTINUE, PlannedAction.RETRY)
+    if goes_on and session is not None and session.audit is not None and not session.audit.passed:
+        yield Line("last audit", f"kept the gate shut: {session.audit.summary}", warns=True)
     yield from _shrinking(plan)
     label = "way back"
     if plan.revert_until_ms is not None:
@@ -172,8 +172,8 @@ def risk_lines(plan: PlanReport) -> Iterator[Line]:
     if (switch := plan.switching) is not None:
         yield Line(label, _way_back(plan, switch))
         yield _doomed(switch)
-    elif seen.plan is not None:
-        audited = ", once that passes the audit" if planned.to_build or seen.plan.done else ""
+    elif decision.plan is not None:
+        audited = ", once that passes the audit" if planned.to_build or decision.plan.done else ""
         yield Line(
             "no switch",
             f"no segment comes or goes, and none is needed: the ledger learns what was seen{audited}",
@@ -262,9 +262,9 @@ def command(plan: PlanReport) -> str:
 # --- pieces ----------------------------------------------------------------------------------------
 
 
-def version(found: Fingerprint) -> str:
+def version(fingerprint: Fingerprint) -> str:
     """A version for people: its size and the token that receipts have."""
-    return f"{size(found.size)} {found.token}"
+    return f"{size(fingerprint.size)} {fingerprint.token}"
 
 
 def _sums(sums: Sums, show: Callable[[int], str]) -> str:
@@ -287,7 +287,7 @@ def _if_estimated(amount: Estimate) -> str:
 
 
 def _versions(change: FileChange) -> str:
-    return " → ".join(version(found) for found in (change.before, change.after) if found is not None)
+    return " → ".join(version(side) for side in (change.before, change.after) if side is not None)
 
 
 def _bytes_of(changes: list[FileChange]) -> str:

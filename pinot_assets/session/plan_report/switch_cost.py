@@ -273,12 +273,12 @@ def _disks(
     return tuple(_disk(server, disks.get(server), part, beside) for server in servers)
 
 
-def _disk(server: str, found: ServerDisk | PinotError | None, part: int | None, tars: int) -> Disk:
-    if found is None:
+def _disk(server: str, answer: ServerDisk | PinotError | None, part: int | None, tars: int) -> Disk:
+    if answer is None:
         return Disk(server, None, why_not="Pinot's servers tell it from 1.3 on")
-    if isinstance(found, PinotError):
-        return Disk(server, None, why_not=found.reason)
-    free = found.total - found.used
+    if isinstance(answer, PinotError):
+        return Disk(server, None, why_not=answer.reason)
+    free = answer.total - answer.used
     return Disk(server, free) if part is None else Disk(server, free, free - part, free - part - tars)
 
 

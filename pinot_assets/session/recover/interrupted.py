@@ -114,10 +114,10 @@ def adopt_open_entry(context: TriggerContext, session: Session) -> Session | Non
     switch = load_switch(context, session)
     if context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
         return None
-    found = with_open_entry(context, session, switch)
-    if found != session:
-        context.lease.write(session=found)
-    return found
+    opened = with_open_entry(context, session, switch)
+    if opened != session:
+        context.lease.write(session=opened)
+    return opened
 
 
 def with_open_entry(context: TriggerContext, session: Session, switch: Switch) -> Session:

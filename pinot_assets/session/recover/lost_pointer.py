@@ -104,7 +104,7 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
         _point_to(context, same.ref, seq, hold, same.snapshot.format)
         context.note(
             f"{why}: queries see exactly snapshot {same.snapshot.session}, "
-            "which is the ledger again" + _told(hold)
+            "which is the ledger again" + _held_again(hold)
         )
         return
     crcs = context.pinot.segment_crcs(context.table)
@@ -130,7 +130,7 @@ def _rebuild(context: TriggerContext, visible: frozenset[str], why: str) -> None
         f"{why}: the ledger is rebuilt from "
         f"{plural(len(visible), 'visible segment')} "
         f"({plural(len(files), 'file')}; the content hash of {unknown} is unknown: one that is only touched "
-        "counts as rewritten). Files without rows are read once more" + _told(hold)
+        "counts as rewritten). Files without rows are read once more" + _held_again(hold)
     )
 
 
@@ -151,7 +151,7 @@ def _point_to(
     context.lease.write(pointer=pointer, session=session)
 
 
-def _told(hold: ObjectRef | None) -> str:
+def _held_again(hold: ObjectRef | None) -> str:
     return "; what the last rollback held back is held again until `resume`" if hold else ""
 
 
@@ -165,10 +165,10 @@ def hold_of_last_rollback(
     if newest is None or (context.mode is Mode.SWAP and newest.seq != now.seq):
         return None
     staging, folder = context.staging, f"sessions/{newest.session}"
-    found = [info for info in staged(staging, folder) if info.key.startswith(f"{folder}/hold-")]
-    if not found:
+    holds = [info for info in staged(staging, folder) if info.key.startswith(f"{folder}/hold-")]
+    if not holds:
         return None
-    last = max(found, key=lambda info: info.fingerprint.mtime_us).key
+    last = max(holds, key=lambda info: info.fingerprint.mtime_us).key
     ref = ObjectRef(last, last.removeprefix(f"{folder}/hold-").removesuffix(".json"))
     hold = still_held(staging.hold(ref), now)
     return staging.put_hold(newest.session, hold) if not hold.is_empty or context.mode is Mode.SWAP else None
@@ -181,13 +181,13 @@ def _known(
     kept: Iterable[StoredSnapshot], crcs: Mapping[str, int]
 ) -> dict[str, tuple[PublishedFile, Output]]:
     """What snapshots say of segments that Pinot holds with the same content; the newest wins."""
-    found: dict[str, tuple[PublishedFile, Output]] = {}
+    known: dict[str, tuple[PublishedFile, Output]] = {}
     for one in kept:
         for file in one.snapshot.files:
             for output in file.outputs:
                 if crcs.get(output.segment) == output.crc:
-                    found.setdefault(output.segment, (file, output))
-    return found
+                    known.setdefault(output.segment, (file, output))
+    return known
 
 
 def _files(
@@ -278,17 +278,17 @@ def adopted(
     :raises SessionError: as `catch_up`.
     """
     behind = look(table, clients, pointer, session) if not is_fresh(pointer) else Behind(())
-    if behind.seen is None and behind.unknown:
+    if behind.live is None and behind.unknown:
         raise stop(table, pointer, behind.unknown, behind.newer)
-    return behind.seen or pointer.current_snapshot
+    return behind.live or pointer.current_snapshot
 
 
 def ledger_to_leave(
     table: str, clients: TableClients, pointer: Pointer, session: Session | None
 ) -> SnapshotRef | None:
     """The same for a rollback to a snapshot that a person named, which nothing newer stops."""
-    seen = look(table, clients, pointer, session).seen if not is_fresh(pointer) else None
-    return seen or pointer.current_snapshot
+    live = look(table, clients, pointer, session).live if not is_fresh(pointer) else None
+    return live or pointer.current_snapshot
 
 
 def catch_up_or_ask(context: TriggerContext) -> Behind | None:
@@ -303,8 +303,8 @@ def catch_up_or_ask(context: TriggerContext) -> Behind | None:
         return None  # `rebuild_if_lost` sees to it
     session = context.active_session()
     behind = look(context.table, context.clients, pointer, session)
-    if behind.seen is not None:
-        _adopt(context, session, StoredSnapshot(behind.seen, context.staging.snapshot(behind.seen)))
+    if behind.live is not None:
+        _adopt(context, session, StoredSnapshot(behind.live, context.staging.snapshot(behind.live)))
         return None
     _go_beyond(context, session, behind)
     return behind if behind.unknown else None

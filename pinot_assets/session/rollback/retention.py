@@ -93,15 +93,15 @@ def needed(
     :param session: the open one.
     :raises SnapshotCorrupt: one of them cannot be read.
     """
-    ref, found = pointer.current_snapshot, set(_of_hold(clients.staging, there, pointer))
+    ref, refs = pointer.current_snapshot, set(_of_hold(clients.staging, there, pointer))
     if ref is not None:
         current = clients.staging.outline(ref)
-        found |= {ref, *left_behind(current), *_revertible(spec, clients, there)}
+        refs |= {ref, *left_behind(current), *_revertible(spec, clients, there)}
         if current.parent is not None:
-            found.add(current.parent)
+            refs.add(current.parent)
     if session is not None and session.target is not None:
-        found.add(session.target)
-    return frozenset(found)
+        refs.add(session.target)
+    return frozenset(refs)
 
 
 def _of_hold(staging: Staging, there: Sequence[SnapshotHeader], pointer: Pointer) -> Iterator[SnapshotRef]:

@@ -57,18 +57,18 @@ from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Output
 
 
-def rollback(context: TriggerContext, wanted: str = "", shown: RollbackPlan | None = None) -> Snapshot:
+def rollback(context: TriggerContext, to: str = "", shown: RollbackPlan | None = None) -> Snapshot:
     """Bring the table back to a kept snapshot.
 
-    :param wanted: as for `rollback_plan`.
+    :param to: as for `rollback_plan`.
     :param shown: what was shown to the person who asked for it; nothing else is done.
     :returns: the snapshot that is visible now.
     :raises RollbackRefused: there is no safe way back; the text says why and what else can be done.
     """
-    context.goal = wanted = shown.target.snapshot.session if shown else wanted
-    (catch_up_or_ask if wanted else catch_up)(context)
+    context.goal = to = shown.target.snapshot.session if shown else to
+    (catch_up_or_ask if to else catch_up)(context)
     rebuild_if_lost(context)
-    way = rollback_plan(context.spec, context.clients, wanted)
+    way = rollback_plan(context.spec, context.clients, to)
     if shown is not None and way.promise != shown.promise:
         dropped = f"; session {way.drops.id} is open" if way.drops else ""
         raise RollbackRefused(
@@ -222,15 +222,15 @@ def _record_revert(
     context: TriggerContext, session: Session, current: StoredSnapshot, target: StoredSnapshot
 ) -> Snapshot:
     there = context.pinot.all_segments(context.table)
-    wanted = set(target.snapshot.segments)
-    if lost := wanted - there:
+    of_target = set(target.snapshot.segments)
+    if lost := of_target - there:
         context.note(
             f"gone from Pinot: {plural(len(lost), 'segment')} of {target.snapshot.session}, first {min(lost)}"
         )
-    taken = set(current.snapshot.segments) - wanted
-    if context.switcher.undo_delayed_starts(wanted & there):
+    taken = set(current.snapshot.segments) - of_target
+    if context.switcher.undo_delayed_starts(of_target & there):
         context.note(f"a delayed start hid segments of {target.snapshot.session}; shown again")
-    context.switcher.confirm_visible(tuple(wanted & there), tuple(taken))
+    context.switcher.confirm_visible(tuple(of_target & there), tuple(taken))
     return _record(context, session, current, target.snapshot, RollbackWay.REVERT)
 
 

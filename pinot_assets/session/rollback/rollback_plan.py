@@ -238,23 +238,23 @@ def rollback_plans(spec: TableSpec, clients: TableClients, newest: int) -> Itera
         yield facts.plan(current, kept)
 
 
-def rollback_plan(spec: TableSpec, clients: TableClients, wanted: str = "") -> RollbackPlan:
+def rollback_plan(spec: TableSpec, clients: TableClients, to: str = "") -> RollbackPlan:
     """What a rollback would do; takes no lease and changes nothing.
 
-    :param wanted: number or session of a kept snapshot; "" is the one before the current one. While a
+    :param to: number or session of a kept snapshot; "" is the one before the current one. While a
         rollback is half way, its own target.
     :raises RollbackRefused: there is nothing to go back to, or a session is in its switch (rule R21).
     """
     pointer = clients.store.pointer()
     session = clients.store.active_session(pointer)
-    ref = (ledger_to_leave if wanted else adopted)(spec.name, clients, pointer, session)
+    ref = (ledger_to_leave if to else adopted)(spec.name, clients, pointer, session)
     if ref is None:
         raise RollbackRefused(f"{spec.name} has never been published", hint="there is nothing to roll back")
     current = StoredSnapshot(ref, clients.staging.snapshot(ref))
     session = session if ref == pointer.current_snapshot else None
     if session is not None and session.mode is Mode.ROLLBACK:
-        return _half_way(spec, clients, session, current, wanted)
-    target = find_target(clients.staging, current, wanted)
+        return _half_way(spec, clients, session, current, to)
+    target = find_target(clients.staging, current, to)
     if session is not None and session.state is State.SWITCH:
         shut = session.audit is not None and not session.audit.passed
         gate = ", behind a shut gate" if shut else ""
@@ -266,27 +266,27 @@ def rollback_plan(spec: TableSpec, clients: TableClients, wanted: str = "") -> R
             if shut
             else "run the table once more so that it ends, then roll back",
         )
-    found = rollback_facts(spec, clients).plan(current, target)
-    if found.way is None and target.ref == current.ref:
+    plan = rollback_facts(spec, clients).plan(current, target)
+    if plan.way is None and target.ref == current.ref:
         raise RollbackRefused(
             f"{spec.name} is at snapshot {current.snapshot.seq} already",
             hint=f"`pinot-assets snapshots {spec.name}` lists those before it",
         )
-    return replace(found, drops=session)
+    return replace(plan, drops=session)
 
 
 def _half_way(
-    spec: TableSpec, clients: TableClients, session: Session, current: StoredSnapshot, wanted: str
+    spec: TableSpec, clients: TableClients, session: Session, current: StoredSnapshot, to: str
 ) -> RollbackPlan:
     target = target_of(clients, session)
-    if wanted and find_target(clients.staging, current, wanted).ref != target.ref:
+    if to and find_target(clients.staging, current, to).ref != target.ref:
         raise RollbackRefused(
             f"{spec.name} is on its way back to {target.snapshot.session}",
             why=f"rollback {session.id} was left half way",
             hint="finish that one (`rollback` without --to) or give it up (`session clear`) first",
         )
-    found = rollback_facts(spec, clients).plan(current, target)
-    return replace(found, way=RollbackWay.REVERT if is_revert(session) else RollbackWay.REPUBLISH)
+    plan = rollback_facts(spec, clients).plan(current, target)
+    return replace(plan, way=RollbackWay.REVERT if is_revert(session) else RollbackWay.REPUBLISH)
 
 
 def from_source(clients: TableClients, current: StoredSnapshot) -> StoredSnapshot:

@@ -63,8 +63,8 @@ def require_known(store: SessionStore, staging: Staging) -> None:
     :raises NeedsNewerRelease: something stored is of a format that this release does not know.
     :raises SourceError: the staging area cannot be asked.
     """
-    for found in look(store, staging):
-        found.marks.require_known(found.name)
+    for stored in look(store, staging):
+        stored.marks.require_known(stored.name)
 
 
 def look(store: SessionStore, staging: Staging) -> Iterator[StoredObject]:
@@ -88,8 +88,8 @@ def look(store: SessionStore, staging: Staging) -> Iterator[StoredObject]:
     last = {_kind_of(info.key): info.key for info in by_age}
     as_listed = (last[_kind_of(info.key)] for info in listed)
     for key in dict.fromkeys([*_named(pointer), *_named(session), *as_listed]):
-        if (found := _object(staging, key)) is not None:
-            yield found
+        if (stored := _object(staging, key)) is not None:
+            yield stored
 
 
 def _read(parse: Callable[[bytes], T], data: bytes | None) -> T | None:

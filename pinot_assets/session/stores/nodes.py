@@ -64,10 +64,10 @@ def tables_with_sessions(client: KazooClient, cluster: str) -> list[str]:
 def children(client: KazooClient, path: str) -> list[str]:
     """The names below a node; none where there is no such node."""
     try:
-        found: list[str] = client.retry(client.get_children, path)
+        names: list[str] = client.retry(client.get_children, path)
     except NoNodeError:
         return []
-    return found
+    return names
 
 
 def first_error(results: list[object]) -> Exception | None:

@@ -109,7 +109,7 @@ class SessionStore:
 
     def sessions(self) -> list[Session]:
         """The kept sessions that can be read, oldest first: what is over stops nobody."""
-        return [found for node in self.session_nodes() if (found := self._readable(node)) is not None]
+        return [session for node in self.session_nodes() if (session := self._readable(node)) is not None]
 
     def newest_session(self) -> Session | None:
         """The newest session; None where there is none, or it cannot be read."""
@@ -125,8 +125,8 @@ class SessionStore:
     @answered()
     def session_nodes(self) -> list[str]:
         """Names of their nodes, oldest first; one that cannot be read is among them."""
-        found = nodes.children(self.zk, self.path)
-        numbers = ((whole_number(name[2:]), name) for name in found if name.startswith("cp"))
+        names = nodes.children(self.zk, self.path)
+        numbers = ((whole_number(name[2:]), name) for name in names if name.startswith("cp"))
         return [name for _, name in sorted((number, name) for number, name in numbers if number is not None)]
 
     @answered()

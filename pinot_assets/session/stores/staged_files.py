@@ -151,7 +151,7 @@ class StagedFiles:
 
         :raises TooLarge: those of the plan's files have too many bytes together.
         """
-        found: dict[int, tuple[str, Receipt]] = {}
+        valid: dict[int, tuple[str, Receipt]] = {}
         accepted = {r.ordinal: r.receipt for r in plan.done}
         folder, files = f"sessions/{plan.session}/files", {file_id(row.uri) for row in plan.rows}
         keys = self.fitting_receipts(
@@ -163,28 +163,28 @@ class StagedFiles:
         for key, receipt in zip(keys, receipts, strict=True):
             if receipt is None or accepted.get(receipt.ordinal, key) != key:
                 continue
-            before = found.get(receipt.ordinal)
+            before = valid.get(receipt.ordinal)
             is_newer = before is None or before[1].attempt < receipt.attempt
             if receipt.ordinal in accepted or (is_newer and receipt.attempt <= plan.attempt):
-                found[receipt.ordinal] = (key, receipt)
+                valid[receipt.ordinal] = (key, receipt)
         revoked = {r.ordinal: r.receipt for r in plan.to_build}
-        return {o: (key, receipt) for o, (key, receipt) in found.items() if revoked.get(o) != key}
+        return {o: (key, receipt) for o, (key, receipt) in valid.items() if revoked.get(o) != key}
 
     def fitting_receipts(self, infos: Iterable[ObjectInfo]) -> list[str]:
         """The keys of these receipts, which are about to be read.
 
         :raises TooLarge: they have too many bytes together; names the largest.
         """
-        found = [*infos]
-        if sum(info.fingerprint.size for info in found) > RECEIPTS.bytes:
-            largest = max(found, key=lambda info: info.fingerprint.size)
+        listed = [*infos]
+        if sum(info.fingerprint.size for info in listed) > RECEIPTS.bytes:
+            largest = max(listed, key=lambda info: info.fingerprint.size)
             raise TooLarge(
-                f"{plural(len(found), 'receipt')} of {self.store.uri} cannot be read",
+                f"{plural(len(listed), 'receipt')} of {self.store.uri} cannot be read",
                 why=f"together they have more than {RECEIPTS.bytes // MIB:,} MiB, which is the most that is "
                 f"read of {RECEIPTS.what}; the largest is {largest.key}, {size(largest.fingerprint.size)}",
                 hint=f"{RECEIPTS.hint}; if they should not, find out who wrote them",
             )
-        return [info.key for info in found]
+        return [info.key for info in listed]
 
     def newest_attempt(self, session: str) -> int:
         """The newest attempt of a session that wrote a receipt, 0 where none did."""
@@ -240,12 +240,12 @@ class StagedFiles:
         a copy, say, or damaged.
         """
         key = self.key_of(output.tar_uri)
-        found = self.store.stat(key)
-        if found is None or found.size != output.tar_bytes:
+        there = self.store.stat(key)
+        if there is None or there.size != output.tar_bytes:
             return False
         if self.store.stat(self.key_of(output.metadata_uri)) is None:
             return False
-        return found.token == token or self.store.sha256(key) == output.tar_sha256
+        return there.token == token or self.store.sha256(key) == output.tar_sha256
 
     def put_receipt(self, session: str, receipt: Receipt) -> str:
         """Write a receipt for tars that lie here; returns its key.
@@ -253,7 +253,7 @@ class StagedFiles:
         :raises StoreConflict: another one stands there.
         """
         stats = [self.store.stat(self.key_of(o.tar_uri)) for o in receipt.outputs]
-        receipt = replace(receipt, tars=tuple(found.token if found else "" for found in stats))
+        receipt = replace(receipt, tars=tuple(tar.token if tar else "" for tar in stats))
         key = f"sessions/{session}/{receipt_key(receipt.uri, receipt.read, receipt.attempt)}"
         self.store.put_if_absent(key, receipt.to_bytes())
         return key

@@ -300,11 +300,11 @@ def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -
     :param versions: token of the version that was read, by URI.
     :raises TooLarge: they have too many bytes together.
     """
-    wanted = {f"{file_id(uri)}-{version}": uri for uri, version in versions.items()}
+    uri_of = {f"{file_id(uri)}-{version}": uri for uri, version in versions.items()}
     folder = f"sessions/{session}/files"
     of_file: dict[str, list[ObjectInfo]] = defaultdict(list)
     for info in staged(staging, folder):
-        if (uri := wanted.get(info.key.removeprefix(f"{folder}/").rpartition("-")[0])) is not None:
+        if (uri := uri_of.get(info.key.removeprefix(f"{folder}/").rpartition("-")[0])) is not None:
             of_file[uri].append(info)
     for infos in of_file.values():
         infos.sort(key=lambda info: attempt_of(info.key), reverse=True)  # as numbers: 10 comes after 9
@@ -312,10 +312,10 @@ def kept_receipts(staging: Staging, session: str, versions: Mapping[str, str]) -
 
     def newest(infos: list[ObjectInfo]) -> Receipt | None:
         """Of two attempts the later one, whose segments may have been renamed."""
-        return next((found for info in infos if (found := _read(staging, info.key)) is not None), None)
+        return next((receipt for info in infos if (receipt := _read(staging, info.key)) is not None), None)
 
-    found = in_threads(newest, of_file.values(), THREADS, "receipts")
-    return {uri: receipt for uri, receipt in zip(of_file, found, strict=True) if receipt is not None}
+    receipts = in_threads(newest, of_file.values(), THREADS, "receipts")
+    return {uri: receipt for uri, receipt in zip(of_file, receipts, strict=True) if receipt is not None}
 
 
 def _read(staging: Staging, key: str) -> Receipt | None:

@@ -50,12 +50,12 @@ class SnapshotHeader:
 def snapshot_headers(listed: Iterable[ObjectInfo]) -> list[SnapshotHeader]:
     """The snapshots among these objects, newest first, and of one number the one first that was written
     last; whether they can be read is not known."""
-    found = (
+    headers = (
         SnapshotHeader(SnapshotRef(m[0], m["sha256"]), int(m["seq"]), info.fingerprint.mtime_us // 1000)
         for info in listed
         if (m := _HEADER.fullmatch(info.key))
     )
-    return sorted(found, key=lambda header: (header.seq, header.stored_ms), reverse=True)
+    return sorted(headers, key=lambda header: (header.seq, header.stored_ms), reverse=True)
 
 
 def snapshot_refs(staging: Staging) -> list[SnapshotRef]:
@@ -156,15 +156,15 @@ def came_from(snapshot: Snapshot) -> set[SnapshotRef]:
     return {*left_behind(snapshot), *((snapshot.parent,) if snapshot.parent is not None else ())}
 
 
-def find_target(staging: Staging, current: StoredSnapshot, wanted: str) -> StoredSnapshot:
+def find_target(staging: Staging, current: StoredSnapshot, name: str) -> StoredSnapshot:
     """The snapshot to go back to.
 
-    :param wanted: a number (`17`) or a session (`cp17-0a1b2c`); "" is the snapshot before the current one.
+    :param name: a number (`17`) or a session (`cp17-0a1b2c`); "" is the snapshot before the current one.
     :raises RollbackRefused: there is none.
     :raises SnapshotCorrupt: it cannot be read.
     """
     table = current.snapshot.table.removesuffix("_OFFLINE")
-    if not wanted:
+    if not name:
         if (parent := before(staging, current.snapshot)) is None:
             first = current.snapshot.parent is None
             raise RollbackRefused(
@@ -175,17 +175,17 @@ def find_target(staging: Staging, current: StoredSnapshot, wanted: str) -> Store
                 else f"`pinot-assets snapshots {table}` lists all that are kept; name one with --to",
             )
         return parent
-    seq = re.match(r"(?:cp)?([0-9]+)(?:-[0-9a-f]{6})?$", wanted)
+    seq = re.match(r"(?:cp)?([0-9]+)(?:-[0-9a-f]{6})?$", name)
     refs = [r for r in snapshot_refs(staging) if seq and r.key.startswith(f"snapshots/{seq[1]}-")]
     if len(refs) > 1:
         known = {kept.ref for kept in published(staging, current)}
         refs.sort(key=lambda ref: ref not in known)
     there = (StoredSnapshot(ref, staging.snapshot(ref)) for ref in refs)
-    for found in of_its_cluster(there, current.snapshot):
-        if "-" not in wanted or found.snapshot.session == wanted:
-            return found
+    for stored in of_its_cluster(there, current.snapshot):
+        if "-" not in name or stored.snapshot.session == name:
+            return stored
     raise RollbackRefused(
-        f"{table} has no snapshot {wanted}",
+        f"{table} has no snapshot {name}",
         why=f"none of that name lies in {staging.store.uri}/snapshots",
         hint=f"`pinot-assets snapshots {table}` lists all that are kept",
     )
@@ -244,11 +244,11 @@ def why_not_ours(
 
 def _led_back_to(there: Mapping[SnapshotRef, Snapshot], current: SnapshotRef | None) -> set[SnapshotRef]:
     """Snapshots that this one came from, over its parent and over what rollbacks left."""
-    found, open_ends = set[SnapshotRef](), [current]
+    ancestors, open_ends = set[SnapshotRef](), [current]
     while open_ends:
         ref = open_ends.pop()
-        if ref is None or ref in found or ref not in there:
+        if ref is None or ref in ancestors or ref not in there:
             continue
-        found.add(ref)
+        ancestors.add(ref)
         open_ends += came_from(there[ref])
-    return found
+    return ancestors

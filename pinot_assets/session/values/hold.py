@@ -79,14 +79,14 @@ class Hold(Stored):
 
     def with_versions(self, versions: Mapping[str, Sequence[HeldVersion]]) -> Hold:
         """The same removals, and these versions; a file without any is not held."""
-        there = {uri: found for uri, found in versions.items() if found}
+        there = {uri: held for uri, held in versions.items() if held}
         return replace(
             self,
-            files={uri: found[0].token for uri, found in there.items()},
+            files={uri: held[0].token for uri, held in there.items()},
             versions={
-                uri: tuple(version.text for version in found)
-                for uri, found in there.items()
-                if len(found) > 1 or found[0].sha256
+                uri: tuple(version.text for version in held)
+                for uri, held in there.items()
+                if len(held) > 1 or held[0].sha256
             },
         )
 
@@ -190,14 +190,14 @@ def without_held(changes: Changes, hold: Hold) -> Changes:
 def _renewed(held: _Versions, file: SourceFile, sha256_of: Callable[[SourceFile], str]) -> _Versions:
     """The held versions of a file, with the listed one first if it is one of them."""
     now = file.fingerprint
-    if (found := next((version for version in held if version.token == now.token), None)) is None:
+    if (first := next((version for version in held if version.token == now.token), None)) is None:
         contents = {version.sha256 for version in held if version.size == now.size} - {""}
         sha256 = sha256_of(file) if contents else ""
         if sha256 not in contents:
             return held
-        found = HeldVersion(now.token, now.size, sha256)
+        first = HeldVersion(now.token, now.size, sha256)
         held = tuple(v for v in held if (v.size, v.sha256) != (now.size, sha256))
-    return found, *(version for version in held if version.token != found.token)
+    return first, *(version for version in held if version.token != first.token)
 
 
 def _is_version(version: HeldVersion, file: PublishedFile) -> bool:

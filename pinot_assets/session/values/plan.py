@@ -129,10 +129,10 @@ def with_receipts(plan: Plan, receipts: Receipts) -> Plan:
     """The plan with the receipts of its own attempt taken in."""
 
     def taken(row: Row) -> Row:
-        found = receipts.get(row.ordinal)
-        if row.status is not RowStatus.BUILD or found is None:
+        valid = receipts.get(row.ordinal)
+        if row.status is not RowStatus.BUILD or valid is None:
             return row
-        key, receipt = found
+        key, receipt = valid
         return replace(row, planned=receipt.read, status=RowStatus.DONE, receipt=key)
 
     return replace(plan, rows=tuple(taken(r) for r in plan.rows))

@@ -12,7 +12,7 @@ from pinot_assets.audit.checks import Finding, rows_kept
 from pinot_assets.core.text import plural
 from pinot_assets.session.values.state import PushKind, Session
 from pinot_assets.snapshot.receipt import Failure, Receipt, SourceFile
-from pinot_assets.source.readiness import Unready, told
+from pinot_assets.source.readiness import Unready, unready_words
 from pinot_assets.table_spec import TableSpec
 
 
@@ -66,11 +66,12 @@ class TriggerReport:
         """One line."""
         changes = f"{len(self.new)} new, {len(self.rewritten)} rewritten, {len(self.deleted)} deleted"
         built = f"built {len(self.built)} of {self.listed} files listed"
+        listed = f"{plural(self.listed, 'file')} listed"
         match self.result:
             case TriggerResult.NOTHING:
                 if self.unready:
-                    return f"nothing to do yet: {plural(self.listed, 'file')} listed, {told(self.unready)}"
-                return f"nothing to do: {plural(self.listed, 'file')} listed, all published"
+                    return f"nothing to do yet: {listed}, {unready_words(self.unready)}"
+                return f"nothing to do: {listed}, all published"
             case TriggerResult.HELD:
                 return (
                     "held after a rollback: nothing is brought back until `resume` or a change of the source"
@@ -84,7 +85,7 @@ class TriggerReport:
                 how = "to be published one by one" if one_by_one else "staged, hidden"
                 return f"{changes}; {built}, kept {self.kept}{self._failed}; {how}"
             case TriggerResult.WAITING:
-                return f"waiting, nothing was changed: {told(self.unready)}"
+                return f"waiting, nothing was changed: {unready_words(self.unready)}"
             case TriggerResult.SETTLED:
                 return "finished what was left half way, as planned; plan again for what the source holds"
             case TriggerResult.PAUSED:
@@ -255,11 +256,11 @@ def notes_on(receipts: Iterable[Receipt]) -> Iterator[str]:
             f"{plural(len(lacking), 'file')} without values in columns of the table (null in all rows): "
             f"{lacking[0].uri} has none for {', '.join(lacking[0].missing)}{_and_more(lacking)}"
         )
-    if len(found := small(receipts)) >= MANY:
-        size = sum(r.outputs[0].tar_bytes for r in found)
+    if len(tiny := small(receipts)) >= MANY:
+        size = sum(r.outputs[0].tar_bytes for r in tiny)
         yield (
-            f"{len(found)} files are small: they cost {len(found)} segments of "
-            f"{size / len(found) / 1024:,.0f} KiB on average, where {-(-size // SMALL_BYTES)} would do; each "
+            f"{len(tiny)} files are small: they cost {len(tiny)} segments of "
+            f"{size / len(tiny) / 1024:,.0f} KiB on average, where {-(-size // SMALL_BYTES)} would do; each "
             "is an upload, a record in ZooKeeper, a folder on every replica and work in every query. "
             "Merge them upstream: a file per day, say, not one per minute"
         )

@@ -88,8 +88,8 @@ def aged(error: PinotAssetsError, since_ms: int, now_ms: int) -> str:
     """
     if now_ms <= since_ms:
         return str(error)
-    told = f"{error.reason}; {so_long(since_ms, now_ms)}"
-    return told if error.hint is None else f"{told}\n  → {error.hint}"
+    text = f"{error.reason}; {so_long(since_ms, now_ms)}"
+    return text if error.hint is None else f"{text}\n  → {error.hint}"
 
 
 def causes(failures: Sequence[Failure]) -> str:

@@ -19,9 +19,9 @@ from pinot_assets.core.stored_format import (
     Marks,
     Stored,
     fields_since,
-    keys_of,
     marks,
     plain,
+    stored_keys,
     structured,
 )
 from pinot_assets.core.untrusted import NODE_BYTES, read_json
@@ -70,7 +70,7 @@ def to_bytes(
     :param lists: fields that stand in `listFields`.
     """
     values = plain(value)
-    names = {key: name for key, name in keys_of(type(value)).items() if name in values and name not in lists}
+    names = {k: name for k, name in stored_keys(type(value)).items() if name in values and name not in lists}
     texts = {key: _text(values[name], dump) for key, name in names.items()}
     kept = value.kept
     record = {
@@ -97,7 +97,7 @@ def from_bytes(
     if not all(isinstance(text, str) for text in texts.values()):
         raise ValueError(f"not {what}: a simple field is no text")
     found_lists, found_maps = _part(record, LISTS), _part(record, MAPS)
-    names = {key: name for key, name in keys_of(kind).items() if name not in lists}
+    names = {key: name for key, name in stored_keys(kind).items() if name not in lists}
     may_lack = {*later, *fields_since(kind)}
     if missing := {key for key, name in names.items() if key not in texts and name not in may_lack}:
         raise ValueError(f"not {what}: it lacks {min(missing)}")

@@ -137,13 +137,13 @@ def read_expectation(text: str) -> Expectation:
         `staged ` may be left out.
     :raises ValueError: it is none.
     """
-    if (found := _EXPECT.fullmatch(text.strip())) is None:
+    if (match := _EXPECT.fullmatch(text.strip())) is None:
         raise ValueError("is no comparison; write = 0, >= 1000 or after >= 0.9 * live")
-    bound = found["number"] or found["factor"] or "1"
+    bound = match["number"] or match["factor"] or "1"
     return Expectation(
         " ".join(text.split()),
-        Side((found["side"] or "staged").lower()),
-        found["operator"] or "=",
+        Side((match["side"] or "staged").lower()),
+        match["operator"] or "=",
         float(bound),
-        found["live"] is not None,
+        match["live"] is not None,
     )

@@ -36,9 +36,9 @@ def read_select(text: str) -> exp.Select:
     try:
         parsed = sqlglot.parse(text)
     except SqlglotError as error:
-        found = error.errors[0] if hasattr(error, "errors") and error.errors else {}
-        where = f" at line {found['line']}, column {found['col']}" if found.get("line") else ""
-        raise ValueError(f"is no SQL that is understood{where}: {found.get('description', error)}") from None
+        first = error.errors[0] if hasattr(error, "errors") and error.errors else {}
+        where = f" at line {first['line']}, column {first['col']}" if first.get("line") else ""
+        raise ValueError(f"is no SQL that is understood{where}: {first.get('description', error)}") from None
     except RecursionError:
         raise ValueError("is nested too deeply") from None
     if len(parsed) != 1 or not isinstance(parsed[0], exp.Select):
@@ -59,7 +59,7 @@ def table_place(select: exp.Select) -> tuple[str, int, int]:
     return tables[0].name, int(name.meta["start"]), int(name.meta["end"]) + 1
 
 
-def keys_of(select: exp.Select) -> list[exp.Expression]:
+def group_keys(select: exp.Select) -> list[exp.Expression]:
     """What it groups by."""
     group = select.args.get("group")
     return list(group.expressions) if group is not None else []
@@ -103,7 +103,7 @@ def odd_parts(select: exp.Select, taken: dict[type, set[str]]) -> Iterator[str]:
 
 def odd_keys(select: exp.Select) -> Iterator[str]:
     """What it groups by that is no expression of a column: numbers, ROLLUP and its like."""
-    for key in keys_of(select):
+    for key in group_keys(select):
         if key.find(exp.Column) is None or isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
             yield f"GROUP BY {text_of(key)}"
 
@@ -148,7 +148,7 @@ def read_question(sql: str) -> Question:
         raise ValueError(misread)
     table, start, end = table_place(select)
     check_question(text)
-    keys = keys_of(select)
+    keys = group_keys(select)
     if not (aggregates := list(_aggregates(select, frozenset(map(meaning_of, keys))))):
         raise ValueError("asks for no COUNT, SUM, MIN or MAX")
     if len({meaning_of(call) for call in aggregates}) < len(aggregates):
@@ -216,7 +216,7 @@ def read_shadow_question(sql: str) -> Question:
         raise ValueError(f"names {text_of(column)}: write {column.name}, the table has another name there")
     table, start, end = table_place(select)
     check_question(text)
-    keys = keys_of(select)
+    keys = group_keys(select)
     places = tuple(_places(select, keys))
     values = [column.unalias() for n, column in enumerate(select.expressions) if n not in places]
     for value in values:

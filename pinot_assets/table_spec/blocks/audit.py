@@ -28,7 +28,7 @@ from pinot_assets.pinot.table_config import period_ms
 from pinot_assets.table_spec.blocks.assertion import Expectation, Question, read_expectation
 from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 from pinot_assets.table_spec.yaml.document import DocumentNode, Problem, canonical_json, did_you_mean
-from pinot_assets.table_spec.yaml.values import AnyCase, has_reference, keys_of, reason_of, text_of
+from pinot_assets.table_spec.yaml.values import AnyCase, has_reference, reason_of, text_of, yaml_keys
 
 _RELATIVE: Final = re.compile(r"now(?:\s*([-+])\s*(\S+))?", re.IGNORECASE)
 
@@ -55,10 +55,10 @@ def moment_ms(text: str, now_ms: int) -> int:
     :param text: `2020-01-01`, `2020-01-01T12:00:00Z` (without a zone UTC), `now`, `now - 90d`, `now + 1d12h`.
     :raises ValueError: it is none.
     """
-    if (found := _RELATIVE.fullmatch(text)) is not None:
-        period = period_ms(found[2]) if found[2] else 0
+    if (match := _RELATIVE.fullmatch(text)) is not None:
+        period = period_ms(match[2]) if match[2] else 0
         if period is not None:
-            return now_ms + (-period if found[1] == "-" else period)
+            return now_ms + (-period if match[1] == "-" else period)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -264,8 +264,8 @@ def read_audit_block(
     checks: list[CheckBound] = []
     replicas: Replicas | None = None
     for place in block.items():
-        item, found = _item(place)
-        problems += found
+        item, wrong = _item(place)
+        problems += wrong
         if isinstance(item, Assertion):
             problems += _misplaced(place.at("sql"), item.question, table, columns, nullable)
             assertions.append(item)
@@ -314,7 +314,7 @@ def _item(place: DocumentNode) -> tuple[Assertion | CheckBound | Replicas | None
 
 
 def _strange(place: DocumentNode, kind: type[BaseModel]) -> Iterator[Problem]:
-    keys = keys_of(kind)
+    keys = yaml_keys(kind)
     for key, value in place.value.items():
         inner = place.at(key)
         if key not in keys:

@@ -20,9 +20,9 @@ from pinot_assets.table_spec.yaml.values import (
     Flag,
     Positive,
     has_reference,
-    keys_of,
     reason_of,
     text_of,
+    yaml_keys,
 )
 
 _SHORTEST_FRESHNESS_HOURS: Final = 1 / 60
@@ -112,7 +112,7 @@ _NOT_OF: Final = {
     },
 }
 """Keys that mean nothing to the tables of one type, and why."""
-_KEYS: Final = keys_of(DagsterSettings)
+_KEYS: Final = yaml_keys(DagsterSettings)
 
 
 def read_dagster_block(block: DocumentNode) -> tuple[DagsterSettings, list[Problem]]:
@@ -126,11 +126,11 @@ def read_dagster_block(block: DocumentNode) -> tuple[DagsterSettings, list[Probl
     problems: list[Problem] = []
     for key in block.value:
         place = block.at(key)
-        found = (
+        wrong = (
             list(_misshapen(place, key)) if key in _KEYS else [place.unknown_key("the dagster block", _KEYS)]
         )
-        problems += found
-        if not found:
+        problems += wrong
+        if not wrong:
             values[key] = _texts(place)
     try:
         return DagsterSettings.model_validate(values), problems

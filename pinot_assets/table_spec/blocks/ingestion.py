@@ -31,10 +31,10 @@ from pinot_assets.table_spec.yaml.values import (
     Text,
     Timezone,
     has_reference,
-    keys_of,
     malformed_reference,
     one_of,
     size_bytes,
+    yaml_keys,
 )
 
 Mode = Literal["append", "sync", "swap"]
@@ -232,7 +232,7 @@ class FileIngestion(BaseModel):
         return None if self.schedule is None else to_cron(self.schedule)
 
 
-KNOWN_KEYS: Final = frozenset(keys_of(FileIngestion)).difference(FAMILIES)
+KNOWN_KEYS: Final = frozenset(yaml_keys(FileIngestion)).difference(FAMILIES)
 """Keys with a meaning, the families left out."""
 
 REFERRING_KEYS: Final = frozenset(("inputDirURI", "output.segment.dir.uri", "notificationQueue"))

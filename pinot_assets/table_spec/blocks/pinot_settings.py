@@ -57,15 +57,15 @@ def bearings(config: JsonMapping) -> Iterator[Bearing]:
 
     :param config: the table config; parts of a wrong shape are passed over.
     """
-    found = [*_tasks(config), *_peers(config), *_kept(config)]
+    listed = [*_tasks(config), *_peers(config), *_kept(config)]
     if str(setting(config, *CONSISTENT_DATA_PUSH)).lower() == "true":
         text = (
             "makes every batch job of Pinot's own replace all visible segments, the session's too: "
             "a table has one master"
         )
         fix = "remove it: the session does its switch by itself"
-        found.insert(0, Bearing(CONSISTENT_DATA_PUSH, text, fix))
-    yield from sorted(found, key=lambda bearing: bearing.fix is None)
+        listed.insert(0, Bearing(CONSISTENT_DATA_PUSH, text, fix))
+    yield from sorted(listed, key=lambda bearing: bearing.fix is None)
 
 
 def refuse_settings(table: str, config: JsonMapping) -> None:
@@ -125,10 +125,10 @@ def _kept(config: JsonMapping) -> Iterator[Bearing]:
             reason = "is no period that Pinot can read; it would take its default"
             yield Bearing(path, reason, "write it as 1d, 12h or 1d12h")
         elif path == REPLACED_KEPT:
-            told = f"what a switch replaces is kept for {text}"
+            means = f"what a switch replaces is kept for {text}"
             if not kept:
-                told = "no way back by reverting: what a switch replaces is deleted at Pinot's next clean-up"
-            yield Bearing(path, f"{told} ({_LATER}{'' if is_refresh(config) else ', or nothing'})")
+                means = "no way back by reverting: what a switch replaces is deleted at Pinot's next clean-up"
+            yield Bearing(path, f"{means} ({_LATER}{'' if is_refresh(config) else ', or nothing'})")
         elif kept < SHORTEST_ENTRY_MS:
             reason = (
                 "is shorter than a switch may take: Pinot would delete what is pushed while it is still "

@@ -144,7 +144,7 @@ def _schema_after(plan: ApplyPlan, is_new: bool, store: PinotClient) -> str:
 
 def _lasting(schema: Change, table: Change) -> Iterator[str]:
     """What of these changes no later change undoes."""
-    absent = [d.path.removeprefix(_COLUMN) for d in schema.differences if d.found is None]
+    absent = [d.path.removeprefix(_COLUMN) for d in schema.differences if d.in_pinot is None]
     if added := [name for name in absent if "." not in name]:
         what = "the column" if len(added) == 1 else "the columns"
         yield f"Pinot takes no column out of a schema again: {what} {', '.join(added)} will stay"
@@ -190,9 +190,9 @@ def refuse_drift(spec: TableSpec, store: PinotClient) -> None:
     :raises SpecDrift: Pinot's schema or table config is not what the spec says; lists where.
     :raises PinotError: Pinot could not be asked.
     """
-    if found := drift(spec, store):
+    if differences := drift(spec, store):
         raise SpecDrift(
-            f"Pinot is not what {spec.path} says:{_listed(found)}",
+            f"Pinot is not what {spec.path} says:{_listed(differences)}",
             hint=f"pinot-assets tables apply {spec.name}, or change the spec",
         )
 

@@ -76,34 +76,34 @@ class SpecDifference:
     """One place where Pinot does not hold what the spec says.
 
     :ivar path: dotted path, beginning with `schema` or `table`.
-    :ivar wanted: the spec's value, None where it has none.
-    :ivar found: Pinot's value, None where it has none.
+    :ivar in_spec: the spec's value, None where it has none.
+    :ivar in_pinot: Pinot's value, None where it has none.
     """
 
     path: str
-    wanted: JsonValue
-    found: JsonValue
+    in_spec: JsonValue
+    in_pinot: JsonValue
 
     def __str__(self) -> str:
-        shown = ["nothing" if value is None else canonical_json(value) for value in (self.wanted, self.found)]
+        shown = ["nothing" if v is None else canonical_json(v) for v in (self.in_spec, self.in_pinot)]
         return f"{self.path}: wanted {shown[0]}, found {shown[1]}"
 
 
-def diff_json(wanted: JsonValue, found: JsonValue, path: str = "") -> list[SpecDifference]:
-    """Where `found` lacks or contradicts what `wanted` says; what only `found` has does not count.
+def diff_json(in_spec: JsonValue, in_pinot: JsonValue, path: str = "") -> list[SpecDifference]:
+    """Where `in_pinot` lacks or contradicts what `in_spec` says; what only `in_pinot` has does not count.
 
     Equal are: numbers, booleans and their texts (`1`, `"1"`); an empty value, false or null and no value at
     all; a reference to the environment and whatever Pinot made of it.
 
     :param path: where the two stand, for the result.
     """
-    return list(_differences(wanted, found, path))
+    return list(_differences(in_spec, in_pinot, path))
 
 
-def diff_schema(wanted: JsonMapping, found: JsonMapping) -> list[SpecDifference]:
-    """Compare two Pinot schemas by column; columns that only `found` has are differences."""
-    ours, theirs = _columns(wanted), _columns(found)
-    result = diff_json({k: v for k, v in wanted.items() if k not in FIELD_KINDS}, found, "schema")
+def diff_schema(in_spec: JsonMapping, in_pinot: JsonMapping) -> list[SpecDifference]:
+    """Compare two Pinot schemas by column; columns that only `in_pinot` has are differences."""
+    ours, theirs = _columns(in_spec), _columns(in_pinot)
+    result = diff_json({k: v for k, v in in_spec.items() if k not in FIELD_KINDS}, in_pinot, "schema")
     for name in sorted({*ours, *(name for name in theirs if not name.startswith("$"))}):
         path = f"schema.columns.{name}"
         if name in ours and name in theirs:
@@ -113,25 +113,25 @@ def diff_schema(wanted: JsonMapping, found: JsonMapping) -> list[SpecDifference]
     return result
 
 
-def diff_table(wanted: JsonMapping, found: JsonMapping) -> list[SpecDifference]:
+def diff_table(in_spec: JsonMapping, in_pinot: JsonMapping) -> list[SpecDifference]:
     """Compare two Pinot table configs; see the module for what counts."""
-    ours, theirs = _modern(wanted), _modern(found)
+    ours, theirs = _modern(in_spec), _modern(in_pinot)
     return [*diff_json(ours, theirs, "table"), *_surplus_settings(ours, theirs)]
 
 
-def _differences(wanted: JsonValue, found: JsonValue, path: str) -> Iterator[SpecDifference]:
-    if isinstance(wanted, Mapping) and isinstance(found, Mapping | None):
-        for name, value in wanted.items():
-            yield from _differences(value, (found or {}).get(name), f"{path}.{name}" if path else name)
-    elif (ours := _by_name(wanted)) is not None and (theirs := _by_name(found)) is not None:
+def _differences(in_spec: JsonValue, in_pinot: JsonValue, path: str) -> Iterator[SpecDifference]:
+    if isinstance(in_spec, Mapping) and isinstance(in_pinot, Mapping | None):
+        for name, value in in_spec.items():
+            yield from _differences(value, (in_pinot or {}).get(name), f"{path}.{name}" if path else name)
+    elif (ours := _by_name(in_spec)) is not None and (theirs := _by_name(in_pinot)) is not None:
         yield from _differences(ours, theirs, path)
         for name in theirs.keys() - ours.keys():
             yield SpecDifference(f"{path}.{name}", None, theirs[name])
-    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        for position, (one, other) in enumerate(zip(wanted, found, strict=True)):
+    elif isinstance(in_spec, list) and isinstance(in_pinot, list) and len(in_spec) == len(in_pinot):
+        for position, (one, other) in enumerate(zip(in_spec, in_pinot, strict=True)):
             yield from _differences(one, other, f"{path}[{position}]")
-    elif not _same(wanted, found, _key_of(path)):
-        yield SpecDifference(path, _without_secrets(wanted, path), _without_secrets(found, path))
+    elif not _same(in_spec, in_pinot, _key_of(path)):
+        yield SpecDifference(path, _without_secrets(in_spec, path), _without_secrets(in_pinot, path))
 
 
 def _without_secrets(value: JsonValue, path: str) -> JsonValue:
@@ -148,14 +148,14 @@ def _key_of(path: str) -> str:
     return path.rpartition("]." if ".streamConfigMaps[" in path else ".")[2]
 
 
-def _same(wanted: JsonValue, found: JsonValue, key: str) -> bool:
-    if _is_nothing(wanted) and _is_nothing(found):
+def _same(in_spec: JsonValue, in_pinot: JsonValue, key: str) -> bool:
+    if _is_nothing(in_spec) and _is_nothing(in_pinot):
         return True
-    if isinstance(wanted, str) and has_reference(wanted):
-        return found is not None  # Pinot's API shows table configs with its own environment filled in
-    if isinstance(wanted, dict | list) or isinstance(found, dict | list) or found is None:
-        return bool(wanted == found)
-    one, other = _text(wanted), _text(found)
+    if isinstance(in_spec, str) and has_reference(in_spec):
+        return in_pinot is not None  # Pinot's API shows table configs with its own environment filled in
+    if isinstance(in_spec, dict | list) or isinstance(in_pinot, dict | list) or in_pinot is None:
+        return bool(in_spec == in_pinot)
+    one, other = _text(in_spec), _text(in_pinot)
     return one == other or (key in _ANY_CASE and one.lower() == other.lower())
 
 

@@ -167,13 +167,13 @@ class FileCheck:
         if _AUDIT in root.value:
             reason = "is of OFFLINE tables alone: nothing is staged for a REALTIME table"
             self.problems.append(root.at(_AUDIT).problem(reason, "remove it"))
-        found = pinot_json.realtime_table_problems(table) if table is not None else []
-        self.problems += found
+        wrong = pinot_json.realtime_table_problems(table) if table is not None else []
+        self.problems += wrong
         settings = self._dagster(root, "REALTIME")
         if (both := _mappings(schema, table)) is None:
             return None
         self.problems += [*pinot_json.agreement_problems(*both), *code_problems(*both, self.policy)]
-        if found:
+        if wrong:
             return None
         config, problems, notes = merge_block(root.at(_REALTIME), both[1], frozenset(self._refused))
         self.problems += problems
@@ -210,14 +210,14 @@ class FileCheck:
     ) -> Audit:
         if _AUDIT not in root.value:
             return Audit()
-        audit, found = read_audit_block(
+        audit, wrong = read_audit_block(
             root.at(_AUDIT),
             pinot_json.raw_table_name(table.value["tableName"]),
             [place.value["name"] for _, place in pinot_json.field_specs(schema)],
             pinot_json.nullable_columns(schema, table),
             setting(table.value, "segmentsConfig", "timeColumnName"),
         )
-        self.problems += found
+        self.problems += wrong
         if audit != Audit() and ingestion is not None and ingestion.push_kind == "plain":
             reason = "needs consistentPushEnabled: a plain push shows segments before they are looked at"
             self.problems.append(root.at(_AUDIT).problem(reason, "remove it, or push consistently"))
@@ -226,8 +226,8 @@ class FileCheck:
     def _dagster(self, root: DocumentNode, kind: str) -> DagsterSettings:
         if _DAGSTER not in root.value:
             return DagsterSettings()
-        settings, found = read_dagster_block(root.at(_DAGSTER))
-        self.problems += [*found, *stray_keys(root.at(_DAGSTER), kind)]
+        settings, wrong = read_dagster_block(root.at(_DAGSTER))
+        self.problems += [*wrong, *stray_keys(root.at(_DAGSTER), kind)]
         return settings
 
     def _read(self, file: Path, content: str) -> DocumentNode | None:
@@ -236,8 +236,8 @@ class FileCheck:
         if document is None:
             return None
         root = DocumentNode(document, ())
-        found, refused = secret_problems(root)
-        self.problems += found
+        wrong, refused = secret_problems(root)
+        self.problems += wrong
         if file == self.file:
             self._refused |= refused
         return root
@@ -294,8 +294,8 @@ def _kinds_in(file: Path) -> frozenset[str]:
         data = read_spec_bytes(file) if file.is_file() else b""  # a pipe would be waited for
     except (OSError, SpecError):
         return EITHER
-    found = {kind for block, kind in _BLOCKS.items() if re.search(rf"(?m)^{block}\s*:".encode(), data)}
-    return frozenset(found) if len(found) == 1 else EITHER
+    kinds = {kind for block, kind in _BLOCKS.items() if re.search(rf"(?m)^{block}\s*:".encode(), data)}
+    return frozenset(kinds) if len(kinds) == 1 else EITHER
 
 
 def _mappings(

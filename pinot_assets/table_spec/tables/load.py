@@ -164,8 +164,8 @@ def read_named(files: Mapping[Path, str]) -> SpecsRead:
     good = tuple(spec for spec in specs if spec.path not in clashes)
     for spec in specs:
         if spec.path in clashes:
-            found = tuple(in_order(clashes[spec.path]))
-            wrong.append(LeftOut(spec.path, spec.name, frozenset((spec.kind,)), found))
+            problems = tuple(in_order(clashes[spec.path]))
+            wrong.append(LeftOut(spec.path, spec.name, frozenset((spec.kind,)), problems))
     return SpecsRead(good, tuple(sorted(wrong, key=lambda one: one.file)), tuple(sorted(set(notes))))
 
 
@@ -198,11 +198,11 @@ def _files_named(name: str, directory: Path, read: Callable[[Path], Tables]) -> 
     except SpecError:
         if not path.is_dir():
             raise
-        if not (found := _files_of(path)):
+        if not (files := _files_of(path)):
             raise SpecError(
                 f"there is no *.yaml in {name}", hint="name a table, a file, or a folder of table specs"
             ) from None
-        return found
+        return files
     return [*(spec.path for spec in specs), *(one.file for one in wrong)]
 
 

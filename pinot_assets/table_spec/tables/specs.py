@@ -276,14 +276,14 @@ class Tables(Mapping[str, TableSpec]):
 
         :raises SpecError: there is no such table, or its file is wrong.
         """
-        wanted = list(names) or list(self._offline)
-        for name in wanted:
+        requested = list(names) or list(self._offline)
+        for name in requested:
             self._refuse_left_out(name, OFFLINE_SUFFIX, self._offline)
             if name not in self._offline and name in self.realtime:
                 raise SpecError(f"{name} is a REALTIME table", hint="see `pinot-assets realtime --help`")
             if name not in self._offline:
                 raise self._absent(name, self._offline)
-        return [self._offline[name] for name in wanted]
+        return [self._offline[name] for name in requested]
 
     def find_realtime(self, name: str) -> RealtimeTableSpec | None:
         """The REALTIME table of that raw name, None where no file is about it.
@@ -301,11 +301,11 @@ class Tables(Mapping[str, TableSpec]):
         :raises SpecError: there is no such table.
         """
         known = dict.fromkeys([*self._offline, *self.realtime])
-        if not (wanted := list(names)):
+        if not (requested := list(names)):
             return [spec for name in sorted(known) for spec in self._halves(name)], [*self.left_out]
         chosen: list[AnyTableSpec] = []
         missing: list[LeftOut] = []
-        for name in wanted:
+        for name in requested:
             halves, wrong = self._halves(name), [one for one in self.left_out if one.answers_to(name)]
             if not halves and not wrong:
                 raise self._absent(name, known)
@@ -319,11 +319,11 @@ class Tables(Mapping[str, TableSpec]):
         :raises SpecError: there is no such table.
         """
         wrong = [one for one in self.left_out if OFFLINE_SUFFIX in one.kinds]
-        if not (wanted := list(names)):
+        if not (requested := list(names)):
             return self.choose([]), wrong
-        absent = [name for name in wanted if name not in self._offline]
+        absent = [name for name in requested if name not in self._offline]
         missing = {name: one for name in absent for one in wrong if one.answers_to(name)}
-        good = [name for name in wanted if name not in missing]
+        good = [name for name in requested if name not in missing]
         return _once(self.choose(good)) if good else [], _once(missing.values())
 
     def _halves(self, name: str) -> list[AnyTableSpec]:
@@ -342,6 +342,6 @@ class Tables(Mapping[str, TableSpec]):
         return SpecError(f"there is no table spec for {name}", hint=hint)
 
 
-def _once(found: Iterable[T]) -> list[T]:
+def _once(items: Iterable[T]) -> list[T]:
     """Each of these in its first place; specs hold JSON and cannot be hashed."""
-    return [*{id(one): one for one in found}.values()]
+    return [*{id(one): one for one in items}.values()]

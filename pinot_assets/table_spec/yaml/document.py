@@ -74,8 +74,8 @@ class Note:
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that `word` was most likely meant to be, upper and lower case apart."""
     by_lower = {k.lower(): k for k in known}
-    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7)
-    return by_lower[found[0]] if found else None
+    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7)
+    return by_lower[matches[0]] if matches else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
@@ -162,8 +162,8 @@ class DocumentNode:
 
     def items(self, *steps: str) -> list[DocumentNode]:
         """The places of the items of a list that stands here or further in; none where there is no list."""
-        found = setting(self.value, *steps)
-        return [self.at(*steps, number) for number in range(len(found))] if isinstance(found, list) else []
+        inner = setting(self.value, *steps)
+        return [self.at(*steps, number) for number in range(len(inner))] if isinstance(inner, list) else []
 
     def text(self) -> str | None:
         """The scalar as written, None for null and for anything that is no scalar."""
@@ -364,7 +364,7 @@ def _syntax_problem(file: Path, error: yaml.MarkedYAMLError) -> Problem:
 def _without_literals(message: str) -> str:
     """Single characters and names of tokens, such as `'<scalar>'`, stay."""
     return _QUOTED_IN_MESSAGE.sub(
-        lambda found: found[0] if len(found[2]) == 1 or found[2].startswith("<") else "…", message
+        lambda match: match[0] if len(match[2]) == 1 or match[2].startswith("<") else "…", message
     )
 
 

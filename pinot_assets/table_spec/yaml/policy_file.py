@@ -238,7 +238,7 @@ def _items(place: DocumentNode, key: str, problems: list[Problem]) -> list[str]:
     if not isinstance(place.value, list):
         problems.append(place.problem("is no list", f"write {key}: [], or with what is allowed in it"))
         return []
-    found = []
+    items = []
     for inner in place.items():
         item = inner.value
         if not isinstance(item, str):
@@ -248,13 +248,13 @@ def _items(place: DocumentNode, key: str, problems: list[Problem]) -> list[str]:
         elif trouble := item_trouble(key, item):
             problems.append(inner.problem(*trouble))
         elif key == "roots" and item != PROJECT:
-            found.append(root_path(item, str(place.document.file.parent)))
-            if is_never_read(found[-1]):
+            items.append(root_path(item, str(place.document.file.parent)))
+            if is_never_read(items[-1]):
                 reason = "is a folder of the system or of secrets, which no policy can allow"
                 problems.append(inner.problem(reason, "take it out"))
         else:
-            found.append(item)
-    return found
+            items.append(item)
+    return items
 
 
 def _project(folder: Path, env: Mapping[str, str]) -> tuple[str, ...]:

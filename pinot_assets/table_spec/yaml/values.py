@@ -154,7 +154,7 @@ def _whole(value: object) -> object:
     raise ValueError("is not a whole number")
 
 
-def keys_of(model: type[BaseModel]) -> tuple[str, ...]:
+def yaml_keys(model: type[BaseModel]) -> tuple[str, ...]:
     """The keys of a block, as they are written in the YAML."""
     return tuple(field.alias or name for name, field in model.model_fields.items())
 
@@ -230,9 +230,9 @@ def _size(value: object) -> object:
 
 def size_bytes(text: str) -> int:
     """A `Size` in bytes; k, m, g and t are powers of 1024, as in Pinot's `DataSizeUtils`."""
-    found = re.fullmatch(r"([0-9.]+)\s*([kmgt]?)b?", text)
-    assert found is not None
-    return int(float(found[1]) * 1024 ** (" kmgt".index(found[2] or " ")))
+    match = re.fullmatch(r"([0-9.]+)\s*([kmgt]?)b?", text)
+    assert match is not None
+    return int(float(match[1]) * 1024 ** (" kmgt".index(match[2] or " ")))
 
 
 def _period(value: object) -> object:

@@ -94,5 +94,5 @@ def test_a_table_is_judged_made_and_found_as_it_was_written(
         apply_plan(plan, store)
         assert plan_apply(spec, store).changes_nothing
         after = gather(pinot, spec.name, spec.table_json)
-        assert after.held == after.wanted
+        assert after.held == after.target
         assert after.retention == WEEK

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kazoo.exceptions import ConnectionLoss
 
-from pinot_assets.core.effects import WORDS, Effects, SoFar, recording, standing, told_so_far
+from pinot_assets.core.effects import WORDS, Effects, SoFar, progress_in_errors, recording, standing
 from pinot_assets.errors import (
     PinotUnreachable,
     SessionError,
@@ -159,7 +159,7 @@ def _zookeeper_away() -> SessionError:
     ],
 )
 def test_only_silence_is_told_of(error: Exception, changed: bool, told: str) -> None:
-    with pytest.raises(type(error)) as broken, told_so_far(lambda: SoFar("done", "again", changed)):
+    with pytest.raises(type(error)) as broken, progress_in_errors(lambda: SoFar("done", "again", changed)):
         raise error
     assert broken.value.hint == told  # type: ignore[attr-defined]
 

@@ -76,9 +76,9 @@ def test_both_brokers_are_asked_and_both_sides_allowed() -> None:
         report = load.report()
     [phase] = report.phases
     assert (phase.mixed, phase.errors) == (0, 0)
-    assert phase.queries == sum(phase.seen) >= 40
-    assert phase.seen[0] == hits["one"] > 0
-    assert phase.seen[1] == hits["two"] > 0
+    assert phase.queries == sum(phase.counts) >= 40
+    assert phase.counts[0] == hits["one"] > 0
+    assert phase.counts[1] == hits["two"] > 0
 
 
 def test_a_mix_is_seen() -> None:
@@ -93,8 +93,8 @@ def test_a_mix_is_seen() -> None:
         report = load.report()
     assert report.mixed > 0
     assert report.phases[0].first_mixed == HALF
-    assert report.phases[0].seen[0] > 0
-    assert report.phases[0].seen[1] > 0
+    assert report.phases[0].counts[0] > 0
+    assert report.phases[0].counts[1] > 0
 
 
 def test_an_old_answer_after_the_switch_is_mixed() -> None:
@@ -171,7 +171,7 @@ def test_a_query_under_way_belongs_to_the_phase_in_which_it_was_asked() -> None:
         changed.join(10)
         assert not changed.is_alive()
         a = load.report().phases[0]
-    assert (a.seen, a.mixed) == ([1], 0)
+    assert (a.counts, a.mixed) == ([1], 0)
 
 
 def test_nothing_is_asked_before_the_first_phase() -> None:

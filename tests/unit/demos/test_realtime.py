@@ -60,7 +60,7 @@ def test_a_backlog_never_shrinks() -> None:
     producer.have_waiting(100, 0)
     producer.have_waiting(100, 50)
     producer.have_waiting(100, 20)
-    assert producer.wanted == 150
+    assert producer.target == 150
 
 
 def test_the_table_passes_a_deep_store_that_is_down(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pinot_assets.core.installation_policy import UNLIMITED
 from pinot_assets.source import Fingerprint, Inventory, SourceFile, open_store, take_inventory
-from pinot_assets.source.readiness import Known, Readiness, Rules, Unready, judge, told
+from pinot_assets.source.readiness import Known, Readiness, Rules, Unready, judge, unready_words
 
 NOW_S = 1_800_000_000
 AGE = Rules(min_age_s=60)
@@ -159,8 +159,8 @@ def test_an_empty_listing_is_an_empty_listing() -> None:
 
 def test_it_is_told_how_many_the_first_and_why() -> None:
     files = [Unready("s3://in/a", "is 3 s old, minFileAgeSec is 60"), Unready("s3://in/b", "x")]
-    assert told(files) == "2 files are not ready (s3://in/a is 3 s old, minFileAgeSec is 60)"
-    assert told(files[1:]) == "1 file is not ready (s3://in/b x)"
+    assert unready_words(files) == "2 files are not ready (s3://in/a is 3 s old, minFileAgeSec is 60)"
+    assert unready_words(files[1:]) == "1 file is not ready (s3://in/b x)"
 
 
 NAMES = st.sampled_from(["a", "d/a", "d/b", "e/a"])

@@ -63,7 +63,7 @@ class World(Outside):
     def now_s(self) -> int:
         return self.now
 
-    def told(self, table: Watched) -> None:
+    def changed(self, table: Watched) -> None:
         self.states.append((table.state, table.message))
 
 

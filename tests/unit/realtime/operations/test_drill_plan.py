@@ -20,12 +20,12 @@ from pinot_assets.realtime.operations.drill import (
     Lengths,
     Phase,
     downloaded,
+    drill_values,
     findings,
     is_over,
     p95,
     rate,
     sample_of,
-    told,
 )
 from pinot_assets.realtime.repair.apply import Repair
 from pinot_assets.session.values.state import Owner
@@ -115,7 +115,7 @@ def test_what_a_drill_that_went_well_shows() -> None:
     assert "ratio 0.97" in texts["ingestion"]
     assert "outage 20 ms" in texts["queries"]
     assert "4 segments in 360 s" in texts["back-fill"]
-    assert told(found)["commits"] == {"passed": True, "text": texts["commits"], "value": 2}
+    assert drill_values(found)["commits"] == {"passed": True, "text": texts["commits"], "value": 2}
 
 
 def test_what_a_drill_that_went_badly_shows() -> None:

@@ -36,7 +36,7 @@ def test_a_table_that_is_there():
     found = facts(fake)
     assert found.table == "clicks_REALTIME"
     assert found.aims == {Aim.BYPASS, Aim.PAUSELESS}
-    assert found.held == found.wanted
+    assert found.held == found.target
     assert (found.committing, found.peers_only) == (1, 1)
     assert found.admin_ports == {S1: None, S2: None}
     assert found.cluster.version == "1.5.1"
@@ -56,10 +56,10 @@ def test_an_aim_is_laid_over_the_config():
     assert facts(fake, **plain).aims == {Aim.BYPASS}
     pauseless = facts(fake, Aim.PAUSELESS, **plain)
     assert pauseless.aims == {Aim.BYPASS, Aim.PAUSELESS}
-    assert pauseless.wanted.pauseless
+    assert pauseless.target.pauseless
     nothing = facts(fake, Aim.BYPASS, segmentsConfig={"replication": "2"}, **plain)
     assert nothing.aims == {Aim.BYPASS}
-    assert nothing.wanted.peer_scheme is None
+    assert nothing.target.peer_scheme is None
 
 
 def test_a_table_to_be_made():

@@ -38,14 +38,14 @@ CLUSTER = ClusterSettings(
 GOOD = Facts(
     table="events_REALTIME",
     aims=frozenset(Aim),
-    wanted=TABLE,
+    target=TABLE,
     cluster=CLUSTER,
     commit_start=CommitStart(0.3, "20 ms a round trip"),
     commit_times=CommitTimes(40.0, 0, 150_000_000),
     admin_ports={"Server_a": None, "Server_b": None},
     retention=StreamRetention(7 * DAYS),
 )
-BYPASS = replace(GOOD, aims=frozenset({Aim.BYPASS}), wanted=replace(TABLE, pauseless=False))
+BYPASS = replace(GOOD, aims=frozenset({Aim.BYPASS}), target=replace(TABLE, pauseless=False))
 PARTIAL = {"upsert": "PARTIAL"}
 
 
@@ -56,7 +56,7 @@ def answer(facts: Facts, name: str) -> tuple[str, str]:
 
 
 def with_table(facts: Facts = GOOD, **changes: Any) -> Facts:
-    return replace(facts, wanted=replace(facts.wanted, **changes))
+    return replace(facts, target=replace(facts.target, **changes))
 
 
 def with_cluster(facts: Facts = GOOD, **changes: Any) -> Facts:
@@ -280,7 +280,7 @@ def test_how_long_things_take(facts, rule, verdict, said):
 def test_a_table_that_is_too_slow_already_may_be_changed_to_mend_that(slow, rule):
     found, reason = answer(replace(slow, held=TABLE), rule)
     assert found is WARN, reason
-    assert answer(replace(slow, held=BYPASS.wanted), rule)[0] is REFUSE
+    assert answer(replace(slow, held=BYPASS.target), rule)[0] is REFUSE
 
 
 def test_how_long_a_lost_segment_may_wait():
