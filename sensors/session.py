@@ -54,17 +54,17 @@ def session_sensor(spec: TableSpec) -> dg.SensorDefinition:
                 if not running:
                     _show_published(context.instance, spec, observation, store, settings)
             states = {run.run_id: run.status.value for run in running}
-            verdict = decide_session(spec, observation, states, context.cursor or "", int(time.time()))
+            tick = decide_session(spec, observation, states, context.cursor or "", int(time.time()))
         except PinotAssetsError as error:
             return dg.SensorResult(skip_reason=str(error), cursor=context.cursor)
-        context.log.info(verdict.message)
+        context.log.info(tick.message)
         for run in running:
-            if run.run_id == verdict.dead_run:
-                context.instance.report_run_failed(run, verdict.message)
-        if not verdict.launch:
-            return dg.SensorResult(skip_reason=verdict.message, cursor=verdict.cursor)
-        request = sensor_trigger_of(context.instance, spec, verdict.message)
-        return dg.SensorResult(run_requests=[request], cursor=verdict.cursor)
+            if run.run_id == tick.dead_run:
+                context.instance.report_run_failed(run, tick.message)
+        if not tick.launch:
+            return dg.SensorResult(skip_reason=tick.message, cursor=tick.cursor)
+        request = sensor_trigger_of(context.instance, spec, tick.message)
+        return dg.SensorResult(run_requests=[request], cursor=tick.cursor)
 
     return sensor
 
@@ -83,7 +83,7 @@ def _show_published(
     with HttpPinotClient(settings.pinot) as pinot:
         shown = publication(spec, status, store, open_staging(spec), pinot, settings)
     assert shown is not None
-    if not history.report(shown.picture(history).publications(history)):
+    if not history.report(shown.events(history).publications(history)):
         return
     # A run may have come up since, and tell of a newer snapshot; this one is then nobody's concern any more.
     if runs_under_way(instance, spec) or store.pointer().current_snapshot != status.pointer.current_snapshot:

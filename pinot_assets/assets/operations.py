@@ -193,7 +193,7 @@ def _job(spec: TableSpec, operation: _Operation) -> dg.JobDefinition:
         history = TableHistory(context.instance, spec)
         if shown is not None and history.published() != shown.data_version:
             shown = replace(shown, metadata={**shown.metadata, operation.name: dg.MetadataValue.md(text)})
-            yield from shown.picture(history).publications(history)
+            yield from shown.events(history).publications(history)
             yield shown.event(keys_of(spec).snapshot)
             yield shown.event(keys_of(spec).table)
 

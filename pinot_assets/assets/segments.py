@@ -85,15 +85,15 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
             snapshot = observe(store, open_staging(spec)).snapshot
         files = list_source(spec, open_source(spec)).files
         history = TableHistory(context.instance, spec)
-        picture = PartitionEvents.take(spec, files, snapshot, history.partitions())
-        changed = list(picture.observations(history))
+        events = PartitionEvents.take(spec, files, snapshot, history.partitions())
+        changed = list(events.observations(history))
         context.log.info(
             f"{plural(len(files), 'file')}; "
-            f"{len(changed):,} of {plural(len(picture.source), 'partition')} changed"
+            f"{len(changed):,} of {plural(len(events.source), 'partition')} changed"
         )
         yield from changed
         if is_alone(context.instance, spec, context.run.run_id):
-            picture.forget_all_others(history)
+            events.forget_all_others(history)
 
     return cast(dg.AssetsDefinition, source_files)
 
@@ -244,12 +244,12 @@ def _tag_run(context: dg.AssetExecutionContext, spec: TableSpec, session: Sessio
 def _events(history: TableHistory, spec: TableSpec, driver: Driver, report: TriggerReport) -> Iterator[Event]:
     if report.files is None:
         return
-    picture = PartitionEvents.take(spec, report.files, driver.observe().snapshot, history.partitions())
-    yield from picture.observations(history)
+    events = PartitionEvents.take(spec, report.files, driver.observe().snapshot, history.partitions())
+    yield from events.observations(history)
     if report.result is TriggerResult.NOOP:  # files without rows, say: published without a switch
-        yield from picture.publications(history)
+        yield from events.publications(history)
     elif report.session is not None and report.session.outcome is Outcome.OPEN:
-        yield from picture.staged(history, report.built, report.session.id)
+        yield from events.staged(history, report.built, report.session.id)
 
 
 def _output_without_event(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:

@@ -45,7 +45,7 @@ class Publication:
     snapshot: Snapshot
     metadata: Metadata
 
-    def picture(self, history: TableHistory) -> PartitionEvents:
+    def events(self, history: TableHistory) -> PartitionEvents:
         """The partitions, as if the source held just what is published."""
         return PartitionEvents.of_ledger(self.spec, self.snapshot, history.partitions())
 
@@ -133,10 +133,10 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         shown = publication_by(driver, push.pinot.settings())
         assert shown is not None  # it was published just now
         history = TableHistory(context.instance, spec)
-        picture = shown.picture(history)
-        yield from picture.publications(history)
+        events = shown.events(history)
+        yield from events.publications(history)
         if is_alone(context.instance, spec, context.run.run_id):
-            picture.forget_gone(history)
+            events.forget_gone(history)
         yield shown.event(keys_of(spec).table)
         yield _gate_again(context.instance, shown, len(driver.last_failures()))
         yield dg.MaterializeResult(

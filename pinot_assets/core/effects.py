@@ -161,7 +161,7 @@ def in_words(effects: Sequence[Effect]) -> list[str]:
     ]
 
 
-# --- told ------------------------------------------------------------------------------------------
+# --- in errors -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ def progress_in_errors(look: Callable[[], SoFar]) -> Iterator[None]:
 def recording(client: ClientT, again: str) -> Iterator[ClientT]:
     """A client whose silence, in the middle of work that begins here, says what was done through it.
 
-    :param again: what goes on, for the end of the hint.
+    :param again: the command that goes on, for the end of the hint.
     """
     effects = Effects()
 

@@ -68,7 +68,7 @@ _BAD_ROWS = "bad-rows.parquet"
 def build_file(build_spec: BuildSpec, task: FileTask) -> Receipt | Failure:
     """Build one file, read through Arrow; see `build_from`.
 
-    An order with a query fails: here nobody could do what it says.
+    A build spec with a query fails: here nobody could do what it says.
     """
 
     def rows(local: Path, _: Fingerprint, target: TargetSchema, verdicts: BadRowPolicy) -> Iterator[pa.Table]:

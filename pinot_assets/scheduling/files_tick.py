@@ -174,15 +174,15 @@ class FilesCursor(Stored):
         return cursor
 
 
-def settlement(spec: TableSpec, inventory: Inventory, standing: str) -> str:
+def settlement(spec: TableSpec, inventory: Inventory, published: str) -> str:
     """What a look at a table depends on: a listing, what is published, and what the spec says of both.
 
-    :param standing: as `observe.standing` tells it.
+    :param published: `observe.published_token` of the table.
     :returns: 64 hex digits; empty where there is more to look at.
     """
-    if not standing:
+    if not published:
         return ""
-    said = (spec.name, spec.input_uri(), repr(spec.ingestion), WRITER_VERSION, inventory.digest, standing)
+    said = (spec.name, spec.input_uri(), repr(spec.ingestion), WRITER_VERSION, inventory.digest, published)
     return sha256_hex("\n".join(said).encode())
 
 

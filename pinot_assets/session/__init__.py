@@ -1,1 +1,1 @@
-"""The consistent-push machine: model, plan (pure), store (ZooKeeper), staging area, driver."""
+"""The consistent-push machine: `driver` is what callers see; ARCHITECTURE.md has its parts."""

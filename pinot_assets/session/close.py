@@ -121,7 +121,7 @@ def abandon(
     :param pointer: what is to stand there with the outcome, where more changes than the open session.
     :returns: the session as it was closed.
     """
-    session = without_entry(context, session)
+    session = revert_entry_of(context, session)
     done = close(replace(session, last_error=session.last_error or why), outcome, context.clients.now_ms())
     context.lease.write(pointer=replace(pointer or context.lease.pointer, active_session=""), session=done)
     if session.state is State.SWITCH and session.switch_object is not None:
@@ -178,7 +178,7 @@ def must_stop_ending(context: TriggerContext, session: Session) -> bool:
     return not (usable and session.gate_open and session.stalls < STALLS)
 
 
-def renewed(context: TriggerContext, session: Session) -> Session:
+def renew_entry(context: TriggerContext, session: Session) -> Session:
     """The session under a young entry with the same names: its audit stands, an end under way does not.
 
     :raises SwitchConflict: the entry was ended or lost meanwhile, or a source has gone.
@@ -193,14 +193,14 @@ def stop_ending(context: TriggerContext, session: Session) -> Session:
     :returns: the session, under a young entry; or with its entry lost, where that cannot be.
     """
     try:
-        return renewed(context, session)
+        return renew_entry(context, session)
     except SwitchConflict:
         if not is_open(context, session):
             raise
-        return _reverted(context, session)
+        return _revert(context, session)
 
 
-def without_entry(context: TriggerContext, session: Session) -> Session:
+def revert_entry_of(context: TriggerContext, session: Session) -> Session:
     """Take the open entry of an unpublished switch back; nothing where none is open (rules R4, R19).
 
     :returns: the session; its entry, if it still names one, is closed.
@@ -208,10 +208,10 @@ def without_entry(context: TriggerContext, session: Session) -> Session:
     """
     if session.end_sent and not session.revert_sent and is_open(context, session):
         session = stop_ending(context, session)  # an end that comes first would be followed by the revert
-    return _reverted(context, session) if is_open(context, session) else session
+    return _revert(context, session) if is_open(context, session) else session
 
 
-def _reverted(context: TriggerContext, session: Session) -> Session:
+def _revert(context: TriggerContext, session: Session) -> Session:
     """Written before it is sent: a revert that is given up for lost may arrive when the entry has been ended,
     and take back what that published."""
     if not session.revert_sent:

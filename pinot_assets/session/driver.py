@@ -50,7 +50,7 @@ T = TypeVar("T")
 def _watched(
     step: Callable[Concatenate[Driver, TriggerContext, P], T],
 ) -> Callable[Concatenate[Driver, P], T]:
-    """A step of the driver's own, as `carry_out` does it, which gives the context."""
+    """A step of the driver: `carry_out` does it, and gives it the context."""
 
     @wraps(step)
     def watched(driver: Driver, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -140,7 +140,7 @@ class Driver:
     """Drives one table; holds its lease from the first use until `release`.
 
     :param spec: the table as its user wrote it.
-    :param run_id: who asks, for the lease: a Dagster run id, `cli`, …
+    :param run_id: who asks, for the lease: a Dagster run id, `pinot-assets run`, …
     :ivar steps: what was done so far, by the name of the step.
     """
 
@@ -248,7 +248,7 @@ class Driver:
 
     @_watched
     def trigger_without_retry(self, context: TriggerContext) -> TriggerReport:
-        """The same for runs that nobody asked for: spends no retry and abandons nothing (rule R26).
+        """The same for runs that nobody asked for: no retry is spent without `sensorRetries` (rule R26).
 
         :returns: FAILED or PAUSED, with what stands, where only that would bring the table further.
         """

@@ -14,14 +14,14 @@ from typing import Final
 
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionError
-from pinot_assets.session.attempt import begin, build, go_on
+from pinot_assets.session.begin_and_build import begin, build, go_on
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.checks.shadow import sweep_shadow
 from pinot_assets.session.close import abandon, must_stop_ending, stop_ending
 from pinot_assets.session.commit.per_file_push import failures_in_words
 from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext, read_only_context
-from pinot_assets.session.decide.next_step import (
+from pinot_assets.session.decide.run_decision import (
     Decision,
     Next,
     PlannedAction,
@@ -52,7 +52,7 @@ def trigger(context: TriggerContext) -> TriggerReport:
     :raises ListingFailed: the listing did not complete; nothing was changed (invariant I12).
     :raises SourceError: the staging area of a table's first session cannot be used (rule R28).
     """
-    return _execute(context, decide_run(context, *_prepared(context)))
+    return _execute(context, decide_run(context, *_prepare(context)))
 
 
 def trigger_without_retry(context: TriggerContext) -> TriggerReport:
@@ -62,7 +62,7 @@ def trigger_without_retry(context: TriggerContext) -> TriggerReport:
     and reports how that stands. Who starts such a run has looked before, but not under the lease: another
     run may have failed since.
     """
-    decision = decide_run(context, *_prepared(context))
+    decision = decide_run(context, *_prepare(context))
     spends = decision.step in (PlannedAction.RETRY, PlannedAction.RESTART)
     if spends and not context.spec.ingestion.sensor_retries:
         return _leave_alone(context, decision)
@@ -72,7 +72,7 @@ def trigger_without_retry(context: TriggerContext) -> TriggerReport:
 def trigger_planned(context: TriggerContext, plan_hash: str) -> TriggerReport:
     """What a plan showed, and nothing else: what it rests on is read again, now under the lease.
 
-    Nothing is looked at twice: what is checked is what is then worked with, the listing included.
+    The listing that is checked is the one that is then worked with.
 
     :param plan_hash: the plan's hash, or the first digits of it.
     :returns: SETTLED where the plan was to finish what is left half way.
@@ -81,15 +81,15 @@ def trigger_planned(context: TriggerContext, plan_hash: str) -> TriggerReport:
     planned = plan_run(read_only_context(context.spec, context.clients, context.progress))
     planned.plan_basis.require(context.table, plan_hash)
     if planned.decision.step is PlannedAction.FINISH:
-        session = _finished(context)
+        session = _finish(context)
         show_again(context, rebuild_if_lost(context))
         return _report(context, planned.decision, TriggerResult.SETTLED, session)
-    session, _ = _prepared(context)
+    session, _ = _prepare(context)
     return _execute(context, _as_planned(context, session, planned))
 
 
 def _as_planned(context: TriggerContext, session: Session | None, planned: PlannedRun) -> Decision:
-    """What was planned, with the session as it was settled since: under another entry, say."""
+    """What was planned, with the session as it was resolved since: under another entry, say."""
     decision = planned.decision
     known = decision.session.id if decision.session is not None else ""
     if (
@@ -108,19 +108,19 @@ def _as_planned(context: TriggerContext, session: Session | None, planned: Plann
 # --- before anything is decided --------------------------------------------------------------------
 
 
-def _prepared(context: TriggerContext) -> tuple[Session | None, Snapshot | None]:
+def _prepare(context: TriggerContext) -> tuple[Session | None, Snapshot | None]:
     """Finish what is left half way, sweep and clear; the open session then, and the ledger."""
-    session = _finished(context)
+    session = _finish(context)
     refuse_absent(context)
     current = rebuild_if_lost(context)
     sweep(context, session, current)  # whatever keeps this trigger from going on: queries see it (R1, R2)
     sweep_shadow(context)
     refuse_unfit(context)
     refuse_unaskable(context)
-    return _cleared(context, session), current
+    return _clear(context, session), current
 
 
-def _finished(context: TriggerContext) -> Session | None:
+def _finish(context: TriggerContext) -> Session | None:
     """The open session, once what an earlier run left half way is finished."""
     catch_up(context)
     forget_former_table(context)
@@ -137,7 +137,7 @@ def _finished(context: TriggerContext) -> Session | None:
     return stop_ending(context, session)
 
 
-def _cleared(context: TriggerContext, session: Session | None) -> Session | None:
+def _clear(context: TriggerContext, session: Session | None) -> Session | None:
     """The open session, unless `clearConsistentPushState` drops it now."""
     if session is not None and wants_clear(context):
         abandon(context, session, Outcome.CLEARED, "clearConsistentPushState was set")
@@ -208,19 +208,17 @@ def _remember(context: TriggerContext, decision: Decision) -> None:
 def _build_and_stage(
     context: TriggerContext, session: Session, plan: Plan, decision: Decision
 ) -> TriggerReport:
-    begun = time.monotonic()
-    session, built, failed = _built(context, session, plan) if plan.to_build else (session, [], [])
-    seconds = time.monotonic() - begun if plan.to_build else 0.0
     kept = len(plan.done)
-    report = partial(_report, context, decision, built=built, kept=kept, failed=failed, seconds=seconds)
+    session, built, failed, took = _build(context, session, plan) if plan.to_build else (session, [], [], 0.0)
+    report = partial(_report, context, decision, built=built, kept=kept, failed=failed, seconds=took)
     if failed and session.push is PushKind.CONSISTENT:
         return report(TriggerResult.FAILED, session)  # goes on with the next trigger
     if failed and session.push is PushKind.ATOMIC:
-        return report(TriggerResult.FAILED, _given_up(context, session, "one run publishes all, or nothing"))
+        return report(TriggerResult.FAILED, _give_up(context, session, "one run publishes all, or nothing"))
     receipts = context.staging.receipts(plan)
     plan = without_files(with_receipts(plan, receipts), frozenset(f.uri for f in failed))
     if failed and not (plan.done or plan.removals or plan.touched):
-        return report(TriggerResult.FAILED, _given_up(context, session, "every file failed"))
+        return report(TriggerResult.FAILED, _give_up(context, session, "every file failed"))
     if plan.to_build:
         raise SessionError(
             f"{plural(len(plan.to_build), 'file')} of {session.id} without a valid receipt after the build",
@@ -231,16 +229,17 @@ def _build_and_stage(
     return report(_RESULTS[session.state], session)
 
 
-def _given_up(context: TriggerContext, session: Session, why: str) -> Session:
+def _give_up(context: TriggerContext, session: Session, why: str) -> Session:
     return abandon(context, session, Outcome.ABANDONED_RETRIES, why)
 
 
-def _built(
+def _build(
     context: TriggerContext, session: Session, plan: Plan
-) -> tuple[Session, list[Receipt], list[Failure]]:
-    """Build; what ends the whole build is written down, and a store's trouble as that of a file is."""
+) -> tuple[Session, list[Receipt], list[Failure], float]:
+    """Build, and its seconds; what ends it is written down, and a store's trouble as that of a file is."""
     if session.state is State.INIT:
         session = context.write_session(replace(session, state=State.IN_PROGRESS))
+    begun = time.monotonic()
     try:
         built, failed = build(context, session, plan)
     except PinotAssetsError as error:
@@ -248,8 +247,9 @@ def _built(
         with suppress(PinotAssetsError):  # the first error says more
             context.lease.write(session=replace(session, trouble_since_ms=since, last_error=error.reason))
         raise
+    seconds = time.monotonic() - begun
     if not failed:
-        return _built_all(context, session), built, failed
+        return _built_all(context, session), built, failed, seconds
     since = (session.trouble_since_ms or context.clients.now_ms()) if trouble.passes(failed) else 0
     session = replace(
         session,
@@ -258,7 +258,7 @@ def _built(
         last_error=failures_in_words(failed),
         trouble_since_ms=since,
     )
-    return context.write_session(session), built, failed
+    return context.write_session(session), built, failed, seconds
 
 
 def _built_all(context: TriggerContext, session: Session) -> Session:

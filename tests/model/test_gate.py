@@ -10,7 +10,7 @@ from model.world.specs import spec_of
 from model.world.table import MODES, TABLE, Table, run
 
 from pinot_assets.errors import PinotUnreachable, SnapshotIncomplete
-from pinot_assets.session.decide.next_step import PlannedAction
+from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.values.report import TriggerReport, TriggerResult
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit, EmptyOutputs

@@ -32,7 +32,7 @@ from pinot_assets.errors import PlanOutdated
 from pinot_assets.pinot.shadow_table import shadow_config, shadow_name, shadow_schema
 from pinot_assets.session import trigger
 from pinot_assets.session.context.context import TriggerContext
-from pinot_assets.session.decide.next_step import PlannedAction
+from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.plan_report.planned_run import PARTS, PlannedRun, plan_run

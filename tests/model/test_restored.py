@@ -36,7 +36,7 @@ from pinot_assets.gc.collect import collect
 from pinot_assets.gc.orphans import garbage
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.scheduling.files_tick import decide_tick
-from pinot_assets.session.decide.next_step import PlannedAction
+from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.detect.observe import list_source, observe
 from pinot_assets.session.driver import Driver
 from pinot_assets.session.stores.staging import Staging

@@ -86,12 +86,12 @@ def migrate(
         console.print(f"{plural(len(target.source), 'partition')} in Dagster")
 
 
-def _spread_values(picture: PartitionEvents) -> dict[str, object]:
+def _spread_values(events: PartitionEvents) -> dict[str, object]:
     return {
-        "table": picture.spec.name,
-        "files": picture.rows.listed.num_rows,
-        "partitions": len(picture.source),
-        "by": picture.partitioning.name,
+        "table": events.spec.name,
+        "files": events.rows.listed.num_rows,
+        "partitions": len(events.source),
+        "by": events.partitioning.name,
     }
 
 

@@ -15,7 +15,7 @@ from pinot_assets.cli.driver import open_driver
 from pinot_assets.cli.options import AsJson, TableName, TablesOption, one_table
 from pinot_assets.cli.terminal import fields, new_console, show_answer, show_json
 from pinot_assets.core.text import plural
-from pinot_assets.session.decide.next_step import PlannedAction
+from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.detect.observe import (
     ListingComparison,
     Observation,

@@ -170,10 +170,10 @@ def _decided(table: Watched, outside: Outside) -> tuple[Watched, bool]:
     observation, inventory = outside.look(table.spec)
     now_s = outside.now_s()
     tick = decide_tick(table.spec, inventory, observation, table.files_cursor, now_s)
-    verdict = decide_session(table.spec, observation, {}, table.session_cursor, now_s)
-    decided = replace(table, files_cursor=tick.cursor, session_cursor=verdict.cursor)
-    if verdict.launch and not tick.launch:
-        return replace(decided, message=verdict.message), True
+    session_tick = decide_session(table.spec, observation, {}, table.session_cursor, now_s)
+    decided = replace(table, files_cursor=tick.cursor, session_cursor=session_tick.cursor)
+    if session_tick.launch and not tick.launch:
+        return replace(decided, message=session_tick.message), True
     return replace(decided, message=tick.message), tick.launch
 
 

@@ -85,7 +85,7 @@ def use_in_thread(session: SparkSession) -> None:
 
 
 def check_readers(session: SparkSession, build_spec: BuildSpec) -> None:
-    """Whether Spark has what it takes to read the order's files.
+    """Whether Spark has what it takes to read the build spec's files.
 
     :raises BuildError: it is not set up for their store, or a jar is missing.
     :raises SettingError: the policy refuses that Spark opens it.

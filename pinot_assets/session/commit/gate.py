@@ -15,7 +15,7 @@ from pinot_assets.errors import SnapshotIncomplete
 from pinot_assets.session.checks.assertions import assertion_findings
 from pinot_assets.session.checks.receipt_checks import cut_findings, loss_findings, receipt_findings
 from pinot_assets.session.checks.server_checks import server_findings
-from pinot_assets.session.close import close_published, load_switch, snapshot_of, without_entry
+from pinot_assets.session.close import close_published, load_switch, revert_entry_of, snapshot_of
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.stores.staging import Switch
 from pinot_assets.session.values.plan import Plan
@@ -254,7 +254,7 @@ def stage_without_switch(
     plan_ref = context.staging.put_plan(plan)
     if session.switch_object is not None:
         # Nothing of what an earlier switch of this session staged is wanted any more (I14).
-        session = without_entry(context, session)
+        session = revert_entry_of(context, session)
         context.switcher.delete(load_switch(context, session).names_to)
     session = replace(session, switch_object=None, plan=plan_ref, counts=plan.counts())
     if not plan.done:

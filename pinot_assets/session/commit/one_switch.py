@@ -15,9 +15,9 @@ from pinot_assets.errors import SnapshotIncomplete, SwitchConflict, SwitchStateU
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.table_config import time_boundary_ms
-from pinot_assets.session.attempt import spent_names
+from pinot_assets.session.begin_and_build import spent_names
 from pinot_assets.session.checks.capacity import generation_before, require_capacity, require_lineage_capacity
-from pinot_assets.session.close import finalize, is_lost, load_switch, renewed, without_entry
+from pinot_assets.session.close import finalize, is_lost, load_switch, renew_entry, revert_entry_of
 from pinot_assets.session.commit.gate import (
     require_open_gate,
     require_spec,
@@ -40,9 +40,8 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
         with an audit that it did not pass.
     """
     if (current := context.current_snapshot()) is not None:
-        context.switcher.undo_delayed_starts(
-            current.segments
-        )  # before an entry of ours is taken for stale (R1)
+        # before an entry of ours is taken for stale (R1)
+        context.switcher.undo_delayed_starts(current.segments)
     visible = context.pinot.visible_segments(context.table)
     outputs = segments_to(plan, receipts)
     replaced = segments_from(plan, current, visible)
@@ -78,10 +77,10 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
     require_lineage_capacity(context.table, context.switcher.fetch(), switch.segments_from, switch.names_to)
     _refuse_spent(context, session, switch)
     if is_lost(context, session):
-        session = replace(without_entry(context, session), lineage_entry_id="")
+        session = replace(revert_entry_of(context, session), lineage_entry_id="")
     if not _same_lists(context, session, switch):
         if session.end_sent:
-            session = renewed(context, session)  # its end must not complete what is no longer wanted
+            session = renew_entry(context, session)  # its end must not complete what is no longer wanted
         session = replace(
             session,
             switch=switch.number,
@@ -117,7 +116,7 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
 def refuse_hidden_sources(
     context: TriggerContext, plan: Plan, current: Snapshot | None, visible: frozenset[str]
 ) -> None:
-    """See `why_paused`.
+    """Go no further where `why_paused` finds something.
 
     :raises SwitchConflict: the table is paused.
     """
@@ -129,7 +128,7 @@ def refuse_hidden_sources(
 def why_paused(
     context: TriggerContext, plan: Plan, current: Snapshot | None, visible: frozenset[str]
 ) -> SwitchConflict | None:
-    """Segments of ours that somebody else's entry hides: not ours to replace any more (rule R5). Only looked.
+    """Segments of ours that somebody else's entry hides: not ours to replace any more (rule R5). Only looks.
 
     Append replaces nothing, and swap whatever is visible.
     """
@@ -152,7 +151,7 @@ def _without_other_entry(context: TriggerContext, session: Session, switch: Swit
     same = entry is not None and entry.has_names(switch.segments_from, switch.names_to)
     if entry is None or same or not entry.segments_to.isdisjoint(switch.names_to):
         return session
-    return without_entry(context, session)
+    return revert_entry_of(context, session)
 
 
 def _refuse_spent(context: TriggerContext, session: Session, switch: Switch) -> None:
@@ -218,7 +217,7 @@ def end_switch(context: TriggerContext, session: Session) -> Session:
             )
         _require_its_entry(context, session, switch)
         if not context.switcher.is_usable(session.lineage_entry_id) or generation_before(context, switch):
-            session = renewed(context, session)
+            session = renew_entry(context, session)
         session = context.write_session(replace(session, end_issued=session.lineage_entry_id))
         try:
             context.switcher.end(session.lineage_entry_id)

@@ -53,7 +53,7 @@ NO_SEGMENT_CHANGE = CommitStrategy(
 def strategy_of(session: Session) -> CommitStrategy:
     """The one that goes on with this session.
 
-    At the stage, `ONE_SWITCH` finds out itself that no segment comes or goes. At the gate, it refuses a
+    When staging, `ONE_SWITCH` finds out itself that no segment comes or goes. At the gate, it refuses a
     session that was given up: files of it failed.
     """
     if session.outcome is not Outcome.OPEN:

@@ -145,7 +145,7 @@ class TriggerContext:
         return self.stored
 
     @property
-    def opened(self) -> Session | None:
+    def session(self) -> Session | None:
         """The session that this run works on, as it last wrote or read it; nothing is asked."""
         return self.lease.session or self.stored
 
@@ -262,11 +262,11 @@ _NEXT: Final = {
 def so_far(context: TriggerContext, step: str) -> SoFar:
     """What was done, what is not known, what queries see, and the command that goes on.
 
-    :param step: name of the driver's method.
+    :param step: its name, of `Driver.carry_out`.
     """
     built = [f"{plural(context.built, 'file')} built and staged"] if context.built else []
     done = standing(context.effects, built)
-    session = context.opened
+    session = context.session
     opened = session if session is not None and session.outcome is Outcome.OPEN else None
     parts = [done or "no file was built, and nothing was changed in Pinot"]
     if opened is not None:

@@ -160,7 +160,7 @@ _LOOKS: Final = 16
 def with_folders(
     source: ObjectStore, changes: Changes, current: Snapshot | None, but: Collection[str] = ()
 ) -> Changes:
-    """The changes, where such a file is rewritten and not deleted: building it fails, and its rows stay.
+    """The changes; a file that became a folder is rewritten, not deleted: its build fails, its rows stay.
 
     :param current: the ledger; its version of the file is the planned one.
     :param but: files whose deletion is held back anyway.

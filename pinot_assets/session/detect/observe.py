@@ -132,7 +132,7 @@ def observe(store: SessionStore, staging: Staging) -> Observation:
 
 
 def published_token(store: SessionStore) -> str:
-    """What is published and shown by nothing else than a listing: two of one text see one ledger.
+    """A token of what is published; where two are equal, the ledger is the same.
 
     :returns: empty while nothing is published, a session is open, the lease is held or a rollback holds
         files back: there is then more to look at.

@@ -13,7 +13,7 @@ from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot.table_config import is_refresh
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.next_plan import new_plan, work_of
-from pinot_assets.session.decide.next_step import NEW_SESSION, Decision, PlannedAction
+from pinot_assets.session.decide.run_decision import NEW_SESSION, Decision, PlannedAction
 from pinot_assets.session.plan_report.planned_run import PlannedRun, plan_run
 from pinot_assets.session.plan_report.switch_cost import Estimate, Sums, SwitchCost, switch_cost_of
 from pinot_assets.session.rollback.retention import foreseen

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from pinot_assets.errors import PinotAssetsError, PlanOutdated, PushRefused, SwitchConflict
 from pinot_assets.pinot.shadow_table import left_shadow
-from pinot_assets.session.attempt import refuse_too_many
+from pinot_assets.session.begin_and_build import refuse_too_many
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.close import load_switch, must_stop_ending
 from pinot_assets.session.commit.one_switch import why_paused, with_placeholder
 from pinot_assets.session.context.context import TriggerContext, is_fresh
-from pinot_assets.session.decide.next_step import (
+from pinot_assets.session.decide.run_decision import (
     Decision,
     PlannedAction,
     decide_run,
@@ -168,7 +168,7 @@ def plan_run(context: TriggerContext) -> PlannedRun:
         return _with_basis(context, stored, _planned(context, Decision(PlannedAction.FINISH, why=first)))
     refuse_unfit(context)
     refuse_unaskable(context)
-    session, current = _as_settled(context, stored), context.current_snapshot()
+    session, current = _as_resolved(context, stored), context.current_snapshot()
     visible = context.pinot.visible_segments(context.table)
     if strays := strays_of(context, session, current, visible):
         refuse_undone(context, strays, current)
@@ -231,7 +231,7 @@ def _half_way(context: TriggerContext, session: Session) -> str:
     return ""
 
 
-def _as_settled(context: TriggerContext, session: Session | None) -> Session | None:
+def _as_resolved(context: TriggerContext, session: Session | None) -> Session | None:
     """The open session once a run has found out what became of its switch, which was not published."""
     if session is None or session.state is not State.SWITCH or session.switch_object is None:
         return session

@@ -10,7 +10,7 @@ from pinot_assets.audit.checks import MOST_PERCENT
 from pinot_assets.core.text import plural, size
 from pinot_assets.pinot.versions import HOUR_MS
 from pinot_assets.session.checks.capacity import IDEAL_STATE_BYTES, LINEAGE_BYTES
-from pinot_assets.session.decide.next_step import PlannedAction
+from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.detect.observe import counts_text
 from pinot_assets.session.plan_report.plan_report import FileChange, PlanReport
 from pinot_assets.session.plan_report.switch_cost import Disk, Estimate, Sums, SwitchCost

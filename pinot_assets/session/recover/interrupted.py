@@ -1,4 +1,4 @@
-"""What a driver that died may have left: a switch half way (W5's table), and strays in Pinot (rules R2, R18);
+"""What a driver that died may have left: a switch half way, and strays in Pinot (rules R2, R18);
 and a ledger that outlived its table: dropped when the table was made anew (edge case E12).
 
 Source: docs/design/session.md#what-became-of-a-switch.

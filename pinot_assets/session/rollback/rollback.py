@@ -29,8 +29,8 @@ from pinot_assets.errors import (
 from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import LineageState
-from pinot_assets.session.attempt import open_session
-from pinot_assets.session.close import abandon, confirm, is_lost, load_switch, stop_ending, without_entry
+from pinot_assets.session.begin_and_build import open_session
+from pinot_assets.session.close import abandon, confirm, is_lost, load_switch, revert_entry_of, stop_ending
 from pinot_assets.session.commit.gate import audit
 from pinot_assets.session.commit.one_switch import end_switch, stage_switch
 from pinot_assets.session.context.context import TriggerContext, next_seq
@@ -320,7 +320,7 @@ def _with_names_left(context: TriggerContext, session: Session) -> Session:
             session = stop_ending(context, session)  # what has gone cannot be replaced
     if not is_lost(context, session):
         return session
-    session = without_entry(context, session)
+    session = revert_entry_of(context, session)
     context.switcher.delete(load_switch(context, session).names_to)
     left = replace(session, state=State.IN_PROGRESS, attempt=session.attempt + 1, switch_object=None)
     return context.write_session(replace(left, lineage_entry_id="", end_issued="", audit=None))

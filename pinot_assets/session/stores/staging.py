@@ -129,7 +129,7 @@ class Staging(StagedFiles):
     # --- switches ------------------------------------------------------------------------------------
 
     def put_switch(self, session: str, switch: Switch) -> ObjectRef:
-        """Write exactly what push n replaces by what (W1)."""
+        """Write exactly what switch n replaces by what (W1)."""
         data = json.dumps(with_keys(switch), indent=1).encode()
         return self._put(f"sessions/{session}/switch-{switch.number}", "json", data)
 

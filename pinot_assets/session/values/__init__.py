@@ -1,1 +1,1 @@
-"""What a session stores: pointer, session, plan, hold, counts. No I/O."""
+"""Pointer, session, plan, hold, and what a trigger reports. No I/O."""

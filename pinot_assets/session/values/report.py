@@ -42,7 +42,7 @@ class TriggerReport:
     :ivar build_seconds: wall time of the build; 0 where nothing was to be built.
     :ivar unready: files that were left alone because they are being written; in a WAITING report those
         that everything waits for.
-    :ivar notes: what else a person should know (settled switches, swept strays, …).
+    :ivar notes: what else a person should know (resolved switches, swept strays, …).
     :ivar paused: why a PAUSED report leaves the session alone.
     """
 

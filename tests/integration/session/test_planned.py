@@ -9,7 +9,7 @@ from kazoo.exceptions import NoNodeError
 
 from pinot_assets.core.json_object import JsonObject
 from pinot_assets.errors import PlanOutdated
-from pinot_assets.session.decide.next_step import PlannedAction
+from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.plan_report.plan_report import PlanReport
 from pinot_assets.session.values.report import TriggerResult
 from pinot_assets.zookeeper import close

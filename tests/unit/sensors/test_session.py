@@ -138,7 +138,7 @@ class Shown:
         pointer = replace(sensor.seen.pointer, current_snapshot=ref)
         sensor.seen = replace(sensor.seen, pointer=pointer, session=None, snapshot=snapshot)
 
-    def picture(self, history: Any) -> Shown:
+    def events(self, history: Any) -> Shown:
         return self
 
     def publications(self, history: Any) -> Iterator[dg.AssetMaterialization]:

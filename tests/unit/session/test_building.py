@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from pinot_assets.ingest.contract.build_spec import Query
-from pinot_assets.session.attempt import _skipped, query_of
+from pinot_assets.session.begin_and_build import _skipped, query_of
 from pinot_assets.snapshot.receipt import CODES
 from pinot_assets.table_spec.blocks.ingestion import FileIngestion, model_input
 

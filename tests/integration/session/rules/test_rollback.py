@@ -18,7 +18,7 @@ from pinot_assets.errors import (
     SnapshotIncomplete,
     SwitchConflict,
 )
-from pinot_assets.session.decide.next_step import PlannedAction
+from pinot_assets.session.decide.run_decision import PlannedAction
 from pinot_assets.session.detect.observe import compare_listing, list_source
 from pinot_assets.session.lineage import switch
 from pinot_assets.session.rollback.rollback_plan import RollbackWay

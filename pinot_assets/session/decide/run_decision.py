@@ -1,4 +1,4 @@
-"""What a run of a table does, once nothing is left half way: decided here alone, and only read for.
+"""What a run of a table does, once nothing is left half way; decided here alone, by reading only.
 
 The trigger executes the `Decision` (`session/trigger.py`), and a plan report shows it
 (`session/plan_report/planned_run.py`).
@@ -95,7 +95,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """One look.
+    """What a decision rests on.
 
     :ivar readiness: the listing, judged.
     :ivar changes: it beside the ledger; None while everything waits for a file that is being rewritten.
@@ -237,7 +237,7 @@ def read_source_state(
 
 
 def look_at(context: TriggerContext, session: Session) -> Opened:
-    """Read what the last attempt left; decide what comes next (the retries are counted now)."""
+    """Read what the last attempt left; decide what comes next (how many retries there are is read now)."""
     plan = context.staging.plan(session.plan)
     failures = context.staging.failures(session.failures) if session.failures else ()
     at_fault = {f.ordinal for f in failures}
@@ -273,7 +273,7 @@ def next_step_of_session(
     Source: docs/design/session.md#continuing-an-open-session.
 
     :param failed: whether the last attempt had failed files or a failed audit, or its end twice gave no
-        answer.
+        answer; not where trouble that passes by itself was all of it.
     :param at_nobodys_fault: whether its audit failed and named no file, so that there is nothing to build
         again (rule R14).
     """

@@ -20,7 +20,7 @@ from pinot_assets.session.checks.staging_probe import require_staging_reachable
 from pinot_assets.session.close import is_lost, load_switch
 from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
 from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
-from pinot_assets.session.decide.next_step import Next, Opened
+from pinot_assets.session.decide.run_decision import Next, Opened
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import write_cluster_marker
@@ -189,7 +189,7 @@ def build(context: TriggerContext, session: Session, plan: Plan) -> tuple[list[R
 
     context.lease.assert_held()  # what slept through its lease may not build what the next owner does (I13)
     context.progress.building({task.ordinal: task.file.fingerprint.size for task in tasks})
-    context.clients.builder.build(_order(context, session, plan), tasks, on_done, context.progress.moving)
+    context.clients.builder.build(_spec(context, session, plan), tasks, on_done, context.progress.moving)
     for note in notes_on(receipts):
         context.note(note)
     failed = [f for f in failures if not _skipped(context, session, plan, f)]
@@ -212,7 +212,7 @@ def _skipped(context: TriggerContext, session: Session, plan: Plan, failure: Fai
     return True
 
 
-def _order(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
+def _spec(context: TriggerContext, session: Session, plan: Plan) -> BuildSpec:
     ingestion, staging = context.spec.ingestion, context.staging
     return BuildSpec(
         table=context.table,

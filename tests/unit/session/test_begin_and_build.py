@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pinot_assets.session import attempt
-from pinot_assets.session.attempt import go_on
-from pinot_assets.session.decide.next_step import Next, Opened
+from pinot_assets.session import begin_and_build
+from pinot_assets.session.begin_and_build import go_on
+from pinot_assets.session.decide.run_decision import Next, Opened
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Session, State
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit
@@ -45,8 +45,8 @@ def gone_on(
     assert AUDITED.audit is not None
     audited = replace(AUDITED, audit=replace(AUDITED.audit, policy=passed.digest))
     assert audited.gate_open
-    monkeypatch.setattr(attempt, "_spent", lambda *_: frozenset())
-    monkeypatch.setattr(attempt, "refuse_too_many", lambda *_: None)
+    monkeypatch.setattr(begin_and_build, "_spent", lambda *_: frozenset())
+    monkeypatch.setattr(begin_and_build, "refuse_too_many", lambda *_: None)
     run: Any = SimpleNamespace(
         spec=SimpleNamespace(audit=asked),
         table="t",
