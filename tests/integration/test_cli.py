@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from fakes.monitoring.pushgateway import pushgateway
 from fakes.processes.shell import call
+from fakes.project import ROOT
 from fakes.tables import write_files, write_table
 
 from pinot_assets.core.json_object import JsonObject
@@ -160,11 +161,13 @@ def test_few_modules_lead_from_the_command_to_the_switch(shell: Shell) -> None:
     write_files(shell.folder, F1="a b", F2="c")
     shell("run", shell.table)
     write_files(shell.folder, F2="c1", F3="d")
-    *shown, last = shell.traced_run().splitlines()
-    modules = [line for line in shown if ".py (" in line]
-    assert (found := re.fullmatch(r"(\d+) modules, the longest of (\d+) lines", last)), last
-    assert int(found[1]) <= 25, "\n".join(modules)
-    assert int(found[2]) <= 400, modules
+    shown = shell.traced_run()
+    modules = re.findall(r"^ *(\d+) (\S+\.py) \((.+)\)$", shown, re.MULTILINE)
+    assert len(modules) <= 25, shown
+    assert max(int(lines) for lines, _, _ in modules) <= 400, shown
+    assert shown.splitlines()[-1].startswith(f"{len(modules)} modules, "), shown
+    page = re.findall(r"^\| `(\S+\.py)` \| `(.+)` \|$", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE)
+    assert page == [(module, effect.replace(shell.table, "TABLE")) for _, module, effect in modules], shown
 
 
 def test_wrong_input_gets_a_sentence(shell: Shell) -> None:
