@@ -62,8 +62,7 @@ def health_sensor(spec: TableSpec) -> dg.SensorDefinition:
         message = summary(answers)
         context.log.info(message)
         return dg.SensorResult(
-            skip_reason=dg.SkipReason(message),
-            asset_events=evaluations(context.instance, spec, answers),
+            skip_reason=dg.SkipReason(message), asset_events=evaluations(context.instance, spec, answers)
         )
 
     return sensor

@@ -13,13 +13,7 @@ import dagster as dg
 
 from pinot_assets.assets.history import TICK_S, Budget, TableHistory
 from pinot_assets.assets.keys import keys_of
-from pinot_assets.assets.runs import (
-    job_name,
-    runs_under_way,
-    sensor_trigger_of,
-    trigger_of,
-    trigger_to_come,
-)
+from pinot_assets.assets.runs import job_name, runs_under_way, sensor_trigger_of, trigger_of, trigger_to_come
 from pinot_assets.assets.snapshot import data_version_of, publication
 from pinot_assets.errors import PinotAssetsError
 from pinot_assets.pinot import HttpPinotClient

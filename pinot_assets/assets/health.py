@@ -16,9 +16,7 @@ from typing import Final
 
 import dagster as dg
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
-from dagster._core.storage.asset_check_execution_record import (
-    COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES,
-)
+from dagster._core.storage.asset_check_execution_record import COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES
 
 from pinot_assets import health
 from pinot_assets.assets.history import checked_materialization
@@ -124,10 +122,7 @@ Look = Callable[
 
 
 def health_checks(
-    spec: AnyTableSpec,
-    checks: Iterable[AnyHealthCheck],
-    description: str,
-    look: Look,
+    spec: AnyTableSpec, checks: Iterable[AnyHealthCheck], description: str, look: Look
 ) -> dg.AssetChecksDefinition:
     """One check each, all of one look."""
     table = table_key(spec)

@@ -204,9 +204,7 @@ def plan_job(spec: TableSpec) -> dg.JobDefinition:
     """The job. Without the table's tag and pool: it only reads, and keeps no run of the table waiting."""
 
     @dg.op(
-        name=f"{job_name(spec, 'plan')}_op",
-        out={},
-        description="Reads, decides and adds up; writes nothing.",
+        name=f"{job_name(spec, 'plan')}_op", out={}, description="Reads, decides and adds up; writes nothing."
     )
     def plan(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[dg.AssetObservation]:
         report = push.driver(spec, context.run.run_id, RunLog(context.log)).plan()

@@ -27,11 +27,7 @@ WHY_TAG = "pinot/tick"
 """Run tag with what the sensor or schedule said that started the run."""
 SENSOR_TAG = "pinot/sensor"
 """Run tag of runs that a sensor started."""
-TO_START = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-]
+TO_START = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
 """What a run is in before it does anything."""
 UNDER_WAY = [*TO_START, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 """And what until it has ended."""

@@ -14,11 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 import dagster as dg
-from dagster._core.storage.tags import (
-    ASSET_EVALUATION_ID_TAG,
-    BACKFILL_ID_TAG,
-    EXTERNALLY_MANAGED_ASSETS_TAG,
-)
+from dagster._core.storage.tags import ASSET_EVALUATION_ID_TAG, BACKFILL_ID_TAG, EXTERNALLY_MANAGED_ASSETS_TAG
 
 from pinot_assets.assets.history import TableHistory
 from pinot_assets.assets.keys import (
@@ -72,11 +68,7 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
                 metadata={"input_directory": where},
                 # Without a result of its own: it says what changed, partition by partition.
                 skippable=True,
-                **asset_attributes(
-                    spec,
-                    what,
-                    store_kind(where),
-                ),
+                **asset_attributes(spec, what, store_kind(where)),
             )
         ],
     )
@@ -131,10 +123,7 @@ def segments_asset(spec: TableSpec) -> dg.AssetsDefinition:
         else:
             # Tagged when the build begins: where a run dies in it, one looks for the session first.
             driver.report_to(
-                RunLog(
-                    context.log,
-                    on_building=lambda: _tag_run(context, spec, driver.observe().session),
-                )
+                RunLog(context.log, on_building=lambda: _tag_run(context, spec, driver.observe().session))
             )
             report = trigger(driver, context.run)
             context.log.info(report.summary)

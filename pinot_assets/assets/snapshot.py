@@ -84,11 +84,7 @@ def publication(
         # It is published, whether or not Pinot answers at this moment.
         metadata = {**of_snapshot(snapshot, session, manifest, None), "rollback_until": "not known"}
     console = f"{settings.pinot.controller_url}/#/tenants/table/{spec.name_with_type}"
-    return Publication(
-        spec,
-        snapshot,
-        {**metadata, "pinot_console": dg.MetadataValue.url(console)},
-    )
+    return Publication(spec, snapshot, {**metadata, "pinot_console": dg.MetadataValue.url(console)})
 
 
 def _revert_until_ms(spec: TableSpec, pinot: PinotClient, staging: Staging, snapshot: Snapshot) -> int | None:

@@ -115,11 +115,7 @@ Output = int | IO[bytes] | IO[str] | None
 
 @contextmanager
 def child(
-    command: Sequence[str | Path],
-    *,
-    stdout: Output = None,
-    stderr: Output = None,
-    cwd: Path | None = None,
+    command: Sequence[str | Path], *, stdout: Output = None, stderr: Output = None, cwd: Path | None = None
 ) -> Iterator[subprocess.Popen[str]]:
     """A running command without standard input; what it prints is text, with what is no UTF-8 replaced.
 

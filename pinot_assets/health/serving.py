@@ -227,9 +227,5 @@ def _way_back(
     window_ms: int, good: str, left: float = 0.0, problems: Sequence[CheckProblem] = ()
 ) -> CheckResult:
     return result_of(
-        problems,
-        expected=window_ms / HOUR_MS,
-        found=left,
-        good=good,
-        numbers={"rollback_hours_left": left},
+        problems, expected=window_ms / HOUR_MS, found=left, good=good, numbers={"rollback_hours_left": left}
     )

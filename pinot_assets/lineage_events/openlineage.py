@@ -168,10 +168,7 @@ def inputs(place: DatasetPlace, session: Session, snapshot: Snapshot) -> Iterato
     for folder, files in sorted(folders.items()):
         namespace, name = dataset_of(folder)
         locations = sorted(file.uri for file in files)[:named]
-        facets: JsonObject = {
-            "version": _version(_versions(files)),
-            "datasetType": _type("FILE"),
-        }
+        facets: JsonObject = {"version": _version(_versions(files)), "datasetType": _type("FILE")}
         if place.read_as_is:
             facets["schema"] = _schema(place)
         yield InputDataset(

@@ -20,7 +20,7 @@ from pinot_assets.session.checks.staging_probe import require_staging_reachable
 from pinot_assets.session.close import is_lost, load_switch
 from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
 from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
-from pinot_assets.session.decide.run_decision import Next, Opened
+from pinot_assets.session.decide.retries import Next, Opened
 from pinot_assets.session.stores.staged_files import THREADS
 from pinot_assets.session.stores.staging import Staging
 from pinot_assets.session.stores.stored_snapshots import write_cluster_marker

@@ -21,9 +21,9 @@ from pinot_assets.session.close import abandon, must_stop_ending, stop_ending
 from pinot_assets.session.commit.per_file_push import failures_in_words
 from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext, read_only_context
+from pinot_assets.session.decide.retries import Next
 from pinot_assets.session.decide.run_decision import (
     Decision,
-    Next,
     PlannedAction,
     decide_run,
     ends_again,

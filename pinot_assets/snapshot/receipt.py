@@ -110,9 +110,7 @@ _ALL: Final = (
         "mend the expression, or the value it names",
     ),
     Code(
-        "SPARK",
-        "Spark's SQL could not run on it",
-        "the reason is Spark's own; mend `transforms` or `filter`",
+        "SPARK", "Spark's SQL could not run on it", "the reason is Spark's own; mend `transforms` or `filter`"
     ),
     Code(
         "NOT_PUBLISHED",
@@ -136,11 +134,7 @@ _ALL: Final = (
         "the staging area already holds another object of that name",
         "use a staging area of your own",
     ),
-    Code(
-        "UNSUPPORTED",
-        "the segment writer cannot do a column",
-        "[formats.md](guides/formats.md)",
-    ),
+    Code("UNSUPPORTED", "the segment writer cannot do a column", "[formats.md](guides/formats.md)"),
     Code("BUILD", "the build failed for an unknown reason", "report it, with the run's log"),
     Code("INTERNAL", "the build failed because of a bug in pinot-assets", "report it, with the run's log"),
     Code("REJECTED", "it cannot be used, for the reason that the message gives", "as the message says"),

@@ -188,11 +188,7 @@ def _no_use(key: str, value: object) -> str | None:
 
 
 def spec_text(
-    origin: str,
-    schema: JsonMapping,
-    table: JsonMapping,
-    block: JsonMapping,
-    notes: Iterable[ImportNote],
+    origin: str, schema: JsonMapping, table: JsonMapping, block: JsonMapping, notes: Iterable[ImportNote]
 ) -> str:
     """The whole YAML.
 

@@ -9,14 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from pinot_assets.authoring.infer.column import (
-    FRACTIONS,
-    INTEGERS,
-    NUMBERS,
-    PARTS,
-    SampledColumn,
-    ValueKind,
-)
+from pinot_assets.authoring.infer.column import FRACTIONS, INTEGERS, NUMBERS, PARTS, SampledColumn, ValueKind
 from pinot_assets.authoring.infer.csv_shape import pinot_names
 from pinot_assets.core.text import plural
 from pinot_assets.segment.column.types import FieldType

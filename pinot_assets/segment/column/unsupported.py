@@ -166,13 +166,7 @@ _TABLE: Final[Shape] = {
         "segmentPartitionConfig": {"columnPartitionMap": _COLUMNS},
     },
     "fieldConfigList": [
-        {
-            "name": _TEXT,
-            "indexType": _TEXT,
-            "indexTypes": _TEXTS,
-            "indexes": _COLUMNS,
-            "properties": {},
-        }
+        {"name": _TEXT, "indexType": _TEXT, "indexTypes": _TEXTS, "indexes": _COLUMNS, "properties": {}}
     ],
 }
 

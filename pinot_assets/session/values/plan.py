@@ -11,10 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
 
-from pinot_assets.core.stored_format import (
-    Open,
-    Stored,
-)
+from pinot_assets.core.stored_format import Open, Stored
 from pinot_assets.session.values.state import Mode
 from pinot_assets.snapshot.manifest import PublishedFile, Snapshot
 from pinot_assets.snapshot.receipt import Fingerprint, Output, Receipt, SourceFile

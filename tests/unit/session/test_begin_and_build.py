@@ -10,7 +10,7 @@ import pytest
 
 from pinot_assets.session import begin_and_build
 from pinot_assets.session.begin_and_build import go_on
-from pinot_assets.session.decide.run_decision import Next, Opened
+from pinot_assets.session.decide.retries import Next, Opened
 from pinot_assets.session.values.plan import Plan
 from pinot_assets.session.values.state import AuditReceipt, Mode, ObjectRef, Session, State
 from pinot_assets.table_spec.blocks.audit import Assertion, Audit
