@@ -41,7 +41,7 @@ audit-demo: $(DONE) ## Lose half of a file's rows in three ways; each tier of th
 test: check ## Run all tests, integration included, after the static checks
 	@$(BIN)/pytest $(SPREAD) --maxfail=20
 
-test-all: check ## The same, and what takes too long for every landing: tests/slow, tests/pauseless (an hour)
+test-all: check ## The same, and what takes too long for every landing: tests/slow, tests/pauseless (40 minutes)
 	@$(BIN)/pytest $(SPREAD) --maxfail=20 --override-ini='norecursedirs=tests/ui tests/clouds .* __pycache__'
 
 mutants: $(DONE) ## Plant 60 defects, one at a time, and count how many of them the tests find (hours; goes on where it was stopped)
