@@ -1,4 +1,4 @@
-"""Whether the open session gets on, and how many retries it has left."""
+"""Checks whether the open session makes progress, and how many retries it has left."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from pinot_assets.session.values.state import Session, State, utc_text
 from pinot_assets.session.values.trouble import has_lasted
 
 OLDEST_MS = 24 * HOUR_MS
-"""An open session older than this holds back a day of changes."""
+"""Age from which an open session is too old: it holds back a day of changes."""
 
 IDLE_MS = HOUR_MS
-"""For so long nobody may hold the lease of a session in which nothing failed: its driver died."""
+"""How long the lease of a session without failures may be free: then its driver has died."""
 
 HELD_MS = 24 * HOUR_MS
-"""Nobody should hold a lease for longer: a driver that hangs keeps its heartbeat (rule R25)."""
+"""How long a lease may be held: a driver that hangs keeps its heartbeat (rule R25)."""
 
 
 @check("An open session gets on and has retries left.")
 def session_progress(probe: TableProbe) -> CheckResult:
-    """No open session failed, waits for nobody or grows old; no lease is held for ever."""
+    """The open session has not failed, is worked on and not too old; no lease is held for too long."""
     session, holder, now_ms = probe.session, probe.holder, probe.now_ms
     max_retries = probe.spec.ingestion.max_retries
     run = f"run {probe.spec.name} (`pinot-assets run {probe.spec.name}`)"

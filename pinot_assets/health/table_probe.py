@@ -1,7 +1,7 @@
-"""One look at a table and everything around it: read once, lease untouched, nothing written.
+"""One look at a table and everything around it: reads each thing once, takes no lease, writes nothing.
 
-Every reading is made when a check first asks for it and remembered, its failure too: what cannot be read
-silences the checks that need it, and only those, and is not waited for twice.
+A reading is made when a check first needs it, and is remembered; so is its failure. What cannot be read fails
+only the checks that need it, and is not waited for twice.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from pinot_assets.table_spec.tables.apply import held_table_config
 T = TypeVar("T")
 
 MOST_OBJECTS = 200_000
-"""Staged objects that a look lists at most: about 40 s on an object store."""
+"""Maximum of staged objects that a look lists: that takes about 40 s on an object store."""
 
 _FAILURES = re.compile(
     r"sessions/(?P<session>[^/]+)/failures-(?P<attempt>\d+)-(?P<sha256>[0-9a-f]{64})\.json"
@@ -59,7 +59,7 @@ _FAILURES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Opens what a look needs, when it needs it."""
+    """Opens what a look reads, when it first needs it."""
 
     store: Callable[[], SessionStore]
     pinot: Callable[[], PinotClient]
@@ -69,9 +69,9 @@ class Ports:
 
 @contextmanager
 def open_table_probe(spec: TableSpec, settings: Callable[[], Settings]) -> Iterator[TableProbe]:
-    """A look at a table; connections are made when first needed and closed at the end.
+    """Yield a look at a table; connections are made when first needed and closed at the end.
 
-    :param settings: where Pinot is; may raise, which is then the answer of every check that needs Pinot.
+    :param settings: returns where Pinot is; what it raises is the result of every check that needs Pinot.
     """
     with ExitStack() as stack:
         ports = Ports(
@@ -84,7 +84,7 @@ def open_table_probe(spec: TableSpec, settings: Callable[[], Settings]) -> Itera
 
 
 class CachedReading(Generic[T]):
-    """Read when first asked for; what that raised is raised again, without another try."""
+    """An attribute that is read when first needed; if that raises, each later use raises the same again."""
 
     def __init__(self, read: Callable[[TableProbe], T]) -> None:
         self._read = read
@@ -106,10 +106,10 @@ class CachedReading(Generic[T]):
 
 
 class TableProbe:
-    """What stands where, at about one moment.
+    """A look at one table at about one moment.
 
     :ivar now_ms: that moment, epoch milliseconds.
-    :ivar readings: what was read, by name, and in `failures` what could not be read, and why.
+    :ivar readings: name → what was read; `failures`: name → why it could not be read.
     """
 
     def __init__(self, spec: TableSpec, ports: Ports, now_ms: int) -> None:
@@ -120,12 +120,12 @@ class TableProbe:
         self._ports = ports
 
     def moved(self) -> bool:
-        """Whether a run has changed the session since: then what was read does not belong together."""
+        """Return whether a run has changed the session since, so that the readings do not fit together."""
         try:
             pointer = self._store.pointer()
             return (pointer, self._store.active_session(pointer)) != (self.pointer, self.session)
         except Exception:
-            return False  # told by the checks that need it
+            return False  # the checks that need it report this
 
     # --- ZooKeeper -----------------------------------------------------------------------------------
 
@@ -167,21 +167,21 @@ class TableProbe:
 
     @CachedReading
     def listing(self) -> Readiness:
-        """The listing as a trigger would judge it now: what is still being written does not count."""
+        """The listing as a trigger would judge it now: files that are still being written do not count."""
         plan = self.staging.plan(self.session.plan) if self.session else None
         return judge_listing(self.spec, self.inventory, self.snapshot, self.hold, plan)
 
     @CachedReading
     def difference(self) -> SourceDifference:
-        """The listing beside the ledger."""
+        """How the listing differs from the ledger."""
         ledger = self.snapshot.ledger if self.snapshot else {}
         published = {uri: file.fingerprint for uri, file in ledger.items()}
         return difference(published, self.listing, self.hold)
 
     @CachedReading
     def unready_since_ms(self) -> Mapping[str, int]:
-        """When each file that is not ready was last written, epoch milliseconds by URI; none of one that has
-        gone from a directory that is being written anew."""
+        """When each file that is not ready was last written, epoch milliseconds by URI; without a file that
+        has gone from a directory that is being rewritten."""
         unready = (*self.listing.later, *self.listing.waiting)
         files = self.inventory.files
         return {u.uri: files[u.uri].fingerprint.mtime_us // 1000 for u in unready if u.uri in files}
@@ -208,13 +208,13 @@ class TableProbe:
 
     @CachedReading
     def before(self) -> Snapshot | None:
-        """The snapshot that a rollback leads to."""
+        """The snapshot to which a rollback leads."""
         kept = before(self.staging, self.snapshot) if self.snapshot else None
         return kept.snapshot if kept else None
 
     @CachedReading
     def hold(self) -> Hold:
-        """What a rollback holds back."""
+        """The versions and removals that a rollback holds back."""
         return self.staging.hold(self.pointer.hold) if self.pointer.hold else NO_HOLD
 
     @CachedReading
@@ -236,7 +236,7 @@ class TableProbe:
 
     @CachedReading
     def attempts(self) -> Attempts:
-        """What failed in each attempt of the kept sessions."""
+        """The failures of each attempt of the kept sessions."""
         kept = {session.id for session in self.kept_sessions}
         by_attempt: dict[tuple[str, int], tuple[Failure, ...]] = {}
         for key in self.staged:
@@ -249,14 +249,14 @@ class TableProbe:
 
     @CachedReading
     def failing_now(self) -> tuple[Failure, ...]:
-        """What failed in the last attempt of the open session; without one, what is left out."""
+        """Failures of the open session's last attempt; without an open session, `left_out`."""
         if self.session is None:
             return self.left_out
         return self.staging.failures(self.session.failures) if self.session.failures else ()
 
     @CachedReading
     def left_out(self) -> tuple[Failure, ...]:
-        """What the last session ended without, given up or by a plain push, and is still there as it was."""
+        """Files that the last session, given up or a plain push, left out, and that are still unchanged."""
         last = next(iter(self.kept_sessions[-1:]), None)
         if self.session is not None or last is None or last.failures is None:
             return ()
@@ -267,7 +267,7 @@ class TableProbe:
         return still_there(failures, self.staging.plan(last.plan), self.inventory.files)
 
     def staging_disk(self) -> tuple[str, int, int] | None:
-        """Path, size and free bytes of a local staging area's disk; None for an object store."""
+        """Return path, size and free bytes of a local staging area's disk; None for an object store."""
         root = parse_root(self.staging.store.uri)
         if root.scheme != "file":
             return None
@@ -279,7 +279,7 @@ class TableProbe:
 
     @CachedReading
     def served(self) -> Mapping[str, Output]:
-        """Segments that must be there and visible, however far the open session has come."""
+        """Segments that must exist and be visible, at any progress of the open session."""
         if self.snapshot is None:
             return {}
         segments = self.snapshot.segments
@@ -294,7 +294,7 @@ class TableProbe:
 
     @CachedReading
     def referenced(self) -> ReferencedObjects:
-        """What may be there."""
+        """Objects that may exist, as something refers to them."""
         session = self.session
         names = set(self.snapshot.segments) if self.snapshot else set()
         if session is not None and session.switch_object is not None:
@@ -315,7 +315,7 @@ class TableProbe:
 
     @CachedReading
     def published_later(self) -> frozenset[str]:
-        """Visible segments that were published after ZooKeeper's pointer was written: a restored backup."""
+        """Visible segments published after the pointer in ZooKeeper was written: a backup was restored."""
         table, visible = self.spec.name, self.lineage.visible(self.segments)
         beside = unknown_of(table, visible, frozenset(self.referenced.segments))
         return published(table, self._answering(), self.staging, self.pointer, beside)
@@ -327,28 +327,28 @@ class TableProbe:
         return self._ports.pinot()
 
     def _answering(self) -> PinotClient:
-        """Pinot, if it answered the first question; one that is away is asked no second one."""
+        """Return Pinot if it answered the first call; a Pinot that is away gets no second call."""
         assert self.segments is not None
         return self._pinot
 
     @CachedReading
     def segments(self) -> frozenset[str]:
-        """All names in the table, hidden ones included."""
+        """Names of all segments in the table, including hidden ones."""
         return self._pinot.all_segments(self.spec.name)
 
     @CachedReading
     def lineage(self) -> Lineage:
-        """Read after the segments: one pushed under an entry is never seen without that entry."""
+        """Read after the segments: so a segment pushed under an entry is never seen without that entry."""
         return self._answering().lineage(self.spec.name)
 
     @CachedReading
     def revert_window_ms(self) -> int:
-        """How long after a switch this Pinot lets it be reverted safely."""
+        """How long after a switch this Pinot allows a safe revert, in milliseconds."""
         return versions.way_back_ms(self._answering().version(), self.table_config)
 
     @CachedReading
     def entry_renewed_ms(self) -> int:
-        """Age at which a trigger opens an entry anew, before this Pinot gives it up."""
+        """Age in milliseconds at which a trigger renews an entry, before this Pinot gives it up."""
         return versions.entry_renewed_ms(self._answering().version(), self.table_config)
 
     @CachedReading
@@ -358,7 +358,7 @@ class TableProbe:
 
     @CachedReading
     def replicas(self) -> Replicas:
-        """State of every replica of what must be there."""
+        """State of every replica of the segments that must exist."""
         return self._answering().online_replicas(self.spec.name, list(self.served))
 
     @CachedReading
@@ -368,12 +368,12 @@ class TableProbe:
 
     @CachedReading
     def servers(self) -> list[str]:
-        """Servers that hold something of what must be there."""
+        """Servers that hold a segment that must exist."""
         return sorted({server for states in self.replicas.values() for server in states})
 
     @CachedReading
     def loaded(self) -> Loaded:
-        """What the servers themselves have loaded."""
+        """The segments that the servers themselves have loaded."""
         answers = self._answering().crcs_on_servers(self.spec.name, self.servers)
         return Loaded(
             crcs={s: a for s, a in answers.items() if not isinstance(a, PinotError)},
@@ -382,10 +382,10 @@ class TableProbe:
 
     @CachedReading
     def table_bytes(self) -> int:
-        """What Pinot counts against the quota."""
+        """Bytes that Pinot counts against the quota."""
         return self._answering().table_bytes(self.spec.name) if self.segments else 0
 
     @CachedReading
     def server_disks(self) -> Mapping[str, ServerDisk | PinotError]:
-        """The servers' disks, where they tell."""
+        """The servers' disks, or why a server did not report."""
         return self._answering().server_disks(self.servers)

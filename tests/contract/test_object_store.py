@@ -234,14 +234,14 @@ def test_a_listing_is_cut_behind_any_page_and_told_whole(store: ObjectStore, sma
     for name in (*names, "a", "b/c", "b/d/e", "b-c", "b0", "empty"):
         store.put_if_absent(f"d/{name}" if name == "..." else name, b"" if name == "empty" else b"x")
     everything = set(keys(store))
-    told, after, cuts = set[str](), "", 0
+    listed, after, cuts = set[str](), "", 0
     while page := next(store.pages(after), None):
-        told |= {store.key_of(file.uri) for file in files_of(page.columns)}
+        listed |= {store.key_of(file.uri) for file in files_of(page.columns)}
         if not page.last:
-            told |= {store.key_of(f.uri) for rest in store.pages(after) for f in files_of(rest.columns)}
+            listed |= {store.key_of(f.uri) for rest in store.pages(after) for f in files_of(rest.columns)}
             break
         after, cuts = page.last, cuts + 1
-    assert told == everything
+    assert listed == everything
     assert cuts >= len(everything) // 2 or store.uri.startswith("abfss")
 
 

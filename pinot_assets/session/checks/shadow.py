@@ -1,9 +1,9 @@
-"""The shadow table of an audit: made, filled, asked through a broker, and gone again.
+"""Make the shadow table of an audit, fill it, ask it through a broker, and delete it.
 
-Everything happens under the lease of the table that it belongs to. A driver that dies leaves it behind, or
-its schema alone, each with its mark; the table's next trigger, `clear` and the next audit remove it. Pinot
-keeps the tars of a table in a folder of its own, and deletes there alone: what was staged, and the deep store
-of the real table, are not touched by any of it.
+All this needs the lease of the table that it belongs to. A driver that dies leaves the shadow table or only
+its schema; both carry a mark. The table's next trigger, `clear` or next audit removes them. Pinot keeps the
+tars of each table in a separate folder and deletes only there. So neither the staged tars nor the deep store
+of the real table are touched.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from pinot_assets.table_spec.blocks.pinot_json import OFFLINE_SUFFIX
 POLL_SECONDS = 0.25
 AGAIN_SECONDS = 1.0
 LET_GO_SECONDS = 30.0
-"""How long a deleted table of the same name is given: until servers have dropped its segments, Pinot refuses
-another one."""
+"""Seconds to wait after a table of the same name was deleted: Pinot refuses a new one until its servers have
+dropped the segments."""
 
 
 class ShadowTable:
@@ -59,10 +59,10 @@ class ShadowTable:
             self._context.note(f"{self.name} is left for the next trigger to remove: {left.reason}")
 
     def fill(self, outputs: Iterable[Output]) -> None:
-        """Have it hold these, beside those that it holds; returns when its brokers count all of their rows.
+        """Add these segments to the table; return when its brokers count all of its rows.
 
-        :raises PinotError: Pinot refuses the table or a segment, or does not show all of it in time. It is
-            not tried again: the next assertion would wait as long.
+        :raises PinotError: Pinot refuses the table or a segment, or does not show all rows in time. Later
+            calls raise the same error, so that the next assertion does not wait as long.
         """
         if self._trouble is not None:
             raise self._trouble
@@ -85,7 +85,7 @@ class ShadowTable:
         self._wait_for_rows(sum(output.rows for output in self._outputs.values()))
 
     def ask(self, question: Question) -> Tally:
-        """What a broker answers of all that it holds; nothing where it holds nothing."""
+        """Ask a broker about all segments of the table; return nothing if it has none."""
         if not self._outputs:
             return {}
         return _ask(self._pinot, self._broker, self.name, question)
@@ -135,7 +135,7 @@ class ShadowTable:
             raise refused
 
     def _wait_for_rows(self, rows: int) -> None:
-        """Every broker that serves it has heard of all segments; one of them is asked."""
+        """Wait until every broker counts `rows`; choose one of them for questions."""
 
         def counts() -> dict[str, int | None]:
             by_broker: dict[str, int | None] = dict.fromkeys(self._pinot.brokers(self.name))
@@ -195,7 +195,7 @@ def remove_shadow(context: TriggerContext) -> bool:
 
 
 def sweep_shadow(context: TriggerContext) -> None:
-    """The same at the start of a trigger, where nothing waits for it: one that stays is told of."""
+    """As `remove_shadow`, at the start of a trigger: if the table stays, only note it."""
     try:
         if remove_shadow(context):
             context.note(f"{shadow_name(context.table)}, which an audit had left, was deleted")

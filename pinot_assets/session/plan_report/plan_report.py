@@ -221,7 +221,7 @@ def headline(plan: PlanReport) -> str:
 
 
 def _work_text(plan: PlanReport) -> str:
-    """What a session does with files, and that it comes to nothing, where that is known."""
+    """Say what a session does with files, and that it will be refused, if that is known."""
     removed = len(plan.decision.plan.removals) if plan.decision.plan is not None else 0
     parts = [f"builds {plural(len(plan.build), 'file')} of {size(plan.build_bytes)}"]
     if removed:

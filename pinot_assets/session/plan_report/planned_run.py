@@ -57,10 +57,10 @@ PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class PlanBasis:
-    """What one plan rests on, as a hash: the same as long as a run would do the same.
+    """The basis of one plan, as a hash: it stays the same as long as a run would do the same.
 
-    Nothing that changes by itself is part of it: no time, no free disk, no lease. Forty digits: sixteen over
-    everything, then four for each part, so that who gives all of them is told which part is another one.
+    It has nothing that changes by itself: no time, no free disk, no lease. It has forty digits: sixteen for
+    everything, then four for each part, so a caller that passes the full hash learns which part changed.
 
     :ivar digests: sha256 of each of `PARTS`, in hex.
     """
@@ -80,10 +80,10 @@ class PlanBasis:
         return whole + "".join(self.digests[name][:_PART] for name in PARTS)
 
     def require(self, table: str, plan_hash: str) -> None:
-        """Go on only where a plan still holds.
+        """Require that a plan still has this basis.
 
-        :param plan_hash: its hash, or the first digits of it.
-        :raises PlanOutdated: something that it rests on is another thing by now, or that is no hash.
+        :param plan_hash: the plan hash, or its first digits.
+        :raises PlanOutdated: the basis has changed, or `plan_hash` is no hash.
         """
         plan_hash = plan_hash.strip().lower()
         if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST},{len(self.hash)}}}", plan_hash):
@@ -122,12 +122,12 @@ class PlannedRun:
 
     :ivar ref: of the ledger.
     :ivar visible: names that queries see now.
-    :ivar strays: visible segments of ours that nobody knows, which are deleted first.
+    :ivar strays: strays, visible segments of ours that a run deletes first.
     :ivar shadow: name of a shadow table that an audit left, which is deleted first; "" for none.
     :ivar beside: visible segments of somebody else that stay, while nothing was published from here.
     :ivar outputs: segments that are built: of the plan's files, or of the open switch that is ended again.
     :ivar segments_from: what would be replaced, once all is built.
-    :ivar refused: what a run would come to nothing with; None where nothing is known against it.
+    :ivar refused: the error with which the run would fail, as far as known; None if there is none.
     """
 
     table: str

@@ -1,6 +1,6 @@
-"""What one switch takes and leaves: segments, rows, bytes, room, the two nodes, what a forced start deletes.
+"""The cost of one switch: segments, rows, bytes, room, the two ZNodes, and what a forced start deletes.
 
-What is not known before files are read is an estimate from the ledger, or not known: never a guess that looks
+What is unknown before files are read is marked as an estimate from the ledger, or as unknown. It never looks
 like a count.
 """
 
@@ -125,7 +125,7 @@ def _sums(planned: PlannedRun, built: list[Output], unread: list[Row]) -> tuple[
     current = planned.decision.current
     known: Mapping[str, Output] = current.segments if current is not None else {}
     gone = [known[name] for name in planned.segments_from if name in known]
-    # Segments of others, which a swap replaces too: what they hold stands nowhere here.
+    # A swap replaces segments of others, too; their rows and bytes are unknown here.
     foreign = len(gone) < len(planned.segments_from)
     source = sum(f.fingerprint.size for f in current.files) if current is not None else 0
     to_read = sum(row.planned.size for row in unread)
@@ -291,7 +291,7 @@ class Estimate:
 
     :ivar known: what was counted.
     :ivar guess: an estimate of the rest; None where it cannot be told.
-    :ivar exact: whether there is no rest. An estimate may come to nothing, and is one all the same.
+    :ivar exact: whether there is no rest. It is False for any estimated rest, even if the guess is 0.
     """
 
     known: int
@@ -304,18 +304,18 @@ class Estimate:
         return None if self.guess is None else self.known + self.guess
 
     def plus(self, known: int) -> Estimate:
-        """So much more that is known."""
+        """Return the estimate with `known` added to the known part."""
         return replace(self, known=self.known + known)
 
     def times(self, factor: int) -> Estimate:
-        """So many times."""
+        """Return the estimate times `factor`."""
         return replace(
             self, known=self.known * factor, guess=None if self.guess is None else self.guess * factor
         )
 
 
 def at_least(known: int) -> Estimate:
-    """So much, and more that nobody can tell."""
+    """Return an estimate of a known part and an unknown rest."""
     return Estimate(known, None, exact=False)
 
 

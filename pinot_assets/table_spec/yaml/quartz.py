@@ -1,8 +1,8 @@
-"""Quartz cron, as StarTree's `schedule` has it, into the five-field cron that Dagster runs.
+"""Convert a Quartz cron, as in StarTree's `schedule`, to the five-field cron that Dagster runs.
 
-Both fire at the same instants, or the expression is refused: days of the week count from 1 = SUN in Quartz
-and from 0 in cron, ranges may wrap around (`FRI-MON`, `22-2`), and a step runs on to the end of the field
-(`5/15`). So every field becomes the set of its values first. Source: org.quartz.CronExpression 2.3.2.
+Both fire at the same instants, or the expression is refused. Quartz counts days of the week from 1 = SUN and
+cron from 0; ranges may wrap around (`FRI-MON`, `22-2`); a step continues to the end of the field (`5/15`). So
+each field is expanded to the set of its values first. Source: org.quartz.CronExpression 2.3.2.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One field: its values, the names of some, and the largest step that Quartz takes."""
+    """One field: its smallest and largest value, names of values, and the largest step of Quartz."""
 
     label: str
     low: int
@@ -47,7 +47,7 @@ _ONLY_QUARTZ: Final = re.compile(r"L(?:-[0-9]+)?W?|LW|[0-9]+W|(?:[0-9]+|[A-Z]{3}
 
 
 def normalise_quartz(text: str) -> str:
-    """The expression with single spaces.
+    """Return the expression with single spaces.
 
     :raises ValueError: as `to_cron`.
     """
@@ -56,9 +56,9 @@ def normalise_quartz(text: str) -> str:
 
 
 def to_cron(text: str) -> str:
-    """The five-field cron that fires when a Quartz expression does.
+    """Return the five-field cron that fires when a Quartz expression does.
 
-    :raises ValueError: it is no Quartz expression, never fires, or no cron can say it; tells which field.
+    :raises ValueError: it is no Quartz expression, never fires, or cron cannot express it; says which field.
     """
     fields = text.upper().split()
     if len(fields) == 5:
@@ -112,7 +112,7 @@ def _piece(text: str, field: _Field) -> Iterable[int]:
     if others:
         last = others[0] if others[0] >= first else others[0] + len(field.all)
     else:
-        last = first if match["step"] is None else field.high  # 5/15 runs on to the end
+        last = first if match["step"] is None else field.high  # 5/15 continues to the end
     return ((v - field.low) % len(field.all) + field.low for v in range(first, last + 1, step))
 
 
@@ -127,7 +127,7 @@ def _value(text: str, field: _Field, where: str) -> int:
 
 
 def _cron(values: Iterable[int], every: Iterable[int]) -> str:
-    """Values as short as cron can list them: `*`, `*/15`, `1-5`, or one by one."""
+    """Write values as short as cron can: `*`, `*/15`, `1-5`, or one by one."""
     listed, whole = list(values), list(every)
     if listed == whole:
         return "*"

@@ -73,9 +73,9 @@ class MemoryObjectStore:
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         self.on_list()
-        wanted = self._prefix + (f"{prefix}/" if prefix else "")
+        full_prefix = self._prefix + (f"{prefix}/" if prefix else "")
         for path, (_, version) in tuple(self._objects.items()):
-            if path.startswith(wanted):
+            if path.startswith(full_prefix):
                 key = path.removeprefix(self._prefix)
                 yield ObjectInfo(key, self.uri_of(key), version)
 
