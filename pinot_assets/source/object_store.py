@@ -66,7 +66,7 @@ class ObjectStore(Protocol):
     def stat(self, key: str) -> Fingerprint | None:
         """The object's version now, None where there is none; equal to what `list` says of it."""
 
-    def is_folder(self, key: str) -> bool:
+    def ask_if_folder(self, key: str) -> bool:
         """Whether a folder of that name is there: of a bucket, whether objects lie below it."""
 
     def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:

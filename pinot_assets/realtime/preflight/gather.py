@@ -132,7 +132,7 @@ class _Reading:
 
     def _ports(self, servers: Mapping[str, JsonMapping]) -> dict[str, str | None]:
         def ask(name: str) -> None:
-            self.pinot.is_ready(_peer_url(servers[name], self.target.peer_scheme or "http"))
+            self.pinot.ask_if_ready(_peer_url(servers[name], self.target.peer_scheme or "http"))
 
         answers = each_server(tuple(servers), ask)
         return {name: one.reason if isinstance(one, PinotError) else None for name, one in answers.items()}

@@ -160,7 +160,7 @@ class _Reading:
         try:
             if url is None:
                 raise PinotError(name, why=_NO_ADMIN)
-            return self.pinot.is_ready(url)
+            return self.pinot.ask_if_ready(url)
         except PinotError as error:
             self._tell("ready", f"{name}: {_reason(error)}")
             return None

@@ -228,12 +228,12 @@ class StagedFiles:
         if (receipt := self.readable_receipt(key)) is None:
             return None
         whole = all(
-            self._is_whole(output, token)
+            self._ask_if_whole(output, token)
             for output, token in zip_longest(receipt.outputs, receipt.tars[: len(receipt.outputs)])
         )
         return receipt if whole else None
 
-    def _is_whole(self, output: Output, token: str | None) -> bool:
+    def _ask_if_whole(self, output: Output, token: str | None) -> bool:
         """Whether both tars are there, the big one with its content.
 
         It is read only where the store shows another version of it than when it was written: restored from
