@@ -77,12 +77,12 @@ def read_state(
     :raises PinotNotFound: there is no such table.
     :raises PinotError: the controller does not answer the first question.
     """
-    reading = _Reading(pinot, f"{table.removesuffix('_REALTIME')}_REALTIME")
+    reading = _StateReading(pinot, f"{table.removesuffix('_REALTIME')}_REALTIME")
     return reading.state(deep_store, read_stream, clock)
 
 
 @dataclass(slots=True)
-class _Reading:
+class _StateReading:
     pinot: RealtimeReads
     table: str
     unread: dict[str, str] = field(default_factory=dict)

@@ -1,9 +1,9 @@
-"""No property, cached or not, asks Pinot, ZooKeeper, Dagster or a store; and no predicate does that is named
-like a fact."""
+"""What names promise: a class has one to itself, and what looks like a fact asks nobody."""
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -55,6 +55,16 @@ def test_what_looks_like_a_fact_asks_nobody(looks_like_a_fact: Callable[[ast.Fun
         for call in asked(function)
     ]
     assert not offenders, "\n".join(offenders)
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """An underscore makes no other word of it (docs/glossary.md)."""
+    places = defaultdict(list)
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places[node.name.lstrip("_")].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not {name: at for name, at in places.items() if len(at) > 1}
 
 
 def test_the_rule_sees_what_it_forbids() -> None:
