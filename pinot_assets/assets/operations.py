@@ -44,7 +44,7 @@ TAGS = {"dagster/max_retries": "0", "dagster/retry_on_asset_or_op_failure": "fal
 
 
 @dataclass(frozen=True, slots=True)
-class _Operation:
+class _JobWork:
     """The operation of a job.
 
     :ivar target: returns what the operation acts on; after the operation it returns something else.
@@ -123,7 +123,7 @@ def _gc(driver: Driver, config: JsonMapping, log: dg.DagsterLogManager) -> str:
     return "\n\n".join(lines(collected.garbage, collected))
 
 
-_ROLLBACK = _Operation(
+_ROLLBACK = _JobWork(
     "rollback",
     "Back to a kept snapshot: the one before, or the one that the config names. By one revert, or by "
     "publishing its staged segments again: the log shows it. What was taken back stays out until `resume`. "
@@ -142,20 +142,20 @@ _ROLLBACK = _Operation(
         ),
     },
 )
-_RESUME = _Operation(
+_RESUME = _JobWork(
     "resume",
     "Let in again what a rollback holds back; the next trigger takes it.",
     lambda observed: observed.pointer.hold.key if observed.pointer.hold else "",
     _resume,
 )
-_CLEAR = _Operation(
+_CLEAR = _JobWork(
     "clear",
     "Drop the unfinished session; what is published stays.",
     lambda observed: observed.session.id if observed.session else "",
     _clear,
 )
 
-_GC = _Operation(
+_GC = _JobWork(
     "gc",
     "Take away what nothing needs any more: old snapshots, staged tars, sessions, segments, nodes. Only says "
     "what would go and why, unless the config says `apply`. Like every job of the table it also tells "
@@ -171,7 +171,7 @@ _GC = _Operation(
 )
 
 
-def _act_once(context: dg.OpExecutionContext, operation: _Operation, driver: Driver) -> str:
+def _act_once(context: dg.OpExecutionContext, operation: _JobWork, driver: Driver) -> str:
     """Act, unless an earlier run of the same request did: a second rollback would go back once more."""
     driver.take()
     target = operation.target(driver.observe())
@@ -184,7 +184,7 @@ def _act_once(context: dg.OpExecutionContext, operation: _Operation, driver: Dri
     return operation.act(driver, context.op_config or {}, context.log)
 
 
-def _job(spec: TableSpec, operation: _Operation) -> dg.JobDefinition:
+def _job(spec: TableSpec, operation: _JobWork) -> dg.JobDefinition:
     def act(context: dg.OpExecutionContext, push: ConsistentPushResource) -> Iterator[Event]:
         driver = driver_of(context, spec, push)
         text = _act_once(context, operation, driver)

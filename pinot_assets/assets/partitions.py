@@ -255,7 +255,7 @@ class SourceRows:
             rows = pa.concat_tables([rows, self.ledger.filter(gone)]).sort_by("uri")
         return rows
 
-    def _lines(self, rows: pa.Table) -> _Lines:
+    def _lines(self, rows: pa.Table) -> _VersionLines:
         paths = without_root(rows.column("uri"), len(self.spec.input_uri()) + 1).cast(pa.binary())
         if escaped := b"%" in bytes(text_of(paths)):
             raw = (path_of(self.spec, uri).encode(errors="surrogatepass") for uri in rows["uri"].to_pylist())
@@ -265,10 +265,10 @@ class SourceRows:
         if escaped:
             order = pc.sort_indices(lines)
             paths, lines = paths.take(order), lines.take(order)
-        return _Lines(paths, lines)
+        return _VersionLines(paths, lines)
 
 
-class _Lines:
+class _VersionLines:
     """Lines `path<TAB>version` of files, in order, in one block of memory. There is at least one line."""
 
     def __init__(self, paths: pa.BinaryArray, lines: pa.BinaryArray) -> None:
@@ -315,7 +315,7 @@ class _Lines:
         return bool(slashes == (end - start) * folder.count(b"/"))
 
 
-def _by_directory(lines: _Lines, partitioning: FilePartitioning) -> dict[str, str]:
+def _by_directory(lines: _VersionLines, partitioning: FilePartitioning) -> dict[str, str]:
     members: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for start, end in lines.directories():
         key = partitioning.key_of(lines.path(start).decode(errors="surrogatepass"))

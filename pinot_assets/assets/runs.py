@@ -100,7 +100,7 @@ def runs_under_way(instance: dg.DagsterInstance, spec: TableSpec) -> list[dg.Dag
     return [run for run in runs if works_on(run, spec)]
 
 
-def is_alone(instance: dg.DagsterInstance, spec: TableSpec, run_id: str) -> bool:
+def ask_if_alone(instance: dg.DagsterInstance, spec: TableSpec, run_id: str) -> bool:
     """Whether no other run works on the table or waits in the queue."""
     return all(run.run_id == run_id for run in runs_under_way(instance, spec))
 
@@ -193,10 +193,10 @@ def wait_out(parent: str, store: SessionStore, note: Callable[[str], None], cloc
     other run.
     """
 
-    def is_let_go() -> bool:
+    def ask_if_let_go() -> bool:
         holder = store.holder()
         return holder is None or holder.run != parent
 
-    if not is_let_go():
+    if not ask_if_let_go():
         note(f"waiting for the lease of run {parent}, which this one goes on for")
-        poll_until(Deadline(clock, store.waits.lease + SLACK_S), 1, is_let_go, bool)
+        poll_until(Deadline(clock, store.waits.lease + SLACK_S), 1, ask_if_let_go, bool)

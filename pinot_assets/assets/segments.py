@@ -29,7 +29,7 @@ from pinot_assets.assets.keys import (
 )
 from pinot_assets.assets.metadata import of_findings, of_report, served
 from pinot_assets.assets.partition_events import Event, PartitionEvents
-from pinot_assets.assets.runs import RunLog, driver_of, is_alone, job_name, trigger
+from pinot_assets.assets.runs import RunLog, ask_if_alone, driver_of, job_name, trigger
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.audit.checks import Finding
 from pinot_assets.core.text import plural
@@ -84,7 +84,7 @@ def source_files_asset(spec: TableSpec) -> dg.AssetsDefinition:
             f"{len(changed):,} of {plural(len(events.source), 'partition')} changed"
         )
         yield from changed
-        if is_alone(context.instance, spec, context.run.run_id):
+        if ask_if_alone(context.instance, spec, context.run.run_id):
             events.forget_all_others(history)
 
     return cast(dg.AssetsDefinition, source_files)

@@ -19,7 +19,7 @@ from pinot_assets.assets.keys import GATE, SESSION_TAG, asset_attributes, keys_o
 from pinot_assets.assets.metadata import Metadata, of_checks, of_snapshot
 from pinot_assets.assets.partition_events import Event, PartitionEvents
 from pinot_assets.assets.partitions import digest
-from pinot_assets.assets.runs import driver_of, is_alone
+from pinot_assets.assets.runs import ask_if_alone, driver_of
 from pinot_assets.audit.assertions import is_assertion
 from pinot_assets.core.text import plural
 from pinot_assets.errors import PinotAssetsError
@@ -124,14 +124,14 @@ def snapshot_asset(spec: TableSpec) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, push: ConsistentPushResource
     ) -> Iterator[Event | dg.AssetCheckEvaluation | dg.MaterializeResult[None]]:
         driver = driver_of(context, spec, push)
-        if not _is_published_already(context, driver):
+        if not _ask_if_published_already(context, driver):
             driver.publish()
         shown = publication_by(driver, push.pinot.settings())
         assert shown is not None  # this run, or the one before, has published it
         history = TableHistory(context.instance, spec)
         events = shown.events(history)
         yield from events.publications(history)
-        if is_alone(context.instance, spec, context.run.run_id):
+        if ask_if_alone(context.instance, spec, context.run.run_id):
             events.forget_gone(history)
         yield shown.event(keys_of(spec).table)
         yield _gate_again(context.instance, shown, len(driver.last_failures()))
@@ -190,7 +190,7 @@ def _warned(check: Checked) -> str:
     return f"{check.name}: found {check.found:,g}, expected {check.expected:,g}"
 
 
-def _is_published_already(context: dg.AssetExecutionContext, driver: Driver) -> bool:
+def _ask_if_published_already(context: dg.AssetExecutionContext, driver: Driver) -> bool:
     """Whether this run continues one that died after its switch and before its last event."""
     observation = driver.observe()
     published = observation.snapshot.session if observation.snapshot is not None else None

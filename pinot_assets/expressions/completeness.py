@@ -51,7 +51,7 @@ def check_whole(tokens: Sequence[Token], clauses: Collection[str] = ()) -> None:
     :param clauses: words that separate values as operators do: `CLAUSES` for a SELECT.
     :raises ExpressionRefused: it is not complete.
     """
-    reader = _Reader(_joined(tokens), clauses)
+    reader = _TokenReader(_joined(tokens), clauses)
     while reader.place < len(reader.tokens):
         reader.take()
     if reader.last is END:
@@ -61,7 +61,7 @@ def check_whole(tokens: Sequence[Token], clauses: Collection[str] = ()) -> None:
     reader.needs_value(END)
 
 
-class _Reader:
+class _TokenReader:
     """:ivar has_value: whether a value ends right before this place."""
 
     def __init__(self, tokens: list[Token], clauses: Collection[str]) -> None:

@@ -60,7 +60,7 @@ def check_pattern(pattern: str, most_loose: int = MOST_LOOSE) -> None:
     """
     if len(pattern) > MOST_LENGTH:
         raise ExpressionRefused(f"has more than {MOST_LENGTH:,} characters", "write a shorter one")
-    reader = _Reader(pattern)
+    reader = _PatternReader(pattern)
     piece = reader.alternatives(0)
     if reader.place < len(pattern):
         raise ExpressionRefused("has a ) without its (")
@@ -83,7 +83,7 @@ def check_wildcards(pattern: str, sign: str = "%") -> None:
         raise ExpressionRefused(f"has more than {MOST_LOOSE + 1} {sign}", "write several conditions")
 
 
-class _Reader:
+class _PatternReader:
     """One pass over a pattern, from left to right."""
 
     def __init__(self, pattern: str) -> None:
@@ -144,7 +144,7 @@ class _Reader:
             place += 1
         if piece.matches is None or place == len(self.pattern) or self.pattern[place] in "()|[.^$*+?{":
             return False
-        ahead = _Reader(self.pattern)
+        ahead = _PatternReader(self.pattern)
         ahead.place = place
         following = ahead.literal()
         behind = _QUANTIFIER.match(self.pattern, ahead.place)

@@ -108,7 +108,7 @@ def _work(context: TriggerContext, garbage: Garbage) -> Iterator[tuple[str, str]
     """Yield each orphan's name once it is done, and why it could not be deleted, "" if it was."""
     acts: dict[OrphanKind, Callable[[list[str]], object]] = {
         OrphanKind.STRAY: lambda _: sweep(context, None, context.current_snapshot()),
-        OrphanKind.SEGMENT: context.switcher.delete,
+        OrphanKind.SEGMENT: context.switcher().delete,
         OrphanKind.SHADOW: lambda _: remove_shadow(context),
         OrphanKind.NODE: lambda _: context.lease.prune(),
     }

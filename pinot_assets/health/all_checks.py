@@ -44,7 +44,7 @@ def examine_table(spec: TableSpec, settings: Callable[[], Settings]) -> tuple[Ch
     with open_table_probe(spec, settings) as look:
         answers = examine(look)
         in_time = time.monotonic() - started <= LOOK_AGAIN_S
-        if all(a.passed for a in answers) or not in_time or not look.moved():
+        if all(a.passed for a in answers) or not in_time or not look.ask_if_moved():
             return answers
     with open_table_probe(spec, settings) as look:
         return examine(look)

@@ -96,12 +96,12 @@ def head_room(probe: TableProbe) -> CheckResult:
 
 
 def _quota(probe: TableProbe) -> Iterator[Room]:
-    if (quota := quota_bytes(probe.table_config)) is None:
+    if (quota := quota_bytes(probe.table_config())) is None:
         return
-    replication = replication_of(probe.table_config)
-    used = probe.table_bytes
+    replication = replication_of(probe.table_config())
+    used = probe.table_bytes()
     # A swap adds the whole table once more; the segments that are hidden now are deleted before.
-    share = len(probe.served) / len(probe.segments) if probe.segments else 0.0
+    share = len(probe.served()) / len(probe.segments()) if probe.segments() else 0.0
     more = int(used * share) if probe.spec.mode == "swap" else 0
     yield quota_room(quota * replication, used, more)
 
@@ -110,12 +110,13 @@ def _staging(probe: TableProbe) -> Iterator[Room]:
     if (disk := probe.staging_disk()) is None:
         return
     swap = probe.spec.mode == "swap"
-    more = probe.snapshot.tar_bytes if swap and probe.snapshot else 0
+    snapshot = probe.snapshot()
+    more = snapshot.tar_bytes if swap and snapshot else 0
     yield staging_room(*disk, more)
 
 
 def _servers(probe: TableProbe) -> Iterator[Room]:
-    for server, disk in sorted(probe.server_disks.items()):
+    for server, disk in sorted(probe.server_disks().items()):
         if isinstance(disk, PinotError):
             raise disk
         yield server_room(server, disk.total, disk.used)

@@ -51,8 +51,8 @@ def unreferenced(
 @check("No segment, session node or pile of tars that nothing refers to.")
 def orphans(probe: TableProbe) -> CheckResult:
     """Nothing of ours is left that no snapshot, no open session and no way back needs."""
-    table, referenced, later_ones = probe.spec.name, probe.referenced, probe.published_later
-    lineage, segments, staged = probe.lineage, probe.segments, probe.staged
+    table, referenced, later_ones = probe.spec.name, probe.referenced(), probe.published_later()
+    lineage, segments, staged = probe.lineage(), probe.segments(), probe.staged()
     visible = lineage.visible(segments)
     ours = {name for name in segments if is_ours(table, name)}
     needed = set(referenced.segments) | {
@@ -63,7 +63,7 @@ def orphans(probe: TableProbe) -> CheckResult:
     later = sorted(later_ones) if referenced.has_ledger else []
     shown = sorted(ours & visible - set(referenced.segments) - set(later))
     hidden = sorted(ours - visible - needed - doomed)
-    nodes = probe.session_nodes[:-KEPT_SESSIONS]
+    nodes = probe.session_nodes()[:-KEPT_SESSIONS]
     tars = unreferenced(table, staged, referenced.tars, referenced.open_session)
     useless = sum(tars.values())
     in_use = sum(size for key, size in staged.items() if key.startswith(SEGMENTS)) - useless
@@ -122,7 +122,7 @@ def orphans(probe: TableProbe) -> CheckResult:
 @check("Every tar of the snapshot and of the way back is in the staging area.")
 def staged_tars(probe: TableProbe) -> CheckResult:
     """Every tar of the ledger and of the way back is in the staging area, with its size (rule R9)."""
-    staged, tars = probe.staged, probe.referenced.tars
+    staged, tars = probe.staged(), probe.referenced().tars
     sizes = {name: staged.get(f"{SEGMENTS}{name}.tar.gz") for name in sorted(tars)}
     missing = [name for name, size in sizes.items() if size is None]
     torn = [name for name, size in sizes.items() if size not in (None, tars[name].tar_bytes)]

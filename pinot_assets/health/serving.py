@@ -26,8 +26,13 @@ from pinot_assets.session.values.state import Mode, Session, is_ours, utc_text
 @check("Every replica of every published segment is ONLINE as it was built.")
 def replicas_and_crc(probe: TableProbe) -> CheckResult:
     """Every replica of every published segment is ONLINE and has the CRC that was built."""
-    built = {name: output.crc for name, output in probe.served.items()}
-    table, replicas, registered, loaded = probe.spec.name, probe.replicas, probe.registered_crcs, probe.loaded
+    built = {name: output.crc for name, output in probe.served().items()}
+    table, replicas, registered, loaded = (
+        probe.spec.name,
+        probe.replicas(),
+        probe.registered_crcs(),
+        probe.loaded(),
+    )
     expected = good = 0
     lost: list[str] = []
     down: list[str] = []
@@ -97,8 +102,8 @@ def replicas_and_crc(probe: TableProbe) -> CheckResult:
 def lineage_clean(probe: TableProbe) -> CheckResult:
     """Only the open session's entry is open, and no entry hides what is published."""
     table, now_ms = probe.spec.name, probe.now_ms
-    lineage, segments, published, session = probe.lineage, probe.segments, probe.served, probe.session
-    renewed_ms = probe.entry_renewed_ms
+    lineage, segments, published, session = probe.lineage(), probe.segments(), probe.served(), probe.session()
+    renewed_ms = probe.entry_renewed_ms()
     open_entries = lineage.in_state(LineageState.IN_PROGRESS)
     foreign = [e for e in open_entries if not owned(table, e)]
     of_open_session = [e for e in open_entries if of_session(table, e, session)]
@@ -184,9 +189,9 @@ def rollback_window(probe: TableProbe) -> CheckResult:
 
     The open session's entry builds on the switch, and does not hinder a revert once it has ended.
     """
-    table, current, before = probe.spec.name, probe.snapshot, probe.before
-    lineage, segments, session = probe.lineage, probe.segments, probe.session
-    answer = partial(_way_back, probe.revert_window_ms)
+    table, current, before = probe.spec.name, probe.snapshot(), probe.before()
+    lineage, segments, session = probe.lineage(), probe.segments(), probe.session()
+    answer = partial(_way_back, probe.revert_window_ms())
     if current is None or before is None:
         good = "nothing is published yet" if current is None else "there is no snapshot before this one"
         return answer(f"{good}: there is nothing to go back to")
@@ -198,7 +203,7 @@ def rollback_window(probe: TableProbe) -> CheckResult:
     again = f"by the tars of kept snapshots (`pinot-assets snapshots {table}`)"
     entry = lineage.get(current.lineage_entry_id)
     switched_ms = entry.timestamp_ms if entry else current.published_ms
-    until_ms = switched_ms + probe.revert_window_ms
+    until_ms = switched_ms + probe.revert_window_ms()
     age = hours(probe.now_ms - switched_ms)
     if probe.now_ms > until_ms:
         return answer(f"the switch is {age} h old: no way back but {again}")

@@ -32,7 +32,7 @@ HELD_MS = 24 * HOUR_MS
 @check("An open session gets on and has retries left.")
 def session_progress(probe: TableProbe) -> CheckResult:
     """The open session has not failed, is worked on and not too old; no lease is held for too long."""
-    session, holder, now_ms = probe.session, probe.holder, probe.now_ms
+    session, holder, now_ms = probe.session(), probe.holder(), probe.now_ms
     max_retries = probe.spec.ingestion.max_retries
     run = f"run {probe.spec.name} (`pinot-assets run {probe.spec.name}`)"
     held_ms = now_ms - holder.since_ms if holder else 0
@@ -80,7 +80,7 @@ def _of_session(session: Session, probe: TableProbe, run: str) -> Iterator[Check
         left = counted(max(0, most - session.retry_count), "retry", "retries")
         text = f"{session.id} {what}, {left} left: {session.last_error}"
         yield CheckProblem(text, _way_on(session, most, run))
-    elif probe.holder is None and idle_ms > IDLE_MS:
+    elif probe.holder() is None and idle_ms > IDLE_MS:
         yield CheckProblem(
             f"{session.id} stands in {session.state.value} and nobody has worked on it for "
             f"{hours(idle_ms)} h",

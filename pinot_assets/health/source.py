@@ -31,7 +31,7 @@ def snapshot_equals_source(probe: TableProbe) -> CheckResult:
 
     A table in mode append keeps what is no longer listed.
     """
-    table, difference = probe.spec.name, probe.difference
+    table, difference = probe.spec.name, probe.difference()
     run = f"run {table} (`pinot-assets run {table}`); if it just ran, `pinot-assets status {table}` says why"
     extra = difference.extra if probe.spec.mode != "append" else ()
     parts = (("missing", difference.missing), ("stale", difference.stale), ("extra", extra))
@@ -70,8 +70,9 @@ def freshness(probe: TableProbe) -> CheckResult:
     Without a promise (`dagster.freshnessHours`), the check passes and only gives the numbers.
     """
     table, limit_hours = probe.spec.name, probe.spec.dagster.freshness_hours
-    published_ms = probe.snapshot.published_ms if probe.snapshot else None
-    waiting = probe.waiting_since_ms
+    snapshot = probe.snapshot()
+    published_ms = snapshot.published_ms if snapshot else None
+    waiting = probe.waiting_since_ms()
     snapshot_h = hours(probe.now_ms - published_ms) if published_ms is not None else 0.0
     oldest = min(waiting, key=lambda uri: waiting[uri], default=None)
     change_h = hours(probe.now_ms - max(waiting[oldest], published_ms or 0)) if oldest is not None else 0.0
@@ -108,9 +109,10 @@ def failing_files(probe: TableProbe) -> CheckResult:
 
     Failures that may pass by themselves are judged by how long they last (`session_progress`).
     """
-    passing = probe.session is not None and probe.session.trouble_since_ms > 0
-    attempts = probe.attempts.values()
-    reason = {f.uri: f"{f.code}: {f.reason}" for f in (() if passing else probe.failing_now)}
+    session = probe.session()
+    passing = session is not None and session.trouble_since_ms > 0
+    attempts = probe.attempts().values()
+    reason = {f.uri: f"{f.code}: {f.reason}" for f in (() if passing else probe.failing_now())}
     times = Counter(uri for failures in attempts for uri in {f.uri for f in failures})
     keep = sorted((uri for uri in reason if times[uri] >= OFTEN), key=lambda uri: (-times[uri], uri))
     described = [f"{base_name(uri)} in {times[uri]} attempts ({reason[uri]})" for uri in keep]

@@ -215,7 +215,7 @@ def version_of(source: ObjectStore, uri: str) -> Fingerprint:
     """
     key = source.key_of(uri)
     if (version := source.stat(key)) is None:
-        if source.is_folder(key):
+        if source.ask_if_folder(key):
             raise BecameFolder(
                 f"{uri} was a file and became a folder",
                 why="a writer that makes folders of that name, or a slip of the hand",

@@ -22,7 +22,7 @@ _PATIENCE_S = 180.0
 _GRACE_S = 20.0
 
 
-class _Record(BaseModel):
+class _UiRecord(BaseModel):
     process: ProcessRecord
     port: int
 
@@ -61,7 +61,7 @@ def start(home: Path, project: Path) -> str:
     for port in (first, processes.free_port((first,))):
         command = [sys.executable, "-m", "dagster", "dev", "-w", str(project / "workspace.yaml")]
         command += ["--host", LOOPBACK, "--port", str(port)]
-        record = _Record(process=processes.spawn(command, _log(home)), port=port)
+        record = _UiRecord(process=processes.spawn(command, _log(home)), port=port)
         _path(home).write_text(record.model_dump_json())
         if _comes_up(record):
             return _url(port)
@@ -85,7 +85,7 @@ def stop(home: Path) -> bool:
     return bool(running)
 
 
-def _comes_up(record: _Record) -> bool:
+def _comes_up(record: _UiRecord) -> bool:
     def answers() -> bool:
         with suppress(httpx.TransportError):
             return httpx.get(f"{_url(record.port)}/server_info", timeout=2, trust_env=False).is_success
@@ -102,9 +102,9 @@ def _comes_up(record: _Record) -> bool:
     )
 
 
-def _read(home: Path) -> _Record | None:
+def _read(home: Path) -> _UiRecord | None:
     try:
-        return _Record.model_validate_json(_path(home).read_bytes())
+        return _UiRecord.model_validate_json(_path(home).read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
 

@@ -113,7 +113,7 @@ def read_realtime(spec: RealtimeTableSpec, settings: SettingsOf) -> list[Sample]
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownPart:
     """What the newest look at one part gave.
 
     :ivar samples: of the newest look; none where it failed, since older numbers may no longer be true.
@@ -140,7 +140,7 @@ class Collector:
     warn: Callable[[str], None]
     clock: Callable[[], float] = time.time
     ticks: Callable[[], float] = time.monotonic
-    _known: dict[Key, _Known] = field(default_factory=dict)
+    _known: dict[Key, _KnownPart] = field(default_factory=dict)
     _every_s: dict[Key, float] = field(default_factory=dict)
     _begun: dict[Key, float] = field(default_factory=dict)
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -190,7 +190,7 @@ class Collector:
             known = dict(self._known)
             hanging = {key: self._under_way_s(key) for key in self._begun if self._hangs(key)}
         for key in {**known, **hanging}:
-            what = known.get(key, _Known())
+            what = known.get(key, _KnownPart())
             yield UP.of(what.up and key not in hanging, *key)
             yield ERRORS.of(what.errors, *key)
             yield LOOK_SECONDS.of(hanging.get(key, what.seconds), *key)
@@ -217,16 +217,16 @@ class Collector:
         key = _key(part)
         with self._changed:
             self._begun.setdefault(key, self.ticks())
-            before = self._known.get(key, _Known())
+            before = self._known.get(key, _KnownPart())
         try:
             samples = part.read()
         except Exception as error:
             why = error.reason if isinstance(error, PinotAssetsError) else repr(error)
             if why != before.why:
                 self.warn(f"{part.table}, {part.name}: {why}")
-            now = _Known(looked_at=before.looked_at, errors=before.errors + 1, why=why)
+            now = _KnownPart(looked_at=before.looked_at, errors=before.errors + 1, why=why)
         else:
-            now = _Known(True, samples, self.clock(), errors=before.errors)
+            now = _KnownPart(True, samples, self.clock(), errors=before.errors)
         with self._changed:
             now.seconds = self._under_way_s(key)
             self._known[key] = now

@@ -68,8 +68,13 @@ def source_samples(table: str, probe: TableProbe) -> Iterator[Sample]:
     copied file may keep an old date (`health.source.freshness` does the same).
     """
     # All readings come first: if one fails, all samples are left out, not only the later ones.
-    difference, modified_ms, unready_ms = probe.difference, probe.waiting_since_ms, probe.unready_since_ms
-    published_ms = probe.snapshot.published_ms if probe.snapshot else 0
+    difference, modified_ms, unready_ms = (
+        probe.difference(),
+        probe.waiting_since_ms(),
+        probe.unready_since_ms(),
+    )
+    snapshot = probe.snapshot()
+    published_ms = snapshot.published_ms if snapshot else 0
     yield LISTED.of(difference.listed, table)
     yield CHANGES.of(len(difference.missing), table, "new")
     yield CHANGES.of(len(difference.stale), table, "rewritten")
@@ -89,7 +94,7 @@ def samples_of_probe(probe: TableProbe) -> list[Sample]:
     with suppress(PinotAssetsError):
         samples += source_samples(table, probe)
     with suppress(PinotAssetsError):
-        samples.append(LEFT_OUT.of(len(probe.left_out), table))
+        samples.append(LEFT_OUT.of(len(probe.left_out()), table))
     if any(answer.name == serving.rollback_window.name and answer.found > 0 for answer in answers):
         samples.append(rollback_sample(table, probe))
     return samples
@@ -97,7 +102,8 @@ def samples_of_probe(probe: TableProbe) -> list[Sample]:
 
 def rollback_sample(table: str, probe: TableProbe) -> Sample:
     """Return the end of the rollback window. The check found time left, so all of this can be read."""
-    assert probe.snapshot is not None
-    entry = probe.lineage.get(probe.snapshot.lineage_entry_id)
-    switched_ms = entry.timestamp_ms if entry else probe.snapshot.published_ms
-    return ROLLBACK_UNTIL.of(seconds(switched_ms + probe.revert_window_ms), table)
+    snapshot = probe.snapshot()
+    assert snapshot is not None
+    entry = probe.lineage().get(snapshot.lineage_entry_id)
+    switched_ms = entry.timestamp_ms if entry else snapshot.published_ms
+    return ROLLBACK_UNTIL.of(seconds(switched_ms + probe.revert_window_ms()), table)

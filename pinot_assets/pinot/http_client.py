@@ -42,25 +42,24 @@ class HttpPinotClient(Controller):
     def _leads(self) -> LeadControllers:
         return LeadControllers(self._clients)
 
-    @cached_property
-    def _release(self) -> str:
-        return self.version()
+    _release: str = ""
+    _gave_up_batches: bool = False
 
-    @cached_property
-    def _batches(self) -> bool:
-        return versions.takes_batches(self._release)
+    def _read_release(self) -> str:
+        self._release = self._release or self.version()
+        return self._release
 
     def takes_over_half_uploads(self) -> bool:
         """See `pinot_assets.pinot.push.upload.Uploads`."""
-        return versions.takes_over_half_uploads(self._release)
+        return versions.takes_over_half_uploads(self._read_release())
 
     def takes_batches(self) -> bool:
         """See `pinot_assets.pinot.push.upload.Uploads`."""
-        return self._batches
+        return not self._gave_up_batches and versions.takes_batches(self._read_release())
 
     def give_up_batches(self) -> None:
         """See `pinot_assets.pinot.push.upload.Uploads`."""
-        self._batches = False
+        self._gave_up_batches = True
 
     def uploader(self, table: str) -> Uploader:
         """See `pinot_assets.pinot.push.upload.Uploads`."""

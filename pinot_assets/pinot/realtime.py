@@ -125,7 +125,7 @@ class RealtimeReads(Nodes):
         scheme = self._scheme if self._scheme in known else next(iter(known), None)
         return f"{scheme}://{host}:{known[scheme]}" if scheme is not None else None
 
-    def is_ready(self, admin_url: str) -> bool:
+    def ask_if_ready(self, admin_url: str) -> bool:
         """Whether a server reports that it serves; False while it is STARTING.
 
         :raises PinotUnreachable: there is no answer from that address.

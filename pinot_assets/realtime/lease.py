@@ -23,7 +23,7 @@ from pinot_assets.core.json_object import JsonObject
 from pinot_assets.core.stored_format import Marks, plain
 from pinot_assets.core.untrusted import reading
 from pinot_assets.errors import LeaseLost, NodeUnreadable, SessionError, SessionHeld
-from pinot_assets.session.stores.nodes import first_error, lease_holder, lease_is_ours, make_own_path
+from pinot_assets.session.stores.nodes import ask_if_lease_is_ours, first_error, lease_holder, make_own_path
 from pinot_assets.session.values.state import Owner
 from pinot_assets.session.values.znrecord import fields_of
 from pinot_assets.settings.environment import Settings
@@ -81,7 +81,7 @@ class OperationsStore:
             try:
                 failure = first_error(transaction.commit())
             except _UNKNOWN:
-                if self.holder() != owner or not lease_is_ours(self._zk, self.path):
+                if self.holder() != owner or not ask_if_lease_is_ours(self._zk, self.path):
                     continue
                 failure = None
             if failure is None:
@@ -186,7 +186,7 @@ class OperationsLease(OperationsStore):
         """Return what is remembered, and the node's version; None if the lease is lost or cannot be read."""
         try:
             remembered = self._read()
-            return remembered if lease_is_ours(self._zk, self.path) else ({}, None)
+            return remembered if ask_if_lease_is_ours(self._zk, self.path) else ({}, None)
         except (exceptions.KazooException, SessionError):
             return {}, None
 

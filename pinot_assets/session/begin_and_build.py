@@ -17,7 +17,7 @@ from pinot_assets.ingest.contract.build_spec import BuildSpec, FileTask, Query, 
 from pinot_assets.pinot.lineage import Lineage, LineageState
 from pinot_assets.session.checks.capacity import require_plan_fits
 from pinot_assets.session.checks.staging_probe import require_staging_reachable
-from pinot_assets.session.close import is_lost, load_switch
+from pinot_assets.session.close import ask_if_lost, load_switch
 from pinot_assets.session.context.context import TriggerContext, is_fresh, next_seq
 from pinot_assets.session.decide.next_plan import returned, revoked, with_spent_names
 from pinot_assets.session.decide.retries import Next, Opened
@@ -162,8 +162,8 @@ def _spent(context: TriggerContext, session: Session) -> frozenset[str]:
     The session names its lost entry until another one is opened. So if this driver dies, the next one still
     knows these names.
     """
-    spent = spent_names(context.switcher.fetch())
-    if session.state is State.SWITCH and is_lost(context, session):
+    spent = spent_names(context.switcher().fetch())
+    if session.state is State.SWITCH and ask_if_lost(context, session):
         context.note(f"the lineage entry of {session.id} was reverted, or Pinot gave it up")
         spent |= frozenset(load_switch(context, session).names_to)
     return spent

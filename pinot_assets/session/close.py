@@ -32,7 +32,7 @@ def finalize(context: TriggerContext, session: Session) -> Snapshot:
 def confirm(context: TriggerContext, session: Session) -> None:
     """Wait until every broker shows the new segments, except those that others deleted or replaced since."""
     switch = load_switch(context, session)
-    completed = context.switcher.fetch().in_state(LineageState.COMPLETED)
+    completed = context.switcher().fetch().in_state(LineageState.COMPLETED)
     replaced = frozenset[str]().union(*(e.segments_from for e in completed))
     there = context.pinot.all_segments(context.table) - replaced
     names = [name for name in switch.names_to if name in there]
@@ -42,9 +42,9 @@ def confirm(context: TriggerContext, session: Session) -> None:
             f"{plural(lost, 'segment')} of {session.id} deleted or replaced after its switch, "
             "not by this project"
         )
-    if context.switcher.undo_delayed_starts(names):
+    if context.switcher().undo_delayed_starts(names):
         context.note(f"a start of {session.id} landed after its switch and hid it; shown again")
-    context.switcher.confirm_visible(names, switch.segments_from)
+    context.switcher().confirm_visible(names, switch.segments_from)
     if session.mode is Mode.SWAP:
         note_foreign(context, context.pinot.visible_segments(context.table).difference(switch.names_to))
 
@@ -125,7 +125,7 @@ def abandon(
     done = close(replace(session, last_error=session.last_error or why), outcome, context.clients.now_ms())
     context.lease.write(pointer=replace(pointer or context.lease.pointer, active_session=""), session=done)
     if session.state is State.SWITCH and session.switch_object is not None:
-        context.switcher.delete(load_switch(context, session).names_to)
+        context.switcher().delete(load_switch(context, session).names_to)
     _delete_staged(context, session)
     context.note(f"session {session.id} abandoned: {why}")
     return done
@@ -142,7 +142,7 @@ def _delete_staged(context: TriggerContext, session: Session) -> None:
         store.delete(key)
 
 
-def is_open(context: TriggerContext, session: Session) -> bool:
+def ask_if_open(context: TriggerContext, session: Session) -> bool:
     """Whether the session's lineage entry is IN_PROGRESS.
 
     :raises SwitchConflict: an end without an answer completed the entry after this driver had looked. Its
@@ -159,22 +159,22 @@ def is_open(context: TriggerContext, session: Session) -> bool:
     return entry is not None and entry.state is LineageState.IN_PROGRESS
 
 
-def is_lost(context: TriggerContext, session: Session) -> bool:
+def ask_if_lost(context: TriggerContext, session: Session) -> bool:
     """Whether the entry of an unpublished switch is gone or reverted, or a revert of it was sent. Then its
     names are spent (R16)."""
     opened = session.switch_object is not None and session.lineage_entry_id != ""
-    return opened and (session.revert_sent or not is_open(context, session))
+    return opened and (session.revert_sent or not ask_if_open(context, session))
 
 
-def must_stop_ending(context: TriggerContext, session: Session) -> bool:
+def ask_if_end_must_stop(context: TriggerContext, session: Session) -> bool:
     """Whether an end of the open entry was sent without an answer and must not be sent again."""
-    if not session.end_sent or is_lost(context, session):
+    if not session.end_sent or ask_if_lost(context, session):
         return False
     switch = load_switch(context, session)
     staged = context.pinot.all_segments(context.table).issuperset(switch.names_to)
     # Segments that are gone cannot be replaced (E20): the gate would refuse as long as the entry is open.
     staged &= context.pinot.visible_segments(context.table).issuperset(switch.segments_from)
-    usable = staged and context.switcher.is_usable(session.lineage_entry_id)
+    usable = staged and context.switcher().ask_if_usable(session.lineage_entry_id)
     return not (usable and session.gate_open and session.stalls < STALLS)
 
 
@@ -183,7 +183,7 @@ def renew_entry(context: TriggerContext, session: Session) -> Session:
 
     :raises SwitchConflict: the entry was ended or lost meanwhile, or a source has gone.
     """
-    entry_id = context.switcher.renew(load_switch(context, session), session.lineage_entry_id)
+    entry_id = context.switcher().renew(load_switch(context, session), session.lineage_entry_id)
     return context.write_session(replace(session, lineage_entry_id=entry_id))
 
 
@@ -195,7 +195,7 @@ def stop_ending(context: TriggerContext, session: Session) -> Session:
     try:
         return renew_entry(context, session)
     except SwitchConflict:
-        if not is_open(context, session):
+        if not ask_if_open(context, session):
             raise
         return _revert(context, session)
 
@@ -206,9 +206,9 @@ def revert_entry_of(context: TriggerContext, session: Session) -> Session:
     :returns: the session; the entry that it names, if any, is closed.
     :raises SwitchConflict: the entry was ended meanwhile, or Pinot does not show whether it was reverted.
     """
-    if session.end_sent and not session.revert_sent and is_open(context, session):
+    if session.end_sent and not session.revert_sent and ask_if_open(context, session):
         session = stop_ending(context, session)  # or the end lands first and the revert undoes it
-    return _revert(context, session) if is_open(context, session) else session
+    return _revert(context, session) if ask_if_open(context, session) else session
 
 
 def _revert(context: TriggerContext, session: Session) -> Session:
@@ -216,5 +216,5 @@ def _revert(context: TriggerContext, session: Session) -> Session:
     meanwhile would lose what it published, so later drivers must know of the revert."""
     if not session.revert_sent:
         session = context.write_session(replace(session, revert_issued=session.lineage_entry_id))
-    context.switcher.revert_entry(session.lineage_entry_id)
+    context.switcher().revert_entry(session.lineage_entry_id)
     return session

@@ -17,7 +17,7 @@ from pinot_assets.errors import PinotAssetsError, PlanOutdated, SessionError
 from pinot_assets.session.begin_and_build import begin, build, go_on
 from pinot_assets.session.checks.assertions import refuse_unaskable
 from pinot_assets.session.checks.shadow import sweep_shadow
-from pinot_assets.session.close import abandon, must_stop_ending, stop_ending
+from pinot_assets.session.close import abandon, ask_if_end_must_stop, stop_ending
 from pinot_assets.session.commit.per_file_push import failures_in_words
 from pinot_assets.session.commit.strategy import strategy_of
 from pinot_assets.session.context.context import TriggerContext, read_only_context
@@ -25,8 +25,8 @@ from pinot_assets.session.decide.retries import Next
 from pinot_assets.session.decide.run_decision import (
     Decision,
     PlannedAction,
+    ask_if_ends_again,
     decide_run,
-    ends_again,
     refuse_absent,
     refuse_unfit,
     wants_clear,
@@ -95,7 +95,7 @@ def _as_planned(context: TriggerContext, session: Session | None, planned: Plann
     if (
         known != (session.id if session is not None else "")
         or planned.ref != context.lease.pointer.current_snapshot
-        or ends_again(context, session) != (decision.step is PlannedAction.END)
+        or ask_if_ends_again(context, session) != (decision.step is PlannedAction.END)
     ):
         raise PlanOutdated(
             f"{context.table} changed while its plan was checked; nothing of it was done",
@@ -132,7 +132,7 @@ def _finish(context: TriggerContext) -> Session | None:
     if session.state is not State.SWITCH:
         return session
     session = strategy_of(session).resolve_interrupted(context, session)
-    if session is None or not must_stop_ending(context, session):
+    if session is None or not ask_if_end_must_stop(context, session):
         return session
     return stop_ending(context, session)
 

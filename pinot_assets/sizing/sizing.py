@@ -90,10 +90,10 @@ def simulate(load: Load, way: UploadWay) -> Day:
 
     :returns: its commits, in the order in which their ends were computed, and the changes of the rate.
     """
-    return _Day(load, way).run()
+    return _DayOfLoad(load, way).run()
 
 
-class _Day:
+class _DayOfLoad:
     def __init__(self, load: Load, way: UploadWay) -> None:
         self.load, self.way, self.day = load, way, Day()
         per_server = -(-load.partitions * load.replication // load.servers)

@@ -153,7 +153,7 @@ class BucketObjectStore(RootedStore):
         with self._mapped(f"Cannot look at {self.uri_of(key)}"):
             return self._head(full)
 
-    def is_folder(self, key: str) -> bool:
+    def ask_if_folder(self, key: str) -> bool:
         """Lists the folder; the first page is enough."""
         return next(self.list(key), None) is not None
 

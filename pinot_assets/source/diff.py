@@ -112,13 +112,14 @@ def _same_version(some: pa.Table, others: pa.Table) -> pa.ChunkedArray:
 def diff(
     listed: Mapping[str, SourceFile],
     published: Mapping[str, Fingerprint],
-    has_same_content: Callable[[SourceFile], bool],
+    ask_if_same_content: Callable[[SourceFile], bool],
 ) -> Diff:
     """Compare a listing with the ledger (edge case E3: a new fingerprint triggers, the content decides).
 
     :param published: the versions in the ledger, by URI.
-    :param has_same_content: reads a file and compares it with what was read for the ledger. Called only if
-        the sizes are equal, the rest is not, and no etag proves equal content; its errors are not caught.
+    :param ask_if_same_content: reads a file and compares it with what was read for the ledger. Called only
+        if the sizes are equal, the fingerprints differ and no etag proves equal content; its errors are not
+        caught.
     """
     new, rewritten, unchanged, touched = [], [], [], []
     for uri, file in sorted(listed.items()):
@@ -127,7 +128,7 @@ def diff(
         elif file.fingerprint == before:
             unchanged.append(file)
         elif file.fingerprint.size == before.size and (
-            _etag_proves(file.fingerprint, before) or has_same_content(file)
+            _etag_proves(file.fingerprint, before) or ask_if_same_content(file)
         ):
             touched.append(file)
         else:

@@ -103,7 +103,7 @@ class LocalObjectStore(RootedStore):
         status = self._status(key)
         return _fingerprint(status) if status is not None and stat.S_ISREG(status.st_mode) else None
 
-    def is_folder(self, key: str) -> bool:
+    def ask_if_folder(self, key: str) -> bool:
         """True for a folder, also an empty one; False for a symbolic link to one."""
         status = self._status(key)
         return status is not None and stat.S_ISDIR(status.st_mode)

@@ -66,7 +66,7 @@ class ObjectStore(Protocol):
     def stat(self, key: str) -> Fingerprint | None:
         """Return the object's version now, equal to the one of `list`; None if there is no object."""
 
-    def is_folder(self, key: str) -> bool:
+    def ask_if_folder(self, key: str) -> bool:
         """Whether a folder of that name exists; in a bucket: whether objects lie below it."""
 
     def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:

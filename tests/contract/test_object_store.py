@@ -272,11 +272,11 @@ def test_a_prefix_is_a_folder(store: ObjectStore) -> None:
 def test_a_folder_is_what_something_lies_below(store: ObjectStore) -> None:
     for key in ("a.csv/part-0", "b.csv", "b.csv2/x"):
         store.put_if_absent(key, b"x")
-    assert store.is_folder("a.csv")
+    assert store.ask_if_folder("a.csv")
     assert store.stat("a.csv") is None
-    assert not store.is_folder("b.csv")
-    assert not store.is_folder("nothing")
-    assert not store.is_folder("b.csv/x")
+    assert not store.ask_if_folder("b.csv")
+    assert not store.ask_if_folder("nothing")
+    assert not store.ask_if_folder("b.csv/x")
 
 
 def test_an_empty_store_lists_nothing_and_is_there(store: ObjectStore) -> None:

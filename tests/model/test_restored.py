@@ -263,10 +263,10 @@ def test_what_the_ledger_names_may_be_deleted_and_what_only_pinot_knows_may_not(
     table, backup = life("sync", "between sessions")
     published = set(snapshot(table).segments)
     one = min(published)
-    assert start(table, lambda driver: driver._take_lease().switcher.delete([one]))[1] is None
+    assert start(table, lambda driver: driver._take_lease().switcher().delete([one]))[1] is None
     assert table.pinot.visible_segments(TABLE) == published - {one}
     restore_nodes(table, backup)
     later = published - {one} - set(snapshot(table).segments)
-    _, error = start(table, lambda driver: driver._take_lease().switcher.delete(later))
+    _, error = start(table, lambda driver: driver._take_lease().switcher().delete(later))
     assert isinstance(error, SessionError)
     assert table.pinot.visible_segments(TABLE) == published - {one}

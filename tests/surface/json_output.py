@@ -60,7 +60,7 @@ def json_output() -> Iterator[str]:
     for path, command in commands(get_command(app)):
         if any("--json" in parameter.opts for parameter in command.params):
             printed = READER.printed(command.callback)
-            printed |= READER.printed(watch._Lines.changed) if path == ("watch",) else set()
+            printed |= READER.printed(watch._LineTeller.changed) if path == ("watch",) else set()
             assert printed, f"{path} has --json, and no key of it was found"
             yield from (f"{' '.join(path)}: {key}" for key in printed)
     yield from (f"error: {key}" for key in READER.returned(program.error_values))

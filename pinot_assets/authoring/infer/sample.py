@@ -65,7 +65,7 @@ def find_sample(places: Sequence[str], props: Mapping[str, str], base: Path, pol
         # A mistyped path is refused before the policy judges it: no policy could make it work.
         if uri.startswith("file:") and not os.path.lexists(parse_root(uri).path):
             raise SourceError(f"{place} does not exist", hint=_NAME_FILES)
-    if len(uris) == 1 and not _is_file(uris[0], props, policy):
+    if len(uris) == 1 and not _ask_if_file(uris[0], props, policy):
         store = open_store(uris[0], props, policy)
         return _chosen(store.uri, policy, list(islice(_data_files(store), LISTED)))
     folder = _common_folder(uris)
@@ -164,7 +164,7 @@ def _spread(files: Sequence[ObjectInfo]) -> Iterable[ObjectInfo]:
     return (files[round(n * (len(files) - 1) / (FILES - 1))] for n in range(FILES))
 
 
-def _is_file(uri: str, props: Mapping[str, str], policy: Policy) -> bool:
+def _ask_if_file(uri: str, props: Mapping[str, str], policy: Policy) -> bool:
     if uri.startswith("file:"):
         return Path(parse_root(uri).path).is_file()
     folder, _, name = uri.rpartition("/")

@@ -130,7 +130,7 @@ def watch(
     chosen = offline_tables(names or (), tables).unless_empty()
     if not chosen.specs:
         raise SpecError("there is no OFFLINE table to watch", hint=NO_DIRECTORY)
-    teller = _Lines() if as_json else _People()
+    teller = _LineTeller() if as_json else _People()
     outside = Outside(teller)
     for one in chosen.left_out:
         teller.left_out(one)
@@ -235,7 +235,7 @@ def watch_tables(tables: Iterable[TableSpec], outside: Outside, interval_s: int,
 # --- output ---------------------------------------------------------------------------------------
 
 
-class _Lines:
+class _LineTeller:
     """Output for log collectors: one JSON object for each change."""
 
     def changed(self, table: Watched) -> None:
@@ -318,7 +318,7 @@ class Outside:
     :param teller: the output; it is called when the state of a table changes.
     """
 
-    def __init__(self, teller: _Lines | _People) -> None:
+    def __init__(self, teller: _LineTeller | _People) -> None:
         self._teller = teller
 
     def look(self, spec: TableSpec) -> tuple[Observation, Inventory]:
@@ -342,7 +342,7 @@ class Outside:
 
 
 @contextmanager
-def _stopping(teller: _Lines | _People) -> Iterator[Callable[[float], bool]]:
+def _stopping(teller: _LineTeller | _People) -> Iterator[Callable[[float], bool]]:
     """Let the first Ctrl-C or SIGTERM ask the watch to end; the second one interrupts as usual."""
     stop = threading.Event()
 

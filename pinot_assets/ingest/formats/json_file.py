@@ -43,7 +43,7 @@ def read_json(
     :param blocks: the file, see `text_blocks`.
     :raises FileRejected: names column and row.
     """
-    reader = _Reader(target, verdicts, limits)
+    reader = _JsonReader(target, verdicts, limits)
     held, enough = b"", 1
     for block in document_blocks(blocks):
         if len(held) >= enough:
@@ -59,7 +59,7 @@ class _NotForArrow(Exception):
     pass
 
 
-class _Reader:
+class _JsonReader:
     """Reads one file, block by block.
 
     :ivar rest: the start of a document that ends in a later block.

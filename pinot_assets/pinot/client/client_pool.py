@@ -151,9 +151,9 @@ class LeadControllers:
             url = lead_of(reply, urlsplit(configured).scheme)
         except PinotError:
             return configured
-        return url if url is not None and self._is_usable(url, table) else configured
+        return url if url is not None and self._ask_if_usable(url, table) else configured
 
-    def _is_usable(self, url: str, table: str) -> bool:
+    def _ask_if_usable(self, url: str, table: str) -> bool:
         """Whether we may call that address: every call carries our credentials."""
         connection = self._clients.connection
         if url in self._usable:

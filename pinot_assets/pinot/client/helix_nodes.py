@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Self
 
 from pinot_assets.core.json_object import JsonMapping, JsonValue
@@ -63,10 +62,12 @@ class Nodes(TableCalls):
     Errors of every method: `PinotError` and its subclasses.
     """
 
-    @cached_property
-    def cluster(self) -> str:
+    _cluster: str = ""
+
+    def read_cluster(self) -> str:
         """Return the cluster's name, which is the root of its nodes."""
-        return str(self._get("/cluster/info")["clusterName"])
+        self._cluster = self._cluster or str(self._get("/cluster/info")["clusterName"])
+        return self._cluster
 
     def node(self, path: str) -> Node | None:
         """Return one node, None if there is none."""
@@ -118,4 +119,4 @@ class Nodes(TableCalls):
         return None
 
     def _full(self, path: str) -> str:
-        return f"/{self.cluster}/{path}"
+        return f"/{self.read_cluster()}/{path}"

@@ -61,12 +61,14 @@ def gather(
     aims = frozenset(one for one, is_on in on.items() if is_on or one is aim)
     held = pinot.table_config(name)
     tenant = str(setting(config, "tenants", "server") or "DefaultTenant")
-    reading = _Reading(pinot, name, target, None if held is None else settings.table_settings(held), tenant)
+    reading = _FactReading(
+        pinot, name, target, None if held is None else settings.table_settings(held), tenant
+    )
     return reading.facts(aims, read_stream)
 
 
 @dataclass(slots=True)
-class _Reading:
+class _FactReading:
     pinot: RealtimeReads
     table: str
     target: settings.RealtimeSettings
@@ -132,7 +134,7 @@ class _Reading:
 
     def _ports(self, servers: Mapping[str, JsonMapping]) -> dict[str, str | None]:
         def ask(name: str) -> None:
-            self.pinot.is_ready(_peer_url(servers[name], self.target.peer_scheme or "http"))
+            self.pinot.ask_if_ready(_peer_url(servers[name], self.target.peer_scheme or "http"))
 
         answers = each_server(tuple(servers), ask)
         return {name: one.reason if isinstance(one, PinotError) else None for name, one in answers.items()}

@@ -77,12 +77,12 @@ def read_state(
     :raises PinotNotFound: there is no such table.
     :raises PinotError: the controller does not answer the first call.
     """
-    reading = _Reading(pinot, f"{table.removesuffix('_REALTIME')}_REALTIME")
+    reading = _StateReading(pinot, f"{table.removesuffix('_REALTIME')}_REALTIME")
     return reading.state(deep_store, read_stream, clock)
 
 
 @dataclass(slots=True)
-class _Reading:
+class _StateReading:
     pinot: RealtimeReads
     table: str
     unread: dict[str, str] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class _Reading:
         try:
             if url is None:
                 raise PinotError(name, why=_NO_ADMIN)
-            return self.pinot.is_ready(url)
+            return self.pinot.ask_if_ready(url)
         except PinotError as error:
             self._tell("ready", f"{name}: {_reason(error)}")
             return None

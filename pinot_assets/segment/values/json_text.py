@@ -56,7 +56,7 @@ def canonical_json(text: str) -> str:
     return _write(value) if _REAL.search(text) else _upper_hex(_ENCODER.encode(value))
 
 
-class _Real(str):
+class _JavaReal(str):
     """A number with fraction or exponent, already as Java writes it."""
 
     __slots__ = ()
@@ -86,10 +86,10 @@ def java_decimal(text: str) -> str:
     return f"{sign}{stripped[0]}{point}E{adjusted:+d}"
 
 
-def _real(text: str) -> _Real:
+def _real(text: str) -> _JavaReal:
     if len(text) > _MAX_NUMBER:
         raise JsonRefused(f"a number of more than {_MAX_NUMBER} characters")
-    return _Real(java_decimal(text))
+    return _JavaReal(java_decimal(text))
 
 
 def _integer(text: str) -> int:
@@ -133,7 +133,7 @@ def _write(value: object) -> str:
         return "{" + ",".join(f"{_quote(key)}:{_write(member)}" for key, member in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(_write, value)) + "]"
-    if isinstance(value, _Real):
+    if isinstance(value, _JavaReal):
         return value
     return _quote(value) if isinstance(value, str) else _ENCODER.encode(value)
 

@@ -65,19 +65,19 @@ def require_capacity(context: TriggerContext, switch: Switch) -> None:
     """
     if not switch.segments_to:
         return
-    replication = replication_of(context.table_config)
+    replication = replication_of(context.read_table_config())
     pushed = context.pinot.all_segments(context.table)
     coming = [o for o in switch.segments_to if o.segment not in pushed]
     needed = sum(o.loaded_bytes for o in coming) * replication
     older = bytes_before(context, switch) * replication
-    freed = older if context.switcher.starts_forced else 0
+    freed = older if context.switcher().starts_forced else 0
     way_out = "; rollbackWindow: pinotDefault keeps one generation less" if older > freed else ""
     _require_quota(context, needed, freed, replication, way_out)
     _require_disks(context, coming, needed - freed, replication, way_out)
 
 
 def _require_quota(context: TriggerContext, needed: int, freed: int, replication: int, way_out: str) -> None:
-    if (quota := quota_bytes(context.table_config)) is None:
+    if (quota := quota_bytes(context.read_table_config())) is None:
         return
     present = context.pinot.table_bytes(context.table)
     if present - freed + needed > quota * replication:
@@ -134,9 +134,9 @@ def generation_before(context: TriggerContext, switch: Switch) -> frozenset[str]
     replaces everything; and only on a REFRESH table.
     """
     sources = frozenset(switch.segments_from)
-    if not sources or not is_refresh(context.table_config):
+    if not sources or not is_refresh(context.read_table_config()):
         return frozenset()
-    completed = context.switcher.fetch().in_state(LineageState.COMPLETED)
+    completed = context.switcher().fetch().in_state(LineageState.COMPLETED)
     older = (e.segments_from for e in completed if e.segments_to == sources)
     return frozenset[str]().union(*older) & context.pinot.all_segments(context.table)
 

@@ -66,7 +66,8 @@ def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:
         nonlocal is_noted
         states = (replicas.get(name) or {"": "MISSING"} for name in switch.names_to)
         # Wait until every replica has finished, well or badly, to find all bad files of a switch at once.
-        if all(_ENDED.issuperset(each.values()) for each in states) or _enough(context, switch, replicas):
+        ended = all(_ENDED.issuperset(each.values()) for each in states)
+        if ended or _ask_if_enough(context, switch, replicas):
             return True
         if not is_noted and deadline.waited >= _NOTED_AFTER_S:
             is_noted = True
@@ -79,7 +80,7 @@ def _wait_online(context: TriggerContext, switch: Switch) -> Replicas:
     )
 
 
-def _enough(context: TriggerContext, switch: Switch, replicas: Replicas) -> bool:
+def _ask_if_enough(context: TriggerContext, switch: Switch, replicas: Replicas) -> bool:
     """Whether one replica of each segment is there, one is enough, and no server that is up still loads."""
     if (
         context.spec.audit.replicas == "all"

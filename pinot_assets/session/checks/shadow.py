@@ -79,7 +79,7 @@ class ShadowTable:
         if not self._made:
             self._make()
         run, before_write = self._context, self._context.before_pinot_write
-        push_missing(run.clients, self.name, new, run.switcher.push_mode, before_write, before_write)
+        push_missing(run.clients, self.name, new, run.switcher().push_mode, before_write, before_write)
         self._outputs |= {output.segment: output for output in new}
         wait_online(self._pinot, self.name, self._outputs, seconds=run.clients.waits.online)
         self._wait_for_rows(sum(output.rows for output in self._outputs.values()))
@@ -97,11 +97,11 @@ class ShadowTable:
         self._refuse_others()
         run, pinot = self._context, self._pinot
         schema = pinot.get_schema(run.spec.name) or run.spec.schema_json
-        config = shadow_config(run.table_config, run.spec.name)
+        config = shadow_config(run.read_table_config(), run.spec.name)
         self._made = True  # from here on there may be something to remove
         own_schema = shadow_schema(schema, run.spec.name)
         _write(run, lambda: pinot.put_schema(own_schema), lambda: pinot.get_schema(self.name) is not None)
-        _write(run, lambda: self._create(config), lambda: _stands(pinot, self.name))
+        _write(run, lambda: self._create(config), lambda: _ask_if_there(pinot, self.name))
 
     def _refuse_others(self) -> None:
         """A table of a user is never touched, whatever it is called."""
@@ -129,7 +129,7 @@ class ShadowTable:
             Deadline(self._context.clients, LET_GO_SECONDS),
             AGAIN_SECONDS,
             refusal,
-            lambda refused: refused is None or _stands(self._pinot, self.name),
+            lambda refused: refused is None or _ask_if_there(self._pinot, self.name),
         )
         if refused is not None:
             raise refused
@@ -187,7 +187,7 @@ def remove_shadow(context: TriggerContext) -> bool:
     :raises PinotError: it cannot be told whether it is gone.
     """
     pinot, name = context.pinot, shadow_name(context.table)
-    if stands := _stands(pinot, name):
+    if stands := _ask_if_there(pinot, name):
         _write(context, lambda: pinot.delete_table(name, "0d"), lambda: pinot.get_table_config(name) is None)
     if alone := lone_schema(pinot, name):
         _write(context, lambda: pinot.delete_schema(name), lambda: pinot.get_schema(name) is None)
@@ -203,7 +203,7 @@ def sweep_shadow(context: TriggerContext) -> None:
         context.note(f"{shadow_name(context.table)}, which an audit had left, stays: {error.reason}")
 
 
-def _stands(pinot: PinotClient, name: str) -> bool:
+def _ask_if_there(pinot: PinotClient, name: str) -> bool:
     return is_shadow(name, pinot.get_table_config(name))
 
 

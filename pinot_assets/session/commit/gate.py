@@ -255,7 +255,7 @@ def stage_without_switch(
     if session.switch_object is not None:
         # The session has no use any more for the segments that its earlier switch staged (I14).
         session = revert_entry_of(context, session)
-        context.switcher.delete(load_switch(context, session).names_to)
+        context.switcher().delete(load_switch(context, session).names_to)
     session = replace(session, switch_object=None, plan=plan_ref, counts=plan.counts())
     if not plan.done:
         return finish_without_switch(context, session)

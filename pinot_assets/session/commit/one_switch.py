@@ -17,7 +17,7 @@ from pinot_assets.pinot import versions
 from pinot_assets.pinot.table_config import time_boundary_ms
 from pinot_assets.session.begin_and_build import spent_names
 from pinot_assets.session.checks.capacity import generation_before, require_capacity, require_lineage_capacity
-from pinot_assets.session.close import finalize, is_lost, load_switch, renew_entry, revert_entry_of
+from pinot_assets.session.close import ask_if_lost, finalize, load_switch, renew_entry, revert_entry_of
 from pinot_assets.session.commit.gate import (
     require_open_gate,
     require_spec,
@@ -41,7 +41,7 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
     """
     if (current := context.current_snapshot()) is not None:
         # before one of our entries counts as stale (R1)
-        context.switcher.undo_delayed_starts(current.segments)
+        context.switcher().undo_delayed_starts(current.segments)
     visible = context.pinot.visible_segments(context.table)
     outputs = segments_to(plan, receipts)
     replaced = segments_from(plan, current, visible)
@@ -50,7 +50,7 @@ def stage(context: TriggerContext, session: Session, plan: Plan, receipts: Mappi
         return stage_without_switch(context, session, plan, receipts)
     plan_ref = context.staging.put_plan(plan)
     switch = Switch(session.switch + 1, replaced, outputs, format=session.format)
-    if current is not None and needs_placeholder(context, switch):
+    if current is not None and ask_if_placeholder_needed(context, switch):
         switch = add_placeholder(context, plan, current, switch, visible)
     try:
         return stage_switch(context, replace(session, plan=plan_ref, counts=plan.counts()), switch)
@@ -74,9 +74,9 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
     """
     require_capacity(context, switch)
     _note_time_boundary(context, context.current_snapshot(), switch)
-    require_lineage_capacity(context.table, context.switcher.fetch(), switch.segments_from, switch.names_to)
+    require_lineage_capacity(context.table, context.switcher().fetch(), switch.segments_from, switch.names_to)
     _refuse_spent(context, session, switch)
-    if is_lost(context, session):
+    if ask_if_lost(context, session):
         session = replace(revert_entry_of(context, session), lineage_entry_id="")
     if not _same_lists(context, session, switch):
         if session.end_sent:
@@ -93,9 +93,9 @@ def stage_switch(context: TriggerContext, session: Session, switch: Switch) -> S
     context.write_session(session)  # W1
     switch = load_switch(context, session)
     session = _without_other_entry(context, session, switch)
-    entry_id = context.switcher.open_entry(switch, session.lineage_entry_id)
+    entry_id = context.switcher().open_entry(switch, session.lineage_entry_id)
     session = context.write_session(replace(session, lineage_entry_id=entry_id))  # W2
-    pushed = context.switcher.push(switch, entry_id)  # W3
+    pushed = context.switcher().push(switch, entry_id)  # W3
     if pushed.fallback is not None:
         context.note(
             "Pinot does not copy from the staging area, so whole tars are sent "
@@ -147,7 +147,7 @@ def why_paused(
 def _without_other_entry(context: TriggerContext, session: Session, switch: Switch) -> Session:
     """Revert an earlier switch's entry that shares no output with this one: a forced start keeps it (R4).
     The session stores the revert first: it may arrive late, when a later switch uses the same names."""
-    entry = context.switcher.fetch().get(session.lineage_entry_id)
+    entry = context.switcher().fetch().get(session.lineage_entry_id)
     same = entry is not None and entry.has_names(switch.segments_from, switch.names_to)
     if entry is None or same or not entry.segments_to.isdisjoint(switch.names_to):
         return session
@@ -160,8 +160,8 @@ def _refuse_spent(context: TriggerContext, session: Session, switch: Switch) -> 
 
     :raises SwitchConflict: Pinot would hide a segment with one of its names.
     """
-    spent = spent_names(context.switcher.fetch())
-    if is_lost(context, session):
+    spent = spent_names(context.switcher().fetch())
+    if ask_if_lost(context, session):
         spent |= frozenset(load_switch(context, session).names_to)
     if met := spent.intersection(switch.names_to):
         raise SwitchConflict(
@@ -208,7 +208,7 @@ def end_switch(context: TriggerContext, session: Session) -> Session:
     """
     require_open_gate(context, session)
     switch = load_switch(context, session)
-    if not context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+    if not context.switcher().ask_if_published(switch, session.lineage_entry_id, session.end_issued):
         if gone := set(switch.segments_from) - context.pinot.visible_segments(context.table):
             raise SwitchConflict(
                 f"segments of {context.table} that were to be replaced have gone",
@@ -216,11 +216,12 @@ def end_switch(context: TriggerContext, session: Session) -> Session:
                 hint="the next trigger makes a new switch from what is visible then",
             )
         _require_its_entry(context, session, switch)
-        if not context.switcher.is_usable(session.lineage_entry_id) or generation_before(context, switch):
+        usable = context.switcher().ask_if_usable(session.lineage_entry_id)
+        if not usable or generation_before(context, switch):
             session = renew_entry(context, session)
         session = context.write_session(replace(session, end_issued=session.lineage_entry_id))
         try:
-            context.switcher.end(session.lineage_entry_id)
+            context.switcher().end(session.lineage_entry_id)
         except (SwitchConflict, SwitchStateUnknown):
             context.lease.write(session=replace(session, stalls=session.stalls + 1))  # R10
             raise
@@ -233,7 +234,7 @@ def _require_its_entry(context: TriggerContext, session: Session, switch: Switch
 
     :raises SwitchConflict: one of these does not hold.
     """
-    entry = context.switcher.require_open(session.lineage_entry_id)
+    entry = context.switcher().require_open(session.lineage_entry_id)
     if session.revert_sent or not entry.has_names(switch.segments_from, switch.names_to):
         raise SwitchConflict(
             f"lineage entry {session.lineage_entry_id} of {context.table} is not the one to end",
@@ -266,7 +267,7 @@ def with_placeholder(
     :raises SwitchConflict: as `add_placeholder`.
     """
     only_removes = switch.segments_from and not plan.to_build and context.push is not PushKind.PLAIN
-    if not only_removes or current is None or not needs_placeholder(context, switch):
+    if not only_removes or current is None or not ask_if_placeholder_needed(context, switch):
         return switch
     return _with_smallest(context, plan, current, switch, visible)
 
@@ -290,9 +291,9 @@ def _with_smallest(
     return replace(switch, segments_from=sources, segments_to=(renamed,), carried=smallest.segment)
 
 
-def needs_placeholder(context: TriggerContext, switch: Switch) -> bool:
+def ask_if_placeholder_needed(context: TriggerContext, switch: Switch) -> bool:
     """Whether the switch only removes segments, and this Pinot refuses that."""
-    return not switch.segments_to and not versions.takes_empty_outputs(context.pinot_version)
+    return not switch.segments_to and not versions.takes_empty_outputs(context.read_pinot_version())
 
 
 def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switch: Switch) -> None:
@@ -307,7 +308,7 @@ def _note_time_boundary(context: TriggerContext, current: Snapshot | None, switc
     for name in switch.segments_from:
         after.pop(name, None)
     old, new = (
-        time_boundary_ms(context.table_config, (o.end_ms for o in s.values())) for s in (before, after)
+        time_boundary_ms(context.read_table_config(), (o.end_ms for o in s.values())) for s in (before, after)
     )
     if old != new:
         context.note(

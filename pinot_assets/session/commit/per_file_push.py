@@ -167,8 +167,8 @@ def _record(context: TriggerContext, session: Session, plan: Plan, done: Sequenc
     outputs = tuple(o for step in done for o in step.outputs if o.segment in there)
     gone = tuple(name for step in done for name in step.replaces)
     names = tuple(o.segment for o in outputs)
-    context.switcher.undo_delayed_starts(names)
-    context.switcher.confirm_visible(names, gone)
+    context.switcher().undo_delayed_starts(names)
+    context.switcher().confirm_visible(names, gone)
     findings = server_findings(context, Switch(session.switch, (), outputs)) if outputs else ()
     bad = [f"{f.name}: {f.message}" for f in findings if not f.passed]
     for text in bad:
@@ -244,7 +244,7 @@ class PerFilePublisher:
         self._built = tuple(f for f in failures if f.code != REFUSED)
         self._plan = plan
         self._context = context
-        self._switcher = context.switcher
+        self._switcher = context.switcher()
         self._sizer = BatchSizer()
         if failures:
             self._remember()
@@ -306,7 +306,7 @@ class PerFilePublisher:
                 self._take_back(step.uri, Switch(self.session.switch, (), step.outputs), _NOT_SERVED)
 
     def _publish(self, part: Switch) -> None:
-        if not part.segments_to and not versions.takes_empty_outputs(self._context.pinot_version):
+        if not part.segments_to and not versions.takes_empty_outputs(self._context.read_pinot_version()):
             self._switcher.delete(part.segments_from)
         elif part.segments_from or len(part.segments_to) > 1:
             entry_id = self._switcher.open_entry(part, "")

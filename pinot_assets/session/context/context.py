@@ -55,6 +55,8 @@ class TriggerContext:
     _read: tuple[SnapshotRef, Snapshot] | None = field(default=None, init=False, repr=False)
     stored: Session | None = field(default=None, init=False, repr=False)
     goal: str = field(default="", init=False, repr=False)
+    _version: str = field(default="", init=False, repr=False)
+    _config: JsonMapping | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.clients = replace(self.clients, pinot=self.effects.recorded(self.clients.pinot))
@@ -95,22 +97,22 @@ class TriggerContext:
         wish = f"{self.spec.ingestion.clear_state}|{self.fingerprint}"
         return hashlib.sha256(wish.encode()).hexdigest()[:16]
 
-    @cached_property
-    def pinot_version(self) -> str:
+    def read_pinot_version(self) -> str:
         """The controller's version, asked once; see `pinot_assets.pinot.versions`."""
-        return self.pinot.version()
+        self._version = self._version or self.pinot.version()
+        return self._version
 
-    @cached_property
-    def table_config(self) -> JsonMapping:
+    def read_table_config(self) -> JsonMapping:
         """The table config as Pinot holds it, asked once; it may have settings that the spec lacks."""
-        return held_table_config(self.spec, self.pinot)
+        if self._config is None:
+            self._config = held_table_config(self.spec, self.pinot)
+        return self._config
 
-    @cached_property
     def switcher(self) -> Switcher:
         """The calls to Pinot that make a switch, with this run's settings and checks."""
         name = self.spec.ingestion.push_mode
         mode = PushMode[name] if name is not None else None
-        max_age_ms = versions.entry_renewed_ms(self.pinot_version, self.table_config)
+        max_age_ms = versions.entry_renewed_ms(self.read_pinot_version(), self.read_table_config())
         return Switcher(
             table=self.spec.name,
             clients=self.clients,

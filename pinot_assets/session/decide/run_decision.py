@@ -12,7 +12,7 @@ from typing import Final
 
 from pinot_assets.errors import SpecError
 from pinot_assets.pinot.table_config import setting
-from pinot_assets.session.close import is_lost
+from pinot_assets.session.close import ask_if_lost
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.decide.next_plan import is_empty, new_plan, reconcile, unchanged
 from pinot_assets.session.decide.retries import Next, Opened, look_at
@@ -117,7 +117,7 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
     """
     if waits_for_resume(context, session):
         return Decision(PlannedAction.HELD, current=current)
-    if ends_again(context, session):
+    if ask_if_ends_again(context, session):
         return Decision(PlannedAction.END, session=session, current=current)
     looked = read_source_state(context, session, current)
     decision = Decision(PlannedAction.WAITING, session=session, current=current, looked=looked)
@@ -138,10 +138,10 @@ def decide_run(context: TriggerContext, session: Session | None, current: Snapsh
     return replace(decision, step=step, plan=plan, receipts=receipts)
 
 
-def ends_again(context: TriggerContext, session: Session | None) -> bool:
+def ask_if_ends_again(context: TriggerContext, session: Session | None) -> bool:
     """Whether the open session's switch may complete at any moment. Then a run only ends it again, and the
     next run lists the source."""
-    return session is not None and session.end_sent and not is_lost(context, session)
+    return session is not None and session.end_sent and not ask_if_lost(context, session)
 
 
 def _first_plan(context: TriggerContext, changes: Changes, current: Snapshot | None) -> Plan | None:
@@ -221,7 +221,7 @@ def refuse_unfit(context: TriggerContext) -> None:
         with.
     """
     refuse_drift(context.spec, context.pinot)
-    refuse_settings(context.table, context.table_config)
+    refuse_settings(context.table, context.read_table_config())
     stream = context.pinot.get_realtime_config(context.table)
     if context.mode is Mode.SWAP and stream is not None and setting(stream, *TASKS, _MOVER) is not None:
         table = context.table

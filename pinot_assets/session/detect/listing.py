@@ -82,14 +82,14 @@ def changes_of(source: ObjectStore, inventory: Inventory, current: Snapshot | No
     files = current.files if current else ()
     hashes = cache(lambda: hashes_of(files))  # of a million files: read only if content must be compared
 
-    def has_same_content(file: SourceFile) -> bool:
+    def ask_if_same_content(file: SourceFile) -> bool:
         return source.sha256(source.key_of(file.uri)) == hashes()[file.uri]
 
     listed, published = differing(columns_of(inventory.files), versions_of(files))
     difference = diff(
         {file.uri: file for file in files_of(listed)},
         {file.uri: file.fingerprint for file in files_of(published)},
-        has_same_content,
+        ask_if_same_content,
     )
     return Changes(
         new=tuple(difference.new),
@@ -169,7 +169,7 @@ def with_folders(
     gone = [uri for uri in changes.deleted if uri not in but]
     if current is None or not gone:
         return changes
-    is_folder = in_threads(lambda uri: _is_folder(source, uri), gone, _LOOKS, "folders")
+    is_folder = in_threads(lambda uri: _ask_if_folder(source, uri), gone, _LOOKS, "folders")
     folders = {uri for uri, yes in zip(gone, is_folder, strict=True) if yes}
     if not folders:
         return changes
@@ -182,12 +182,12 @@ def with_folders(
     )
 
 
-def _is_folder(source: ObjectStore, uri: str) -> bool:
+def _ask_if_folder(source: ObjectStore, uri: str) -> bool:
     try:
         key = source.key_of(uri)
     except SourceError:
         return False  # a file of the source that the table spec named before
-    return source.is_folder(key)
+    return source.ask_if_folder(key)
 
 
 # --- a listing that takes several ticks of the files sensor ------------------------------------------

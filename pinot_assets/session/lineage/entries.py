@@ -168,7 +168,7 @@ class LineageEntries:
 
     # --- is it fit -----------------------------------------------------------------------------------
 
-    def is_usable(self, entry_id: str) -> bool:
+    def ask_if_usable(self, entry_id: str) -> bool:
         """Whether segments may be pushed under that entry, and it may be ended: IN_PROGRESS and not old."""
         entry = self.fetch().get(entry_id)
         return entry is not None and entry.state is LineageState.IN_PROGRESS and self._is_fresh(entry)
@@ -179,7 +179,7 @@ class LineageEntries:
         :raises SwitchConflict: the entry is not IN_PROGRESS any more, or too old.
         """
         self.require_open(entry_id)
-        if not self.is_usable(entry_id):
+        if not self.ask_if_usable(entry_id):
             raise SwitchConflict(
                 f"lineage entry {entry_id} of {self.table} cannot be used any more",
                 why="it is so old that Pinot may reap it any moment",

@@ -72,7 +72,7 @@ class Switcher(LineageEntries):
 
     # --- W5 ------------------------------------------------------------------------------------------
 
-    def is_published(self, switch: Switch, entry_id: str, end_issued: str) -> bool:
+    def ask_if_published(self, switch: Switch, entry_id: str, end_issued: str) -> bool:
         """Whether the switch happened, by Pinot alone (docs/design/session.md#what-became-of-a-switch)."""
         lineage = self.fetch()
         entry = lineage.get(entry_id) if entry_id else None

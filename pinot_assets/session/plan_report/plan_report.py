@@ -162,7 +162,7 @@ def _modes(context: TriggerContext, planned: PlannedRun) -> Iterator[ModeReport]
     decision = planned.decision
     if decision.free is None:
         return
-    refresh = is_refresh(context.table_config)
+    refresh = is_refresh(context.read_table_config())
     for mode in (Mode.APPEND, Mode.SYNC, Mode.SWAP):
         needs = mode is not Mode.APPEND and not refresh
         why_not = "needs segmentIngestionType: REFRESH" if needs else ""

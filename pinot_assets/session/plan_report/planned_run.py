@@ -14,7 +14,7 @@ from pinot_assets.errors import PinotAssetsError, PlanOutdated, PushRefused, Swi
 from pinot_assets.pinot.shadow_table import left_shadow
 from pinot_assets.session.begin_and_build import refuse_too_many
 from pinot_assets.session.checks.assertions import refuse_unaskable
-from pinot_assets.session.close import load_switch, must_stop_ending
+from pinot_assets.session.close import ask_if_end_must_stop, load_switch
 from pinot_assets.session.commit.one_switch import why_paused, with_placeholder
 from pinot_assets.session.context.context import TriggerContext, is_fresh
 from pinot_assets.session.decide.run_decision import (
@@ -212,7 +212,7 @@ def unfinished(context: TriggerContext, session: Session | None) -> str:
     if session is not None and (half_way := _half_way(context, session)):
         return half_way
     current = context.current_snapshot()
-    hidden = context.switcher.hidden_by_delayed_starts(current.segments) if current is not None else ()
+    hidden = context.switcher().hidden_by_delayed_starts(current.segments) if current is not None else ()
     if not hidden:
         return ""
     return f"published segments are hidden by a delayed start of ours, and shown again: {len(hidden)}"
@@ -226,7 +226,7 @@ def _half_way(context: TriggerContext, session: Session) -> str:
     if session.push is PushKind.PLAIN:
         return f"{session.id} had begun to publish, and is finished" if session.gate_open else ""
     switch = load_switch(context, session)
-    if context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+    if context.switcher().ask_if_published(switch, session.lineage_entry_id, session.end_issued):
         return f"{session.id} was switched and not recorded, which is made up for"
     return ""
 
@@ -238,7 +238,7 @@ def _as_resolved(context: TriggerContext, session: Session | None) -> Session | 
     if session.push is PushKind.PLAIN:
         return session
     session = with_open_entry(context, session, load_switch(context, session))
-    return replace(session, end_issued="") if must_stop_ending(context, session) else session
+    return replace(session, end_issued="") if ask_if_end_must_stop(context, session) else session
 
 
 def _with_segments(context: TriggerContext, planned: PlannedRun, visible: frozenset[str]) -> PlannedRun:
@@ -285,7 +285,7 @@ def _with_basis(context: TriggerContext, stored: Session | None, planned: Planne
             [ingestion.rollback_window, ingestion.push_mode],
             [ingestion.snapshots_to_keep, ingestion.snapshot_days_to_keep],
             context.spec.audit.digest,
-            context.table_config,
+            context.read_table_config(),
             [context.staging.store.uri, context.clients.store.owner()],
         ],
         segments=[planned.segments_from, planned.strays, str(planned.refused or "")],

@@ -99,7 +99,7 @@ def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
     tars += _tars_to_come(planned, size.added.guess, len(to_come))
     removed = size.removed.total or 0
     freed = doomed.bytes if doomed.at_start else 0
-    kept, ours = beside(context.switcher.fetch(), planned.segments_from, added)
+    kept, ours = beside(context.switcher().fetch(), planned.segments_from, added)
     node = znode_bytes(context.table, [*kept, ours])
     return SwitchCost(
         added=added,
@@ -113,7 +113,7 @@ def switch_cost_of(context: TriggerContext, planned: PlannedRun) -> SwitchCost:
             context.table,
             present.difference(doomed.segments).union(added),
             _servers(context),
-            replication_of(context.table_config),
+            replication_of(context.read_table_config()),
         ),
         force_cleanup_loss=doomed,
         revert_ms=_revert_ms(context, planned, added),
@@ -157,7 +157,7 @@ def _tars_to_come(planned: PlannedRun, loaded: int | None, segments: int) -> lis
 
 
 def _doomed(context: TriggerContext, planned: PlannedRun) -> ForceCleanupLoss:
-    at_start = context.switcher.starts_forced
+    at_start = context.switcher().starts_forced
     if planned.push is PushKind.PLAIN:  # entries of one file each
         return ForceCleanupLoss((), 0, at_start)
     switch = Switch(0, planned.segments_from, ())
@@ -171,7 +171,8 @@ def _servers(context: TriggerContext) -> tuple[str, ...]:
     try:
         return tuple(context.pinot.table_servers(context.table))
     except PinotAssetsError:
-        return tuple(f"Server_pinot-server-{n}_8098" for n in range(replication_of(context.table_config)))
+        replicas = replication_of(context.read_table_config())
+        return tuple(f"Server_pinot-server-{n}_8098" for n in range(replicas))
 
 
 def _revert_ms(context: TriggerContext, planned: PlannedRun, added: tuple[str, ...]) -> int:
@@ -181,7 +182,7 @@ def _revert_ms(context: TriggerContext, planned: PlannedRun, added: tuple[str, .
     # As `rollback_plan`: one that replaced nothing has nothing that Pinot could delete.
     if not planned.segments_from:
         return versions.RENEWAL_MS
-    return versions.way_back_ms(context.pinot_version, context.table_config)
+    return versions.way_back_ms(context.read_pinot_version(), context.read_table_config())
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +242,8 @@ def capacity_after_switch(
     :param replaced: bytes of one replica that Pinot deletes later.
     :param tars: bytes of each tar that is pushed, as far as that can be told.
     """
-    replication = replication_of(context.table_config)
-    quota = quota_bytes(context.table_config)
+    replication = replication_of(context.read_table_config())
+    quota = quota_bytes(context.read_table_config())
     present: int | None = None
     with suppress(PinotError):
         present = context.pinot.table_bytes(context.table)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from pinot_assets.errors import SessionError
-from pinot_assets.session.close import finalize, is_lost, is_open, load_switch, note_foreign
+from pinot_assets.session.close import ask_if_lost, ask_if_open, finalize, load_switch, note_foreign
 from pinot_assets.session.context.context import TriggerContext
 from pinot_assets.session.detect.observe import is_older_than
 from pinot_assets.session.stores.staging import Switch
@@ -29,13 +29,13 @@ def sweep(context: TriggerContext, session: Session | None, current: Snapshot | 
         context.note(rows_twice(beside))
     if strays := strays_of(context, session, current, visible):
         refuse_undone(context, strays, current)
-        context.switcher.delete(strays)
+        context.switcher().delete(strays)
         context.note(f"deleted {len(strays)} stray segments that no snapshot knows, first {min(strays)}")
 
 
 def show_again(context: TriggerContext, current: Snapshot | None) -> None:
     """Show published segments again that a delayed start of ours hid (R1)."""
-    if current is not None and (hidden := context.switcher.undo_delayed_starts(current.segments)):
+    if current is not None and (hidden := context.switcher().undo_delayed_starts(current.segments)):
         context.note(f"{len(hidden)} published segments were hidden by a delayed start of ours; shown again")
 
 
@@ -101,9 +101,9 @@ def resolve_interrupted(context: TriggerContext, session: Session) -> Session | 
     if (left := adopt_open_entry(context, session)) is None:
         finalize(context, session)
         context.note(f"session {session.id} had been switched before its driver died; recorded now")
-    elif is_lost(context, left):
+    elif ask_if_lost(context, left):
         # The lost entry hides nothing any more: the pushed segments are visible, or will be in a moment.
-        context.switcher.delete(load_switch(context, left).names_to)
+        context.switcher().delete(load_switch(context, left).names_to)
     return left
 
 
@@ -112,7 +112,7 @@ def adopt_open_entry(context: TriggerContext, session: Session) -> Session | Non
     if session.switch_object is None:
         return session
     switch = load_switch(context, session)
-    if context.switcher.is_published(switch, session.lineage_entry_id, session.end_issued):
+    if context.switcher().ask_if_published(switch, session.lineage_entry_id, session.end_issued):
         return None
     opened = with_open_entry(context, session, switch)
     if opened != session:
@@ -123,7 +123,7 @@ def adopt_open_entry(context: TriggerContext, session: Session) -> Session | Non
 def with_open_entry(context: TriggerContext, session: Session, switch: Switch) -> Session:
     """Return the session with the id of its switch's open entry, if its driver died before it stored that id;
     else return it unchanged. Stores nothing."""
-    if is_open(context, session) or (twin := context.switcher.open_twin(switch)) is None:
+    if ask_if_open(context, session) or (twin := context.switcher().open_twin(switch)) is None:
         return session
     return replace(session, lineage_entry_id=twin.id)
 

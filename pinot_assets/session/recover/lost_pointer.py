@@ -85,10 +85,10 @@ def close_lost_entries(context: TriggerContext) -> None:
     published = {name for entry in completed for name in entry.segments_to}
     for _, names in segments_of(context.staging, snapshot_refs(context.staging)):
         published |= names
-    context.switcher.undo_delayed_starts(published)
+    context.switcher().undo_delayed_starts(published)
     for entry in context.pinot.lineage(context.table).in_state(LineageState.IN_PROGRESS):
         if entry.segments_to and ours_of(context.table, entry.segments_to) == entry.segments_to:
-            context.switcher.revert_entry(entry.id)
+            context.switcher().revert_entry(entry.id)
             context.note(f"reverted lineage entry {entry.id}: its session is lost")
 
 

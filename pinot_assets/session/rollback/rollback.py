@@ -30,7 +30,14 @@ from pinot_assets.ingest.contract.build_spec import segment_name
 from pinot_assets.pinot import versions
 from pinot_assets.pinot.lineage import LineageState
 from pinot_assets.session.begin_and_build import open_session
-from pinot_assets.session.close import abandon, confirm, is_lost, load_switch, revert_entry_of, stop_ending
+from pinot_assets.session.close import (
+    abandon,
+    ask_if_lost,
+    confirm,
+    load_switch,
+    revert_entry_of,
+    stop_ending,
+)
 from pinot_assets.session.commit.gate import audit
 from pinot_assets.session.commit.one_switch import end_switch, stage_switch
 from pinot_assets.session.context.context import TriggerContext, next_seq
@@ -127,7 +134,7 @@ def clear_rollback(context: TriggerContext, session: Session) -> Session | None:
     left: Session | None = session
     if not is_revert(session):
         left = adopt_open_entry(context, session)
-    elif _is_reverted(context, session, current, target):
+    elif _ask_if_reverted(context, session, current, target):
         left = None
     if left is None:
         finish_rollback(context, session)
@@ -184,7 +191,7 @@ def _revert(
     :returns: whether it is undone; False if Pinot cannot revert it (any more).
     :raises SessionError: the revert failed or gave no answer; the next trigger tries again.
     """
-    if _is_reverted(context, session, current, target):
+    if _ask_if_reverted(context, session, current, target):
         return True
     if rollback_facts(context.spec, context.clients).plan(current, target).no_revert:
         return False
@@ -195,7 +202,7 @@ def _revert(
         context.pinot.revert_replace_segments(context.table, session.lineage_entry_id)
     except (SwitchConflict, SwitchStateUnknown) as error:
         # The reply may have got lost: the lineage decides.
-        if not _is_reverted(context, session, current, target):
+        if not _ask_if_reverted(context, session, current, target):
             if isinstance(error, SwitchConflict):
                 context.lease.write(session=replace(session, revert_issued=""))  # refused: it will not happen
             raise SessionError(
@@ -206,7 +213,7 @@ def _revert(
     return True
 
 
-def _is_reverted(
+def _ask_if_reverted(
     context: TriggerContext, session: Session, current: StoredSnapshot, target: StoredSnapshot
 ) -> bool:
     """Whether the switch is undone; if Pinot has forgotten its entry, the visible segments decide."""
@@ -228,9 +235,9 @@ def _record_revert(
             f"gone from Pinot: {plural(len(lost), 'segment')} of {target.snapshot.session}, first {min(lost)}"
         )
     taken = set(current.snapshot.segments) - of_target
-    if context.switcher.undo_delayed_starts(of_target & there):
+    if context.switcher().undo_delayed_starts(of_target & there):
         context.note(f"a delayed start hid segments of {target.snapshot.session}; shown again")
-    context.switcher.confirm_visible(tuple(of_target & there), tuple(taken))
+    context.switcher().confirm_visible(tuple(of_target & there), tuple(taken))
     return _record(context, session, current, target.snapshot, RollbackWay.REVERT)
 
 
@@ -318,10 +325,10 @@ def _with_names_left(context: TriggerContext, session: Session) -> Session:
         sources = set(load_switch(context, session).segments_from)
         if not context.pinot.visible_segments(context.table).issuperset(sources):
             session = stop_ending(context, session)  # sources that are gone cannot be replaced
-    if not is_lost(context, session):
+    if not ask_if_lost(context, session):
         return session
     session = revert_entry_of(context, session)
-    context.switcher.delete(load_switch(context, session).names_to)
+    context.switcher().delete(load_switch(context, session).names_to)
     left = replace(session, state=State.IN_PROGRESS, attempt=session.attempt + 1, switch_object=None)
     return context.write_session(replace(left, lineage_entry_id="", end_issued="", audit=None))
 
@@ -347,7 +354,7 @@ def _switch(context: TriggerContext, session: Session, target: Snapshot) -> Swit
     visible = context.pinot.visible_segments(context.table)
     sources = going(context.table, context.mode is Mode.SWAP, visible, target)
     pushed = coming(visible, target)
-    if sources and not pushed and not versions.takes_empty_outputs(context.pinot_version):
+    if sources and not pushed and not versions.takes_empty_outputs(context.read_pinot_version()):
         # A Pinot before 1.0 refuses a replacement by nothing: one segment that stays goes along (see
         # `add_placeholder`).
         kept = [o for name, o in target.segments.items() if name in visible]

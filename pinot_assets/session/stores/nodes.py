@@ -47,7 +47,7 @@ def lease_holder(client: KazooClient, path: str) -> Owner | None:
         return structured(Owner, read_json(data), "the owner of a lease")
 
 
-def lease_is_ours(client: KazooClient, path: str) -> bool:
+def ask_if_lease_is_ours(client: KazooClient, path: str) -> bool:
     """Whether this client's ZooKeeper session took the lease below that node."""
     stat = client.retry(client.exists, f"{path}/lease")
     return stat is not None and stat.ephemeralOwner == client.client_id[0]

@@ -177,7 +177,7 @@ class SessionStore:
             try:
                 results = transaction.commit()
             except UNKNOWN:
-                if not (self.lease_is_ours() and self.pointer() == mine):
+                if not (self.ask_if_lease_is_ours() and self.pointer() == mine):
                     continue
                 results = []
             if (failure := first_error(results)) is None:
@@ -221,9 +221,9 @@ class SessionStore:
         """Return the version of the pointer's node."""
         return int(self.zk.retry(self.zk.exists, self.path).version)
 
-    def lease_is_ours(self) -> bool:
+    def ask_if_lease_is_ours(self) -> bool:
         """Whether this client's ZooKeeper session took the lease."""
-        return nodes.lease_is_ours(self.zk, self.path)
+        return nodes.ask_if_lease_is_ours(self.zk, self.path)
 
     def _parse(self, name: str, parse: Callable[[bytes, str], T], data: bytes) -> T:
         what = f"the consistent-push node {name} of {self.table}"
@@ -270,7 +270,7 @@ class Lease:
                 failure = first_error(self._transaction(pointer, session).commit())
             except KazooException as error:
                 failure = None if self._landed(pointer, session) else error
-                if isinstance(failure, UNKNOWN) and self._is_held():
+                if isinstance(failure, UNKNOWN) and self._ask_if_held():
                     continue  # the write never arrived
             break
         if failure is not None:
@@ -302,7 +302,7 @@ class Lease:
 
         :raises LeaseLost: another owner has the table now, or ZooKeeper does not answer.
         """
-        if not self._is_held():
+        if not self._ask_if_held():
             raise self._lost(None)
         self.on_progress()
 
@@ -363,9 +363,9 @@ class Lease:
         with contextlib.suppress(KazooException):
             transaction.commit()
 
-    def _is_held(self) -> bool:
+    def _ask_if_held(self) -> bool:
         try:
-            return self._store.lease_is_ours() and self._store.version() == self._pointer_version
+            return self._store.ask_if_lease_is_ours() and self._store.version() == self._pointer_version
         except KazooException:
             return False
 
@@ -373,7 +373,7 @@ class Lease:
         """After a lost reply: whether ZooKeeper now has the values that we wrote (rule R24)."""
         with contextlib.suppress(KazooException, SessionError):
             version = self._pointer_version + (pointer is not None)
-            is_ours = self._store.lease_is_ours() and self._store.version() == version
+            is_ours = self._store.ask_if_lease_is_ours() and self._store.version() == version
             return is_ours and (session is None or self._store.session(session.node) == session)
         return False
 

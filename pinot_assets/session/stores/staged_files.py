@@ -228,12 +228,12 @@ class StagedFiles:
         if (receipt := self.readable_receipt(key)) is None:
             return None
         whole = all(
-            self._is_whole(output, token)
+            self._ask_if_whole(output, token)
             for output, token in zip_longest(receipt.outputs, receipt.tars[: len(receipt.outputs)])
         )
         return receipt if whole else None
 
-    def _is_whole(self, output: Output, token: str | None) -> bool:
+    def _ask_if_whole(self, output: Output, token: str | None) -> bool:
         """Whether both tars exist, and the segment's tar has its content.
 
         That tar is read only if the store shows another version than when it was written: it may have been

@@ -50,7 +50,7 @@ def read_block(
     """
     if not isinstance(block.value, dict):
         return None, [block.problem("is no mapping", "write its keys below it, indented")], []
-    reading = _Reading(block)
+    reading = _BlockReading(block)
     for key in block.value:
         if block.at(key).path in refused:
             reading.broken.add(key)
@@ -61,7 +61,7 @@ def read_block(
     return (None if reading.problems or refused else ingestion), reading.problems, reading.notes
 
 
-class _Reading:
+class _BlockReading:
     """One block while it is read: the valid texts so far, and the findings."""
 
     def __init__(self, block: DocumentNode) -> None:

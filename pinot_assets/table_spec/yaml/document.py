@@ -248,21 +248,21 @@ def parse_document(text: str, file: Path, content: str = TABLE_SPEC) -> tuple[Do
         return None, [Problem(file, 1, "", "is not valid YAML")]
     if node is None:
         return None, [Problem(file, 1, "", "is empty", content)]
-    reading = _Reading(file)
+    reading = _YamlReading(file)
     try:
         value = reading.value(node, (), node.start_mark.line + 1)
     except RecursionError:
         return None, [*reading.problems, Problem(file, 1, "", "is nested too deeply")]
-    except _TooLarge as error:
+    except _DocumentTooLarge as error:
         return None, [*reading.problems, Problem(file, 1, "", str(error))]
     return Document(file, value, reading.lines, reading.texts), reading.problems
 
 
-class _TooLarge(Exception):
+class _DocumentTooLarge(Exception):
     """A file has more values or more text than we read."""
 
 
-class _Reading:
+class _YamlReading:
     """Turns the node tree of one file into values; collects lines and problems."""
 
     def __init__(self, file: Path) -> None:
@@ -276,7 +276,7 @@ class _Reading:
     def value(self, node: yaml.Node, path: KeyPath, line: int) -> JsonValue:
         self.lines[path] = line
         if len(self.lines) > MAX_VALUES:
-            raise _TooLarge(f"holds more than {MAX_VALUES:,} values")
+            raise _DocumentTooLarge(f"holds more than {MAX_VALUES:,} values")
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         if node.tag not in (_TAG + "map", _TAG + "seq"):
@@ -337,7 +337,7 @@ class _Reading:
         """The text of a scalar; None if it has half a pair of surrogates."""
         self._characters += len(node.value)
         if self._characters > MAX_CHARACTERS:
-            raise _TooLarge("holds more text than a file may, by repeating it through aliases")
+            raise _DocumentTooLarge("holds more text than a file may, by repeating it through aliases")
         try:  # a surrogate pair, as JSON escapes write it, is one character
             return str(node.value.encode("utf-16", "surrogatepass").decode("utf-16"))
         except UnicodeDecodeError:

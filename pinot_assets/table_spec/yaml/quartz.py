@@ -14,7 +14,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class _CronField:
     """One field: its smallest and largest value, names of values, and the largest step of Quartz."""
 
     label: str
@@ -30,12 +30,12 @@ class _Field:
 
 _MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _WEEK_DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-_SECONDS: Final = _Field("seconds", 0, 59, 59)
-_MINUTES: Final = _Field("minutes", 0, 59, 59)
-_HOURS: Final = _Field("hours", 0, 23, 23)
-_DAY_OF_MONTH: Final = _Field("day of month", 1, 31, 31)
-_MONTH: Final = _Field("month", 1, 12, 12, _MONTHS)
-_DAY_OF_WEEK: Final = _Field("day of week", 1, 7, 7, _WEEK_DAYS)
+_SECONDS: Final = _CronField("seconds", 0, 59, 59)
+_MINUTES: Final = _CronField("minutes", 0, 59, 59)
+_HOURS: Final = _CronField("hours", 0, 23, 23)
+_DAY_OF_MONTH: Final = _CronField("day of month", 1, 31, 31)
+_MONTH: Final = _CronField("month", 1, 12, 12, _MONTHS)
+_DAY_OF_WEEK: Final = _CronField("day of week", 1, 7, 7, _WEEK_DAYS)
 _LONGEST_MONTH: Final = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 _ANY: Final = "?"
 
@@ -90,12 +90,12 @@ def to_cron(text: str) -> str:
     )
 
 
-def _values(text: str, field: _Field) -> tuple[int, ...]:
+def _values(text: str, field: _CronField) -> tuple[int, ...]:
     """Every value of one written field, ascending."""
     return tuple(sorted({value for piece in text.split(",") for value in _piece(piece, field)}))
 
 
-def _piece(text: str, field: _Field) -> Iterable[int]:
+def _piece(text: str, field: _CronField) -> Iterable[int]:
     where = f"the field for {field.label}, {text},"
     if _ONLY_QUARTZ.fullmatch(text):
         raise ValueError(f"{where} uses L, W, # or C, which cron does not know")
@@ -116,7 +116,7 @@ def _piece(text: str, field: _Field) -> Iterable[int]:
     return ((v - field.low) % len(field.all) + field.low for v in range(first, last + 1, step))
 
 
-def _value(text: str, field: _Field, where: str) -> int:
+def _value(text: str, field: _CronField, where: str) -> int:
     if text in field.names:
         return field.low + field.names.index(text)
     if not text.isdecimal():

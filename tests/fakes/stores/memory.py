@@ -87,7 +87,7 @@ class MemoryObjectStore:
         found = self._objects.get(self._path(key))
         return found[1] if found else None
 
-    def is_folder(self, key: str) -> bool:
+    def ask_if_folder(self, key: str) -> bool:
         return any(path.startswith(f"{self._path(key)}/") for path in tuple(self._objects))
 
     def read(self, key: str, most: ByteLimit = OBJECT) -> bytes:

@@ -329,10 +329,10 @@ def test_a_look_knows_that_a_run_moved_the_table_meanwhile(world: Any) -> None:
             world.now_ms,
         )
         examine(probe)
-        assert not probe.moved()
+        assert not probe.ask_if_moved()
         world.write("F3")
         world.run()
-        assert probe.moved()
+        assert probe.ask_if_moved()
 
 
 # --- a real Pinot --------------------------------------------------------------------------------
